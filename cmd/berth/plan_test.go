@@ -8,10 +8,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/berthproject/berth/sim/plan"
 )
 
-// plan runs berth plan on a scenario, given as the text of its spec.
-func plan(t *testing.T, spec string, args ...string) (stdout string, err error) {
+// runPlan runs berth plan on a scenario, given as the text of its spec.
+func runPlan(t *testing.T, spec string, args ...string) (stdout string, err error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "test.yaml")
 	text := `{"apiVersion": "berth.dev/v1alpha1", "kind": "Scenario", "spec": {` + spec + `}}`
@@ -58,7 +60,7 @@ func TestPlanComparesExpanders(t *testing.T) {
 			"least-nodes 2 3.60 1.000 16 1",
 		}},
 	} {
-		out, err := plan(t, planGroups+","+planWorkload, x.args...)
+		out, err := runPlan(t, planGroups+","+planWorkload, x.args...)
 		if err != nil {
 			t.Fatalf("%s: %v", x.name, err)
 		}
@@ -75,7 +77,7 @@ func TestPlanComparesExpanders(t *testing.T) {
 
 // TestPlanExplainsWhatEachClassWouldNeed of each group, in words and as JSON.
 func TestPlanExplainsWhatEachClassWouldNeed(t *testing.T) {
-	out, err := plan(t, planGroups+","+planWorkload, "--expanders", "least-nodes", "--explain")
+	out, err := runPlan(t, planGroups+","+planWorkload, "--expanders", "least-nodes", "--explain")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,13 +95,13 @@ func TestPlanExplainsWhatEachClassWouldNeed(t *testing.T) {
 	if tables != want {
 		t.Errorf("got\n%s\nwant\n%s", tables, want)
 	}
-	out, err = plan(t, planGroups+","+planWorkload, "--expanders", "least-nodes,random", "--explain", "-o", "json")
+	out, err = runPlan(t, planGroups+","+planWorkload, "--expanders", "least-nodes,random", "--explain", "-o", "json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got struct {
-		Purchases []purchase
-		Estimates []estimate
+		Purchases []plan.Purchase
+		Estimates []plan.Estimate
 	}
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatal(err)
@@ -112,7 +114,7 @@ func TestPlanExplainsWhatEachClassWouldNeed(t *testing.T) {
 // TestPlanWithoutExpandersHasAllThatNeedNothing plans with a scenario that has no
 // priorities.
 func TestPlanWithoutExpandersHasAllThatNeedNothing(t *testing.T) {
-	out, err := plan(t, planGroups+","+planWorkload)
+	out, err := runPlan(t, planGroups+","+planWorkload)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +140,7 @@ func TestPlanRefusesWhatItCannotUse(t *testing.T) {
 		{planGroups, []string{"none.yaml"}, "reading none.yaml: no such file or directory"},
 		{planGroups, []string{"."}, "reading .: it is a directory without openb_pod_list_default.csv"},
 	} {
-		if _, err := plan(t, x.spec, x.args...); err == nil || !strings.Contains(err.Error(), x.want) {
+		if _, err := runPlan(t, x.spec, x.args...); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%v: got %v, want …%s…", x.args, err, x.want)
 		}
 	}

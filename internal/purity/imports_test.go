@@ -40,7 +40,9 @@ var allowed = map[string][]string{
 	// The checker shares no code with what it checks.
 	"tools/checker": {},
 	"tools/trace":   {},
-	"cmd":           {"config", "edge", "sim", "tools/replay", "drive", "core", "internal/simulatedgroup", "internal/version"},
+	"cmd":           {"config", "edge", "sim", "tools/replay", "drive", "core", "internal/simulatedgroup", "internal/term", "internal/version"},
+	// What people see of a running Berth.
+	"internal/term": {"edge", "sim", "core"},
 	"hack":          {"sim", "edge", "drive", "core", "internal/gate", "internal/mutants", "internal/svg", "internal/testkit", "internal/tiers"},
 	// Files for those who deploy Berth, embedded.
 	"deploy":           {},

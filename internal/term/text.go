@@ -1,4 +1,7 @@
-package main
+// Package term shows the answers of a running Berth on a terminal: its status (status.go), on one line
+// (brief.go) and drawn again and again (top.go, screen.go), and explanations (explain.go). text.go has
+// what these are made of.
+package term
 
 import (
 	"fmt"

@@ -1,4 +1,11 @@
-package main
+// Package plan computes what each expander would buy for all pods of a scenario at once, without
+// playing the scenario. inputs.go makes inputs of it, purchase.go asks a core for one plan and for what
+// any purchase costs at least, estimates.go says what each class of pods would need, print.go writes
+// all that for people.
+//
+// What must hold: every expander gets the same inputs and a core of its own, so that purchases can be
+// compared.
+package plan
 
 import (
 	"errors"
@@ -15,13 +22,10 @@ import (
 	"github.com/berthproject/berth/sim/scenario"
 )
 
-// This file has a core ask for one plan, and says what that buys. Each purchase has a core
-// of its own, so that none sees what another has made of the cluster.
-
 var errNothingPending = errors.New("no pod is pending: the files have none, or all fit on existing nodes (--empty ignores these)")
 
-// purchase is what a plan buys.
-type purchase struct {
+// Purchase is what a plan buys.
+type Purchase struct {
 	Expander     string         `json:"expander"`
 	Pending      int            `json:"pending"` // pods that find no node among those that exist
 	Nodes        int            `json:"nodes"`
@@ -33,26 +37,37 @@ type purchase struct {
 	NoHelp       int            `json:"noHelp"`     // pods that the plan buys no node for
 	Seconds      float64        `json:"seconds"`    // that the plan took
 
-	estimates []estimate // with --explain; the same with every expander
+	// Estimates are made with Options.Explain; they are the same with every expander.
+	Estimates []Estimate `json:"-"`
 }
 
 // planTaker is the workers of a core that is asked for one plan: of all work only the plan
 // is done, so the core knows of no outcome.
 type planTaker struct {
 	drive.Unanswered
+	now  func() time.Time
 	plan *autoscaler.Plan
 	took time.Duration
 }
 
 // Plan implements drive.Workers.
 func (t *planTaker) Plan(compute func() *autoscaler.Plan, _ func(*autoscaler.Plan)) {
-	start := time.Now()
+	start := t.now()
 	t.plan = compute()
-	t.took = time.Since(start)
+	t.took = t.now().Sub(start)
 }
 
-// plan has a fresh core place what it can, and plan a purchase for the rest.
-func (f *planFlags) plan(r *scenario.Run, name string) (*purchase, error) {
+// Options say what to plan for.
+type Options struct {
+	Empty   bool // nothing that exists counts
+	Explain bool // estimates are wanted, too
+	// Now is the clock by which Purchase.Seconds is measured.
+	Now func() time.Time
+}
+
+// For lets a fresh core place what it can of a scenario, and returns what the expander of a name buys
+// for the rest.
+func For(r *scenario.Run, name string, o Options) (*Purchase, error) {
 	chain, err := chainOf(r, name)
 	if err != nil {
 		return nil, err
@@ -63,13 +78,13 @@ func (f *planFlags) plan(r *scenario.Run, name string) (*purchase, error) {
 	a := r.Autoscale
 	a.Expander = name
 	cfg.Autoscale = &a
-	taker := &planTaker{}
+	taker := &planTaker{now: o.Now}
 	requests := &pendingSeen{}
 	d, err := drive.New(drive.Config{Schema: schema, Core: cfg, Expander: chain, Workers: taker, Inbox: func(step.Input) {}, Hooks: []drive.Hook{requests}})
 	if err != nil {
 		return nil, err
 	}
-	inputs := pendingAtOnce(r, f.empty)
+	inputs := pendingAtOnce(r, o.Empty)
 	now := time.Unix(0, 0)
 	for taker.plan == nil {
 		wake, err := d.Step(now, inputs...)
@@ -86,7 +101,7 @@ func (f *planFlags) plan(r *scenario.Run, name string) (*purchase, error) {
 	if len(requests.pending) == 0 {
 		return nil, errNothingPending
 	}
-	p := &purchase{Expander: name, Pending: len(requests.pending), ByGroup: map[string]int{}, Seconds: taker.took.Seconds()}
+	p := &Purchase{Expander: name, Pending: len(requests.pending), ByGroup: map[string]int{}, Seconds: taker.took.Seconds()}
 	state := d.Core().State()
 	for _, up := range taker.plan.ScaleUps {
 		p.Nodes += up.Nodes
@@ -97,10 +112,10 @@ func (f *planFlags) plan(r *scenario.Run, name string) (*purchase, error) {
 	for _, n := range taker.plan.NoHelp {
 		p.NoHelp += len(n.Pods)
 	}
-	if p.LowerBound, p.Possible, err = lowerBound(state, &cfg, requests.pending); err != nil || !f.explain {
+	if p.LowerBound, p.Possible, err = lowerBound(state, &cfg, requests.pending); err != nil || !o.Explain {
 		return p, err
 	}
-	p.estimates, err = estimates(state, &cfg, requests.request)
+	p.Estimates, err = estimates(state, &cfg, requests.request)
 	return p, err
 }
 

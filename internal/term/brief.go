@@ -1,4 +1,4 @@
-package main
+package term
 
 import (
 	"fmt"
@@ -18,9 +18,9 @@ const (
 	briefReasons = 3
 )
 
-// brief returns the line. Nodes that are being removed are counted by how far they are, since
+// Brief returns the line. Nodes that are being removed are counted by how far they are, since
 // hundreds may be; the nodes that stay come last.
-func brief(s *observe.Status) string {
+func Brief(s *observe.Status) string {
 	var out []string
 	for _, p := range s.Pending[:min(len(s.Pending), briefPending)] {
 		out = append(out, fmt.Sprintf("%s pending: %s", report.Count(p.Pods, "pod"), whyPending(&p)))
