@@ -1,12 +1,14 @@
 package core_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
@@ -233,7 +235,7 @@ func (e slowExtender) Consult(x step.Consult, answer func(step.Consulted)) {
 		answer(step.Consulted{Err: err})
 		return
 	}
-	answer(answerOf(x, func(node string) bool { return strings.ContainsAny(node, "024") }))
+	answer(answerOf(x, func(node string) bool { return e.allows(x.Pod, node) }))
 }
 
 // TestPropertyChangesDuringConsultationsCount answers what extenders are asked late and in any
@@ -242,8 +244,44 @@ func (e slowExtender) Consult(x step.Consult, answer func(step.Consulted)) {
 func TestPropertyChangesDuringConsultationsCount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := newEdge(t, consulted)
+		e.consults = true
 		for _, in := range randomHistory(t) {
 			e.step(500*time.Millisecond, 10, append(e.some(rapid.IntRange(0, 3).Draw(t, "answers")), in...)...)
+		}
+		e.settle()
+	})
+}
+
+// asSized is an extender that allows a pod the nodes whose number goes with the pod's CPUs.
+func asSized(pod *v1.Pod, node string) bool {
+	return (pod.Spec.Containers[0].Resources.Requests.Cpu().Value()+int64(node[1]))%2 == 0
+}
+
+// TestPropertyAnAnswerCountsForThePodThatItIsAbout has pods change while an extender thinks about them,
+// which looks at what they request. It answers late and in any order. Each pod is placed where
+// the extender allows it as it is then.
+func TestPropertyAnAnswerCountsForThePodThatItIsAbout(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := newEdge(t, consulted)
+		e.consults, e.allows = true, asSized
+		var lives [4]int // no pod has the UID of one that is gone
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			var in []step.Input
+			for range rapid.IntRange(0, 3).Draw(t, "changes") {
+				i := rapid.IntRange(0, 3).Draw(t, "pod")
+				pod := testkit.Pod(fmt.Sprintf("p%d-%d", i, lives[i])).Req("cpu", fmt.Sprint(rapid.IntRange(1, 3).Draw(t, "CPUs"))).Obj()
+				switch old := e.pods[pod.UID]; {
+				case testkit.Uniform(t, 6, "gone") == 0:
+					in = append(in, step.PodGone{UID: pod.UID})
+					lives[i]++
+				case old == nil || old.Spec.NodeName == "":
+					in = append(in, step.PodSet{Pod: pod})
+				}
+			}
+			if testkit.Uniform(t, 3, "node") == 0 {
+				in = append(in, anyNode(fmt.Sprint("n", rapid.IntRange(0, 3).Draw(t, "node"))))
+			}
+			e.step(500*time.Millisecond, 10, append(in, e.some(rapid.IntRange(0, 3).Draw(t, "answers"))...)...)
 		}
 		e.settle()
 	})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,11 +37,17 @@ type edge struct {
 	pods     map[types.UID]*v1.Pod // those that there are
 	nodes    map[string]*v1.Node
 	version  int
+	consults bool // each pod is placed by what an extender says
+	// allows is what extenders say of a pod and a node.
+	allows func(pod *v1.Pod, node string) bool
+	// binding has the pods whose binds have no outcome yet.
+	binding map[types.UID]bool
 }
 
 // newEdge makes the profile with its schema.
 func newEdge(t *rapid.T, profile func(*cluster.Schema) *framework.Profile) *edge {
-	e := &edge{t: t, now: time.Unix(1000, 0), pods: map[types.UID]*v1.Pod{}, nodes: map[string]*v1.Node{}}
+	e := &edge{t: t, now: time.Unix(1000, 0), pods: map[types.UID]*v1.Pod{}, nodes: map[string]*v1.Node{}, binding: map[types.UID]bool{},
+		allows: func(_ *v1.Pod, node string) bool { return strings.ContainsAny(node, "024") }}
 	e.driver = newDriven(t, core.DefaultConfig(), slowExtender{e}, profile, drive.HookFunc(e.watch))
 	e.c = e.driver.Core()
 	return e
@@ -63,6 +70,39 @@ func (e *edge) watch(_ time.Time, _ time.Duration, in []step.Input, r *step.Read
 		e.fatalf("%d pods were found schedulable by the leftover sweep", n)
 	}
 	e.see(in)
+	e.watchBinds(in, r)
+}
+
+// watchBinds checks that a bind that is under way is cancelled when its pod is gone.
+func (e *edge) watchBinds(in []step.Input, r *step.Ready) {
+	cancelled := map[types.UID]bool{}
+	for _, x := range r.Cancels {
+		cancelled[x.UID] = true
+	}
+	for _, x := range in {
+		switch x := x.(type) {
+		case step.BindDone:
+			delete(e.binding, x.UID)
+		case step.PodSet:
+			if x.Pod.Spec.NodeName != "" { // it is bound, or somebody else has bound it
+				delete(e.binding, x.Pod.UID)
+			}
+		case step.PodGone:
+			if e.binding[x.UID] && !cancelled[x.UID] {
+				e.fatalf("pod %s is gone, and its bind goes on", x.UID)
+			}
+			delete(e.binding, x.UID)
+		}
+	}
+	for uid := range cancelled {
+		delete(e.binding, uid)
+	}
+	for _, b := range r.Binds {
+		e.binding[b.UID] = true
+		if pod := e.pods[b.UID]; e.consults && !e.allows(pod, b.Node) {
+			e.fatalf("pod %s is placed on node %s, which the extender doesn't allow it as it is", b.UID, b.Node)
+		}
+	}
 }
 
 // settle answers everything, lets time pass beyond every backoff and the

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -106,16 +107,16 @@ func (s *State) Nodes(f func(*Node)) {
 	}
 }
 
-// Pods calls f for every pod that has a node, those of nodes that aren't known last
-// and in no particular order.
+// Pods calls f for every pod that has a node, those of nodes that aren't known last and by the
+// node's name.
 func (s *State) Pods(f func(*Pod)) {
 	s.Nodes(func(n *Node) {
 		for _, p := range n.Pods {
 			f(p)
 		}
 	})
-	for _, list := range s.orphans {
-		for _, p := range list {
+	for _, node := range slices.Sorted(maps.Keys(s.orphans)) {
+		for _, p := range s.orphans[node] {
 			f(p)
 		}
 	}

@@ -80,7 +80,7 @@ func TestNothingIsReportedOfAPodAfterItsBinding(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					api := &reportAPI{takes: c.api.takes, code: c.api.code, retryAfter: c.api.retryAfter}
 					var bound time.Duration
-					outcome := reportThenBind(t, api, nominates, &bound)
+					outcome := reportThenBind(t, api, nominates, time.Second, &bound)
 					want := slices.DeleteFunc(slices.Clone(c.want), func(call string) bool { return nominates && call == "event" })
 					if c.api.code == 504 {
 						want = slices.Insert(want, 0, "status") // the second attempt is under way when the bind is handed out
@@ -100,9 +100,9 @@ func TestNothingIsReportedOfAPodAfterItsBinding(t *testing.T) {
 	}
 }
 
-// reportThenBind has a pod's condition or nomination written, and the pod bound a second later. It
+// reportThenBind has a pod's condition or nomination written, and the pod bound some time later. It
 // notes when the bind has its outcome, waits another minute, and returns the nomination's outcome.
-func reportThenBind(t *testing.T, api http.RoundTripper, nominates bool, bound *time.Duration) (outcome error) {
+func reportThenBind(t *testing.T, api http.RoundTripper, nominates bool, later time.Duration, bound *time.Duration) (outcome error) {
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -121,7 +121,7 @@ func reportThenBind(t *testing.T, api http.RoundTripper, nominates bool, bound *
 		event := step.Event{Kind: "Pod", Namespace: "default", Name: "p", Reason: "FailedScheduling", Warning: true}
 		w.Condition(step.Condition{UID: "p", Namespace: "default", Name: "p", Event: &event})
 	}
-	time.Sleep(time.Second)
+	time.Sleep(later)
 	w.Bind(step.Bind{UID: "p", Namespace: "default", Name: "p", Node: "n"}, func(err error) {
 		if *bound = time.Since(begin); err != nil {
 			t.Errorf("the bind failed: %v", err)

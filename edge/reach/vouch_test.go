@@ -1,6 +1,7 @@
 package reach
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/http/httptest"
@@ -56,6 +57,24 @@ func kubeconfigOf(t *testing.T, api *httptest.Server) string {
 	return path
 }
 
+// openTo opens a connection to the pod p of a cluster whose Lease says that p is in a namespace, ""
+// for nothing. It returns the error, and whether a port-forward to the pod was asked for.
+func openTo(t *testing.T, flags *Flags, namespace, account string, labels map[string]string) (opened bool, _ error) {
+	holder, seconds, now := "p_1", int32(15), metav1.NewMicroTime(time.Now())
+	in := cmp.Or(namespace, "kube-system")
+	api := &leaseAPI{objects: map[string]runtime.Object{
+		"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/berth": &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "berth", Labels: map[string]string{leader.NamespaceLabel: namespace, leader.CertificateLabel: "of-an-attacker"}},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &now, LeaseDurationSeconds: &seconds}},
+		"/api/v1/namespaces/" + in + "/pods/p": &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "p", Labels: labels}, Spec: v1.PodSpec{ServiceAccountName: account}},
+	}}
+	server := httptest.NewTLSServer(api)
+	defer server.Close()
+	flags.Kubeconfig, flags.Lease = kubeconfigOf(t, server), "kube-system/berth"
+	_, err := flags.Open(context.Background())
+	return api.forwarding.Load() > 0, err
+}
+
 // TestCredentialsGoToBerthsPod has a Lease name pods that somebody who may update it could name:
 // no connection is opened to a pod that the API server doesn't show as Berth's.
 func TestCredentialsGoToBerthsPod(t *testing.T) {
@@ -83,25 +102,11 @@ func TestCredentialsGoToBerthsPod(t *testing.T) {
 		{"the pod that the user names", Flags{Pod: "tenant/p"}, "elsewhere", "any", nil, ""},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			holder, seconds, now := "p_1", int32(15), metav1.NewMicroTime(time.Now())
-			in := x.in
-			if in == "" {
-				in = "kube-system"
-			}
-			api := &leaseAPI{objects: map[string]runtime.Object{
-				"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/berth": &coordinationv1.Lease{
-					ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "berth", Labels: map[string]string{leader.NamespaceLabel: x.in, leader.CertificateLabel: "of-an-attacker"}},
-					Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &now, LeaseDurationSeconds: &seconds}},
-				"/api/v1/namespaces/" + in + "/pods/p": &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "p", Labels: x.labels}, Spec: v1.PodSpec{ServiceAccountName: x.account}},
-			}}
-			server := httptest.NewTLSServer(api)
-			defer server.Close()
-			x.flags.Kubeconfig, x.flags.Lease = kubeconfigOf(t, server), "kube-system/berth"
-			_, err := x.flags.Open(context.Background())
+			opened, err := openTo(t, &x.flags, x.in, x.account, x.labels)
 			if err == nil || !strings.Contains(err.Error(), x.want) {
 				t.Errorf("opening a connection: %v\nwant …%s…", err, x.want)
 			}
-			if opened := api.forwarding.Load() > 0; opened != (x.want == "") {
+			if opened != (x.want == "") {
 				t.Errorf("a port-forward was asked for: %v, want %v", opened, x.want == "")
 			}
 		})

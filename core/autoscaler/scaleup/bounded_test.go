@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
@@ -27,7 +28,7 @@ type sizes struct {
 
 // adversarial returns a packer and a request of some sizes: one pod of each class, and groups
 // whose nodes have the label tenant=NUMBER.
-func adversarial(t testing.TB, x sizes) (*Packer, autoscaler.Request) {
+func adversarial(t rapid.TB, x sizes) (*Packer, autoscaler.Request) {
 	t.Helper()
 	schema := cluster.NewSchema()
 	state := cluster.New(schema)

@@ -44,6 +44,7 @@ type Machine struct {
 	plans  int // that were committed since this process decides
 	byName map[string]*candidate
 	soft   softTaints
+	vain   map[string]vain // drains that came to nothing, by node (vain.go)
 
 	steerBulk int // 1 or more
 }
@@ -55,6 +56,8 @@ type candidate struct {
 	plan  int  // the last plan that has it among its removals
 	// kept is why it stayed last though its time had come; "" when nothing has kept it.
 	kept autoscaler.KeptReason
+	// vain is how many drains of the node in a row have come to nothing.
+	vain int
 }
 
 var _ lifecycle.Machine = (*Machine)(nil)
@@ -70,7 +73,7 @@ func New(cfg Config) *Machine {
 }
 
 func (m *Machine) reset() {
-	m.plans, m.byName, m.soft = 0, map[string]*candidate{}, newSoftTaints()
+	m.plans, m.byName, m.soft, m.vain = 0, map[string]*candidate{}, newSoftTaints(), map[string]vain{}
 }
 
 // CommitPlan takes which nodes a plan would remove, and returns those whose time has come,
@@ -106,6 +109,7 @@ func (m *Machine) confirm(t *lifecycle.Turn, now time.Time, n *cluster.Node, r *
 	case c == nil:
 		since, by, _ := m.readBack(n.Name, now)
 		c = m.add(n, since)
+		by += m.longer(c, t.State.Group(n.Group))
 		t.Decide(step.Decision{Kind: step.NodeUnneeded, Node: n.Name, Group: n.Group, Reason: describe(r) + by})
 	case c.ready != n.Ready():
 		c = m.add(n, now)
@@ -121,7 +125,7 @@ func (m *Machine) confirm(t *lifecycle.Turn, now time.Time, n *cluster.Node, r *
 
 // add makes a node a candidate since a time.
 func (m *Machine) add(n *cluster.Node, since time.Time) *candidate {
-	c := &candidate{since: since, ready: n.Ready(), mark: markSince(since), plan: m.plans}
+	c := &candidate{since: since, ready: n.Ready(), mark: markSince(since), plan: m.plans, vain: m.inVain(n.Name, since)}
 	m.byName[n.Name] = c
 	m.changed(n.Name, m.cfg.MaxBulk > 0)
 	return c
@@ -156,7 +160,7 @@ func (m *Machine) dueAt(c *candidate, g *cluster.NodeGroup) time.Time {
 	unneeded, unready := m.times(g)
 	switch {
 	case c.ready:
-		return c.since.Add(unneeded)
+		return c.since.Add(afterDrains(unneeded, c.vain))
 	case m.cfg.KeepUnready:
 		return time.Time{}
 	}
@@ -254,6 +258,7 @@ func (m *Machine) Forget(node string) {
 func (m *Machine) NodeGone(node string) {
 	delete(m.byName, node)
 	delete(m.soft.nodes, node)
+	delete(m.vain, node)
 }
 
 // Delayed records what keeps a candidate whose time has come.

@@ -42,7 +42,7 @@ type fixture struct {
 //	group NAME [unneeded=TIME] [unready=TIME]            the provider tells of it, perhaps with times of its own
 //	node NAME [group=g] [unready] [soft=VALUE] [going]   the API shows a node; going: with the taint of removals
 //	node-gone NAME
-//	going NAME | stays NAME                              its removal begins in the state; ends with the node staying
+//	going NAME | stays NAME [evicted]                    its removal begins in the state; ends with the node staying, though pods were evicted
 //	plan [empty=(n1,n2)] [drain=(n3)] [kept=(n4:REASON)] [sick=WHY]     drain: with two pods at 0.40
 //	written NODE [fails]                                 the outcome of a write; the API isn't shown yet
 //	restart                                              another process takes over, with the API's nodes
@@ -98,7 +98,11 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 	case "going":
 		t.State.SetNode(t.State.NodeByName(args.Name()).WithTaint(v1.Taint{Key: autoscaler.ToBeDeletedTaint, Effect: v1.TaintEffectNoSchedule}))
 	case "stays":
-		s.machine.Forget(args.Name())
+		if name := args.Name(); args.Flag("evicted") {
+			s.machine.DrainFailed(name, t.Now)
+		} else {
+			s.machine.Forget(name)
+		}
 		t.State.SetNode(t.State.NodeByName(args.Name()).WithoutTaint(autoscaler.ToBeDeletedTaint))
 	case "plan":
 		for _, due := range s.machine.CommitPlan(t, s.plan(args)) {

@@ -275,7 +275,11 @@ func (m *Machine) giveUp(t *lifecycle.Turn, name string, d *deletion, why string
 	if d.drains() {
 		what = "failed to drain and delete node: "
 	}
+	evicted := d.evicted()
 	m.unmark(t, name, d, step.NodeKept, why)
+	if evicted {
+		m.candidates.DrainFailed(name, t.Now)
+	}
 	t.Emit(step.NodeEvent(t.State.NodeByName(name).Object, "ScaleDownFailed", "ScalingDown", what+why).AsWarning())
 }
 

@@ -47,6 +47,8 @@ type Config struct {
 type Candidates interface {
 	// Forget has a node be needed again, since its deletion has ended.
 	Forget(node string)
+	// DrainFailed is Forget of a node from which pods may have been evicted in vain.
+	DrainFailed(node string, now time.Time)
 }
 
 // Homes is what node deletions need of what keeps room for evicted pods' replacements.

@@ -58,6 +58,12 @@ func (d *deletion) recallable() bool {
 	return false
 }
 
+// evicted reports whether pods may have been told to leave.
+func (d *deletion) evicted() bool {
+	_, taken := d.state.(resumed)
+	return d.drains() && !taken && !d.recallable()
+}
+
 // Recall has nodes stay that a plan needs, if why says for what; "" has one go on. Of an atomic
 // group all stay, or none. A node that can't stay any more goes on, too.
 func (m *Machine) Recall(t *lifecycle.Turn, recalls []autoscaler.Recall, why func(*autoscaler.Recall) string) {

@@ -55,7 +55,11 @@
 //	deleting   being deleted                     NodeDeletionDone      done: deleted; failed: in doubt; no answer: unanswered
 //	in doubt   its deletion failed, or only      the next list         registered: forgotten; listed: coming, at once
 //	           the answer was lost                                     deleting again; not listed: deleted
-//	unanswered its deletion had no answer        the next list         the same
+//	unanswered its deletion had no answer        a list without it     deleted
+//	                                             a list with it, if    deleting again
+//	                                             it is late or failed
+//	                                             lateDeletion, and     coming
+//	                                             a list with it
 //	deleted    remembered, since its node may    deletedKept without   forgotten
 //	           still show up                     being listed
 //	                                             a list without it,    another instance with its ID: coming

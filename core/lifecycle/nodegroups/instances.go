@@ -25,6 +25,8 @@ type instance struct {
 	// since is when it was first seen in the provider's list; of a deleted one, when
 	// it was deleted.
 	since time.Time
+	// called is when its deletion ended without an answer.
+	called time.Time
 	// unlisted reports that a list didn't have it since it was deleted.
 	unlisted bool
 }
@@ -56,6 +58,8 @@ const (
 	// deletedListed is how long a deleted instance may be listed still, before it is taken
 	// for one that was never deleted.
 	deletedListed = 2 * time.Minute
+	// lateDeletion is how long a deletion that had no answer may still be carried out.
+	lateDeletion = 2 * time.Minute
 )
 
 // watchInstances takes what the provider lists. It costs O(instances that aren't registered),
@@ -161,14 +165,14 @@ func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup
 		m.launches.Listed(t.Now, group, inst.ID, inst.Node)
 		m.instances.follow(inst.ID, x)
 	}
-	if x.state == inDoubt || x.state == unanswered || x.state == deleted && t.Now.Sub(x.since) >= deletedListed {
+	if x.state == inDoubt || x.state == unanswered && t.Now.Sub(x.called) >= lateDeletion || x.state == deleted && t.Now.Sub(x.since) >= deletedListed {
 		m.instances.become(x, coming) // it exists, and is deleted below unless it may become a node
 	}
 	why, code, reason := inst.Failed, inst.FailureCode(), step.InstanceFailed
 	if limit := m.ProvisionTime(t.State.Group(group)); why == "" && t.Now.Sub(x.since) >= limit {
 		why, code, reason = fmt.Sprintf("not registered within %s", limit), nodegroup.CodeTimeout, step.InstanceLate
 	}
-	if why == "" || x.state != coming && x.state != late {
+	if why == "" || x.state != coming && x.state != late && x.state != unanswered {
 		return
 	}
 	if x.state == coming && x.reason == "" { // else it was counted before a deletion of it failed
@@ -177,19 +181,19 @@ func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup
 	switch {
 	case inst.Class == nodegroup.OutOfResources: // it says nothing about other launches
 		m.fail(t, group, inst.Class, code, why)
-	case x.state == coming && m.launches.Failed(t.Now, group, inst.ID, inst.Node, m.Coming(t)):
+	case x.state != late && m.launches.Failed(t.Now, group, inst.ID, inst.Node, m.Coming(t)):
 		m.fail(t, group, inst.Class, code, why)
 	}
 	// While a group keeps its nodes, its owner chooses which one goes for a deleted instance: it might
 	// be one with pods.
-	if m.cfg.ReadOnly || t.State.Group(group).KeepNodes != "" {
-		m.instances.become(x, late)
-		return
-	}
+	keeps := m.cfg.ReadOnly || t.State.Group(group).KeepNodes != ""
 	// As in Cluster Autoscaler the minimum keeps an instance that may still come, but
 	// not one that has failed.
-	if inst.Failed == "" && m.atMinimum(t.State.Group(group)) && !m.cfg.ForceDeleteUnregistered {
-		m.instances.become(x, late)
+	keeps = keeps || inst.Failed == "" && m.atMinimum(t.State.Group(group)) && !m.cfg.ForceDeleteUnregistered
+	if keeps {
+		if x.state != unanswered {
+			m.instances.become(x, late)
+		}
 		return
 	}
 	m.instances.become(x, deleting)
@@ -256,6 +260,7 @@ func (m *Machine) NodeDeletionDone(t *lifecycle.Turn, in step.NodeDeletionDone) 
 		return false
 	}
 	if in.Unknown {
+		x.called = t.Now
 		m.instances.become(x, unanswered)
 		return false
 	}

@@ -24,20 +24,24 @@ const (
 	manyNodes  = 1000
 )
 
-// newMany returns a machine with many groups and as many nodes, in a cluster whose launches are
-// limited. Each group may grow by as many nodes as it has.
+// newMany returns a machine with many groups and nodes.
 func newMany(launches launching.Config) (*nodegroups.Machine, *lifecycle.Turn, []nodegroup.Group) {
+	return newOf(manyGroups, manyNodes, launches)
+}
+
+// newOf returns a machine with so many groups and nodes, in a cluster whose launches are limited.
+func newOf(numGroups, numNodes int, launches launching.Config) (*nodegroups.Machine, *lifecycle.Turn, []nodegroup.Group) {
 	turn := &lifecycle.Turn{Now: time.Unix(1000, 0), State: cluster.New(cluster.NewSchema()), Ready: &step.Ready{}}
 	m := nodegroups.New(nodegroups.Config{
 		MaxProvisionTime: 15 * time.Minute, InitialBackoff: time.Minute, MaxBackoff: time.Minute, BackoffReset: time.Hour,
 		Readiness: autoscaler.Readiness{StartupTime: 15 * time.Minute},
 	}, &fakeDeletions{}, launching.New(launches))
 	var groups []nodegroup.Group
-	for i := range manyGroups {
+	for i := range numGroups {
 		groups = append(groups, nodegroup.Group{ID: fmt.Sprint("g", i), Max: 1000, Template: testkit.Node("t").Obj(), Instances: []nodegroup.Instance{}})
 	}
-	for i := range manyNodes {
-		g := &groups[i%manyGroups]
+	for i := range numNodes {
+		g := &groups[i%numGroups]
 		n := testkit.Node(fmt.Sprint("n", i)).Obj()
 		n.Spec.ProviderID = n.Name
 		turn.State.SetNode(turn.State.Schema.ParseNode(n, g.ID))
