@@ -51,7 +51,7 @@ func (f *explainFlags) completePod(ctx context.Context, begun string) ([]cobra.C
 		names, _ := f.names(ctx, "pods", begun)
 		return names, none
 	}
-	namespace, err := f.reach.podNamespace()
+	namespace, err := f.reach.PodNamespace()
 	if err != nil {
 		return nil, none
 	}
@@ -68,7 +68,7 @@ func (f *explainFlags) completePod(ctx context.Context, begun string) ([]cobra.C
 
 // names returns the names of a kind that begin so.
 func (f *explainFlags) names(ctx context.Context, kind, begun string) ([]string, error) {
-	raw, err := f.reach.ask(ctx, explainPath+"?names="+kind+"&prefix="+url.QueryEscape(begun))
+	raw, err := f.reach.Ask(ctx, observe.ExplainPath+"?names="+kind+"&prefix="+url.QueryEscape(begun))
 	if err != nil {
 		return nil, err
 	}

@@ -3,34 +3,26 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/edge/observe"
-	"github.com/berthproject/berth/sim/report"
+	"github.com/berthproject/berth/edge/reach"
+	"github.com/berthproject/berth/internal/term"
 )
 
-// This file asks a running Berth about a pod, node groups or nodes (reach.go), and prints the
+// This file asks a running Berth about a pod, node groups or nodes (edge/reach), and prints the
 // answer.
 
 // explainFlags are the flags of berth explain.
 type explainFlags struct {
-	reach  reachFlags
+	reach  reach.Flags
 	output string // text or json
 }
-
-// Paths of a running Berth.
-const (
-	explainPath = "/debug/explain"
-	statusPath  = "/debug/status"
-)
 
 // reachText says in the help of each command that asks a running Berth how it is reached.
 const reachText = `The command finds the pod that holds the Lease and queries it over a port-forward
@@ -81,8 +73,8 @@ what they cost. Times are UTC.
 		},
 	}
 	fs := cmd.Flags()
-	f.reach.register(fs)
-	fs.StringVarP(&f.reach.namespace, "namespace", "n", "", "namespace of a pod given without one (default: that of the context)")
+	f.reach.Register(fs)
+	fs.StringVarP(&f.reach.Namespace, "namespace", "n", "", "namespace of a pod given without one (default: that of the context)")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
 	return cmd
 }
@@ -117,23 +109,23 @@ func (f *explainFlags) topic(called string, args []string) (topic, error) {
 	case len(args) == 2 && args[0] == "pod" && args[1] != "" && strings.Count(args[1], "/") <= 1:
 		pod := args[1]
 		if !strings.Contains(pod, "/") {
-			namespace, err := f.reach.podNamespace()
+			namespace, err := f.reach.PodNamespace()
 			if err != nil {
 				return topic{}, err
 			}
 			pod = namespace + "/" + pod
 		}
-		return topic{"pod=" + url.QueryEscape(pod), printPod}, nil
+		return topic{"pod=" + url.QueryEscape(pod), term.PrintPod}, nil
 	case len(args) == 1 && args[0] == "group":
-		return topic{"groups", printGroups}, nil
+		return topic{"groups", term.PrintGroups}, nil
 	case len(args) == 2 && args[0] == "group" && args[1] != "":
-		return topic{"group=" + url.QueryEscape(args[1]), printGroup}, nil
+		return topic{"group=" + url.QueryEscape(args[1]), term.PrintGroup}, nil
 	case len(args) > 0 && args[0] == "group":
 		return topic{}, fmt.Errorf("name one node group: %s explain group NAME, or none for all: %[1]s explain group", called)
 	case len(args) == 1 && args[0] == "nodes":
-		return topic{"nodes", printNodes}, nil
+		return topic{"nodes", term.PrintNodes}, nil
 	case len(args) == 2 && args[0] == "node" && args[1] != "":
-		return topic{"node=" + url.QueryEscape(args[1]), printNode}, nil
+		return topic{"node=" + url.QueryEscape(args[1]), term.PrintNode}, nil
 	case len(args) > 0 && (args[0] == "node" || args[0] == "nodes"):
 		return topic{}, fmt.Errorf("name one node: %s explain node NAME, or show all: %[1]s explain nodes", called)
 	}
@@ -145,7 +137,7 @@ func (f *explainFlags) run(ctx context.Context, out io.Writer, t topic) error {
 	if f.output != "text" && f.output != "json" {
 		return fmt.Errorf("--output is %q; it must be text or json", f.output)
 	}
-	raw, err := f.reach.ask(ctx, explainPath+"?"+t.query)
+	raw, err := f.reach.Ask(ctx, observe.ExplainPath+"?"+t.query)
 	if err != nil {
 		return err
 	}
@@ -157,78 +149,4 @@ func (f *explainFlags) run(ctx context.Context, out io.Writer, t topic) error {
 		return fmt.Errorf("printing the response of Berth: %w", err)
 	}
 	return nil
-}
-
-func printPod(out io.Writer, raw []byte) error {
-	x := observe.Explained{}
-	if err := json.Unmarshal(raw, &x); err != nil {
-		return err
-	}
-	if err := report.Explanation(out, &x.Explanation, x.At.UTC().Format(time.DateTime)); err != nil {
-		return err
-	}
-	printDecisions(out, x.Decisions)
-	return nil
-}
-
-func printGroup(out io.Writer, raw []byte) error {
-	x := observe.ExplainedGroup{}
-	if err := json.Unmarshal(raw, &x); err != nil {
-		return err
-	}
-	if err := report.Group(out, &x.GroupExplanation, x.At.UTC().Format(time.DateTime)); err != nil {
-		return err
-	}
-	printDecisions(out, x.Decisions)
-	return nil
-}
-
-func printGroups(out io.Writer, raw []byte) error {
-	x := observe.ExplainedGroups{}
-	if err := json.Unmarshal(raw, &x); err != nil {
-		return err
-	}
-	return report.Groups(out, x.Groups)
-}
-
-func printNode(out io.Writer, raw []byte) error {
-	x := observe.ExplainedNode{}
-	if err := json.Unmarshal(raw, &x); err != nil {
-		return err
-	}
-	if err := report.Node(out, &x.NodeExplanation, x.At.UTC().Format(time.DateTime)); err != nil {
-		return err
-	}
-	printDecisions(out, x.Decisions)
-	return nil
-}
-
-func printNodes(out io.Writer, raw []byte) error {
-	x := observe.ExplainedNodes{}
-	if err := json.Unmarshal(raw, &x); err != nil {
-		return err
-	}
-	return report.Nodes(out, &x.NodesExplanation, x.At.UTC().Format(time.DateTime))
-}
-
-// printDecisions lists what the ledger has about a pod, a node group or a node, with the scores
-// of choices.
-func printDecisions(out io.Writer, decisions []step.Decision) {
-	if len(decisions) > 0 {
-		fmt.Fprintln(out, "\nDecisions:")
-	}
-	for i := range decisions {
-		d := &decisions[i]
-		fmt.Fprintf(out, "  %s  #%d %s\n", d.Time.UTC().Format("2006-01-02 15:04:05.000"), d.Seq, d)
-		if len(d.Scores) > 0 {
-			fmt.Fprintf(out, "      score %d:", d.Score)
-			for _, s := range d.Scores {
-				fmt.Fprintf(out, " %s %d", s.Plugin, s.Score)
-			}
-			if d.RunnerUp != nil {
-				fmt.Fprintf(out, "; runner-up %s with %d", d.RunnerUp.Node, d.RunnerUp.Score)
-			}
-			fmt.Fprintln(out)
-		}
-	}
 }

@@ -21,13 +21,15 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/edge/incumbent"
+	"github.com/berthproject/berth/internal/testkit/foreignlease"
 )
 
 // This file specifies beside which programs Berth refuses to run, by its flags and its
 // configuration, and what it says then.
 
 // incumbentsOf returns what a Berth with these flags looks for, and its log.
-func incumbentsOf(t *testing.T, client *fake.Clientset, args ...string) (*incumbents, *bytes.Buffer) {
+func incumbentsOf(t *testing.T, client *fake.Clientset, args ...string) (*incumbent.Programs, *bytes.Buffer) {
 	t.Helper()
 	f, fs := parsed(t, args...)
 	if err := f.validate(); err != nil {
@@ -38,7 +40,7 @@ func incumbentsOf(t *testing.T, client *fake.Clientset, args ...string) (*incumb
 		t.Fatal(err)
 	}
 	out := &bytes.Buffer{}
-	return newIncumbents(f, &cfg, client, slog.New(slog.NewTextHandler(out, nil))), out
+	return incumbent.New(f.incumbents(&cfg), client, slog.New(slog.NewTextHandler(out, nil))), out
 }
 
 // schedulerFile writes a configuration file, and returns the flag that names it.
@@ -87,13 +89,13 @@ func TestBesideALiveKubeScheduler(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := fake.NewClientset()
-				holdLease(t, client, schedulerLease, "node-1_theirs", 0).renew()
+				foreignlease.Hold(t, client, incumbent.SchedulerLease, "node-1_theirs", 0).Renew()
 				var args []string
 				if x.args != nil {
 					args = x.args(t)
 				}
 				i, _ := incumbentsOf(t, client, args...)
-				err := i.noScheduler(t.Context())
+				err := i.NoScheduler(t.Context())
 				if (err != nil) != x.refused {
 					t.Fatalf("got %v, want it refused: %t", err, x.refused)
 				}
@@ -172,11 +174,11 @@ func TestBesideALiveClusterAutoscaler(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := fake.NewClientset()
 				if x.status != "" {
-					client = fake.NewClientset(&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: upstreamStatus}, Data: map[string]string{"status": x.status}})
+					client = fake.NewClientset(&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: incumbent.AutoscalerStatus}, Data: map[string]string{"status": x.status}})
 				}
-				holdLease(t, client, autoscalerLease, "node-1_theirs", 0).renew()
+				foreignlease.Hold(t, client, incumbent.AutoscalerLease, "node-1_theirs", 0).Renew()
 				i, _ := incumbentsOf(t, client, x.args...)
-				err := i.noAutoscaler(t.Context(), x.ours)
+				err := i.NoAutoscaler(t.Context(), x.ours)
 				if got := errorText(err); (x.want == "") != (err == nil) || !strings.Contains(got, x.want) {
 					t.Fatalf("got %v, want %q", err, x.want)
 				}
@@ -197,10 +199,10 @@ func TestBesideALiveClusterAutoscaler(t *testing.T) {
 // them are found by who becomes the leader, before the simulated provider looks for its nodes.
 func TestALeaderLooksAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset(&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: upstreamStatus},
+		client := fake.NewClientset(&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: incumbent.AutoscalerStatus},
 			Data: map[string]string{"status": "autoscalerStatus: Running\nnodeGroups: [{name: large-cpu}]\n"}})
 		p := processOf(t, client)
-		if err := p.incumbents.noScheduler(t.Context()); err != nil {
+		if err := p.incumbents.NoScheduler(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		o, end, err := p.options(t.Context(), nil)
@@ -208,8 +210,8 @@ func TestALeaderLooksAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer end()
-		for _, lease := range []string{schedulerLease, autoscalerLease} {
-			holdLease(t, client, lease, "theirs", 0).renew()
+		for _, lease := range []string{incumbent.SchedulerLease, incumbent.AutoscalerLease} {
+			foreignlease.Hold(t, client, lease, "theirs", 0).Renew()
 		}
 		err = o.OnBecomeLeader(t.Context())
 		for _, want := range []string{"a kube-scheduler is running", "both would resize the node groups large-cpu."} {
@@ -229,7 +231,7 @@ func TestALeaderLooksAgain(t *testing.T) {
 func TestOneThatIsInterruptedWhileItLooksEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
-		holdLease(t, client, schedulerLease, "theirs", 0)
+		foreignlease.Hold(t, client, incumbent.SchedulerLease, "theirs", 0)
 		ctx, interrupt := context.WithTimeout(t.Context(), 5*time.Second)
 		defer interrupt()
 		began := time.Now()
@@ -243,19 +245,12 @@ func TestOneThatIsInterruptedWhileItLooksEnds(t *testing.T) {
 func TestOneWithoutAProviderResizesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
-		holdLease(t, client, autoscalerLease, "theirs", 0).renew()
+		foreignlease.Hold(t, client, incumbent.AutoscalerLease, "theirs", 0).Renew()
 		i, _ := incumbentsOf(t, client)
-		if err := i.noAutoscaler(t.Context(), nil); err != nil {
+		if err := i.NoAutoscaler(t.Context(), nil); err != nil {
 			t.Error(err)
 		}
 	})
-}
-
-// TestManyGroupsAreCounted in the message.
-func TestManyGroupsAreCounted(t *testing.T) {
-	if got, want := enumerate([]string{"a", "b", "c", "d", "e", "f", "g"}), "a, b, c, d, e and 2 more"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
 }
 
 // TestWhoMayNotReadALeaseIsWarned, with the right and what to do, and runs. One that may not read
@@ -268,12 +263,12 @@ func TestWhoMayNotReadALeaseIsWarned(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
-		holdLease(t, client, schedulerLease, "theirs", 0).renew()
-		holdLease(t, client, autoscalerLease, "theirs", 0).renew()
+		foreignlease.Hold(t, client, incumbent.SchedulerLease, "theirs", 0).Renew()
+		foreignlease.Hold(t, client, incumbent.AutoscalerLease, "theirs", 0).Renew()
 		restricted, began := fake.NewClientset(), time.Now()
 		forbid(restricted, "leases")
 		i, log := incumbentsOf(t, restricted, scaling...)
-		if err := errors.Join(i.noScheduler(t.Context()), i.noAutoscaler(t.Context(), groupsOf{})); err != nil || time.Since(began) > 0 {
+		if err := errors.Join(i.NoScheduler(t.Context()), i.NoAutoscaler(t.Context(), groupsOf{})); err != nil || time.Since(began) > 0 {
 			t.Errorf("got %v after %s, want no error at once", err, time.Since(began))
 		}
 		for _, want := range []string{"level=WARN", "not authorized to get a Lease (403)", "lease=kube-system/kube-scheduler", "lease=kube-system/cluster-autoscaler", "allow get of this Lease in a Role", "--allow-second-scheduler", "--allow-second-autoscaler"} {
@@ -284,8 +279,15 @@ func TestWhoMayNotReadALeaseIsWarned(t *testing.T) {
 		forbid(client, "configmaps")
 		i, _ = incumbentsOf(t, client, scaling...)
 		const want = "which node groups it has isn't known: not authorized to get the ConfigMap kube-system/cluster-autoscaler-status (403)"
-		if err := i.noAutoscaler(t.Context(), groupsOf{names: []string{"a"}}); err == nil || !strings.Contains(err.Error(), want) {
+		if err := i.NoAutoscaler(t.Context(), groupsOf{names: []string{"a"}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	})
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }

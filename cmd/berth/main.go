@@ -66,3 +66,6 @@ func versionText() string {
 	}
 	return text
 }
+
+// program returns what the user has typed to call this program: berth or kubectl berth.
+func program(cmd *cobra.Command) string { return cmd.Root().CommandPath() }

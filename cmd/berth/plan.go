@@ -7,21 +7,16 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/berthproject/berth/core/autoscaler/expander"
-	"github.com/berthproject/berth/sim/report"
+	"github.com/berthproject/berth/sim/plan"
 	"github.com/berthproject/berth/sim/scenario"
 )
 
-// This file is the command: flags, the scenario, a line for each expander. plan_inputs.go
-// makes inputs of the scenario, plan_purchase.go has one expander plan for them on a core of
-// its own, plan_bound.go computes what any purchase costs at least, plan_estimates.go what each class
-// would need. Invariant: every
-// expander gets the same inputs and starts from nothing, so that lines can be compared.
+// This file is berth plan: flags, the scenario, and a line for each expander (sim/plan).
 
 // planFlags are the flags of berth plan.
 type planFlags struct {
@@ -95,9 +90,9 @@ func (f *planFlags) run(out, notes io.Writer, args []string) error {
 			names = slices.DeleteFunc(names, func(name string) bool { return name == expander.PriorityName })
 		}
 	}
-	var all []*purchase
+	var all []*plan.Purchase
 	for _, name := range names {
-		p, err := f.plan(r, name)
+		p, err := plan.For(r, name, plan.Options{Empty: f.empty, Explain: f.explain, Now: time.Now})
 		if err != nil {
 			return fmt.Errorf("%s with the expander %s: %w", r.Name, name, err)
 		}
@@ -107,36 +102,12 @@ func (f *planFlags) run(out, notes io.Writer, args []string) error {
 		enc := json.NewEncoder(out)
 		enc.SetIndent("", "  ")
 		if f.explain {
-			return enc.Encode(map[string]any{"purchases": all, "estimates": all[0].estimates})
+			return enc.Encode(map[string]any{"purchases": all, "estimates": all[0].Estimates})
 		}
 		return enc.Encode(all)
 	}
-	if err := printPurchases(out, all); err != nil || !f.explain {
+	if err := plan.Print(out, all); err != nil || !f.explain {
 		return err
 	}
-	return printEstimates(out, all[0].estimates)
-}
-
-// printPurchases writes a line for each purchase. All have the same lower bound, which
-// depends on no expander; a purchase for fewer pods isn't compared with it.
-func printPurchases(out io.Writer, all []*purchase) error {
-	bound := "prices unknown"
-	switch {
-	case all[0].LowerBound == 0 && all[0].PricePerHour > 0:
-		bound = "lower bound unknown"
-	case all[0].LowerBound > 0:
-		bound = fmt.Sprintf("lower bound $%.2f/h for %d of them", all[0].LowerBound, all[0].Possible)
-	}
-	fmt.Fprintf(out, "%s pending; %s\n", report.Count(all[0].Pending, "pod"), bound)
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "expander\tnodes\t$/h\t× bound\tpods placed\tpods not helped\ttime\t")
-	for _, p := range all {
-		ratio := "-"
-		if p.LowerBound > 0 && p.Placed >= p.Possible {
-			ratio = fmt.Sprintf("%.3f", p.PricePerHour/p.LowerBound)
-		}
-		took := time.Duration(p.Seconds * float64(time.Second)).Round(10 * time.Millisecond)
-		fmt.Fprintf(w, "%s\t%d\t%.2f\t%s\t%d\t%d\t%s\t\n", p.Expander, p.Nodes, p.PricePerHour, ratio, p.Placed, p.NoHelp, took)
-	}
-	return w.Flush()
+	return plan.PrintEstimates(out, all[0].Estimates)
 }

@@ -12,6 +12,8 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/edge/apiserver"
+	"github.com/berthproject/berth/edge/provider"
 	"github.com/berthproject/berth/edge/provider/externalgrpc"
 	"github.com/berthproject/berth/edge/provider/simulated"
 	"github.com/berthproject/berth/internal/simulatedgroup"
@@ -88,7 +90,7 @@ func (f *providerFlags) serve(cmd *cobra.Command) error {
 	defer logs.FlushLogs()
 	cfg := config.Default()
 	cfg.LeaderElection.Enabled = false
-	api, err := run.connect(ctx, cfg, log)
+	api, err := apiserver.Connect(ctx, run.server(cfg), log)
 	if err != nil {
 		return err
 	}
@@ -96,10 +98,10 @@ func (f *providerFlags) serve(cmd *cobra.Command) error {
 	if err != nil {
 		return fmt.Errorf("--listen: %w; choose a host:port that is free on this machine", err)
 	}
-	p := simulated.New(api.client.CoreV1().Nodes(), file, time.Now, log)
+	p := simulated.New(api.Client.CoreV1().Nodes(), file, time.Now, log)
 	// Nodes of these groups that exist count before the first call is answered; else a client would
 	// order them again.
-	if err := adopt(ctx, p); err != nil {
+	if err := provider.Adopt(ctx, p); err != nil {
 		return err
 	}
 	log.Info("serving node groups", "address", listener.Addr().String(), "groups", len(file.Groups))

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -17,19 +14,6 @@ import (
 // This file is berth simulate --replay: it plays a recording, and under another policy
 // a second time, and prints what differs. What must hold: the command fails when the
 // replay has decided otherwise than the recording says.
-
-// maxDifferences is how many differences text output lists; JSON has all.
-const maxDifferences = 50
-
-// replayed is what -o json prints of a replay. Fields may be added, not renamed.
-type replayed struct {
-	Steps       int                 `json:"steps"`
-	Decisions   map[string]int      `json:"decisions"`
-	Digest      string              `json:"digest"`
-	Recorded    string              `json:"recorded,omitempty"` // the digest that the recording has
-	Note        string              `json:"note"`
-	Differences []replay.Difference `json:"differences,omitempty"`
-}
 
 // playRecording replays a recording, and a second time under the policy of the flags, if
 // they give one.
@@ -47,47 +31,25 @@ func (f *simulateFlags) playRecording(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	out := replayed{Steps: r.Steps, Decisions: byKind(r.Decisions), Digest: r.Digest, Recorded: r.Recorded, Note: r.Note}
-	compared := p != (replay.Policy{})
-	if compared {
+	report := r.Report()
+	if p != (replay.Policy{}) {
 		other, err := replay.Play(cmd.Context(), f.replay, p)
 		if err != nil {
 			return err
 		}
-		out.Differences = replay.Diff(r.Decisions, other.Decisions)
+		report.Compare(r, other)
 	}
-	w := cmd.OutOrStdout()
+	write := report.Print
 	if f.output == "json" {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		err = enc.Encode(out)
-	} else {
-		fmt.Fprintf(w, "replayed %d steps with %d decisions, digest %s\n%s\n", r.Steps, len(r.Decisions), r.Digest, r.Note)
-		if compared {
-			err = printDifferences(w, out.Differences)
-		}
+		write = report.PrintJSON
 	}
-	if err != nil {
+	if err := write(cmd.OutOrStdout()); err != nil {
 		return err
 	}
 	if r.Recorded != "" && r.Recorded != r.Digest {
 		return fmt.Errorf("the recording ends with digest %s; the replay decided differently (was the recording made by another version of Berth?)", r.Recorded)
 	}
 	return nil
-}
-
-// printDifferences lists where the other policy decides otherwise.
-func printDifferences(w io.Writer, differences []replay.Difference) error {
-	fmt.Fprintf(w, "%d decision(s) differ under the other policy\n", len(differences))
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	for i, d := range differences {
-		if i == maxDifferences {
-			fmt.Fprintf(t, "… and %d more (-o json lists all)\n", len(differences)-i)
-			break
-		}
-		fmt.Fprintf(t, "%s\trecorded: %s\tnow: %s\n", d.What, d.Recorded, d.Now)
-	}
-	return t.Flush()
 }
 
 // policy returns the policy that --config and --autoscaler-flag give; the zero value
@@ -108,15 +70,6 @@ func (f *simulateFlags) policy() (p replay.Policy, err error) {
 		p.Autoscale = &a
 	}
 	return p, nil
-}
-
-// byKind counts decisions by their kind.
-func byKind(list []step.Decision) map[string]int {
-	out := map[string]int{}
-	for i := range list {
-		out[string(list[i].Kind)]++
-	}
-	return out
 }
 
 // writeDecisions writes a ledger, a line of JSON for each decision.

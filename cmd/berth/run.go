@@ -8,11 +8,9 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
@@ -23,15 +21,19 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/drive"
+	"github.com/berthproject/berth/edge/apiserver"
 	edgeexpander "github.com/berthproject/berth/edge/expander"
 	"github.com/berthproject/berth/edge/extender"
+	"github.com/berthproject/berth/edge/incumbent"
+	"github.com/berthproject/berth/edge/leader"
 	"github.com/berthproject/berth/edge/live"
 	"github.com/berthproject/berth/edge/observe"
+	"github.com/berthproject/berth/edge/provider"
 	"github.com/berthproject/berth/edge/provider/bounded"
 )
 
 // This file puts berth run together: flags and files (run_flags.go), the API server
-// (connect.go), the HTTPS server, the Lease (leader.go), and the live edge with what it
+// (edge/apiserver), the HTTPS server, the Lease (edge/leader), and the live edge with what it
 // decides under. A recording is in record.go.
 
 func runCommand() *cobra.Command {
@@ -80,35 +82,35 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err := f.validate(); err != nil {
 		return err
 	}
-	cloud, err := f.readCloudConfig()
+	cloud, err := f.provider().Load()
 	if err != nil {
 		return err
 	}
 	log.Info("starting Berth", f.startUp(cmd.Flags(), &cfg)...)
-	api, err := f.connect(ctx, cfg, log)
+	api, err := apiserver.Connect(ctx, f.server(cfg), log)
 	if err != nil {
 		return err
 	}
-	identity, err := processIdentity()
+	identity, err := leader.Identity()
 	if err != nil {
 		return err
 	}
 	p := &process{flags: f, cfg: cfg, cloud: cloud, api: api, identity: identity, log: log,
 		server: observe.NewServer(cfg, log), served: make(chan struct{}), health: live.NewHealth(f.cloudProvider != ""),
-		incumbents: newIncumbents(f, &cfg, api.client, log)}
+		incumbents: incumbent.New(f.incumbents(&cfg), api.Client, log)}
 	f.watch(p.server)
 	// The server comes up while the caches fill: until they are full it says what is missing. An
 	// error of it ends the rest, before anything is written.
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	do := func() error { return p.work(ctx, nil, nil) }
-	var e *election
+	var e *leader.Election
 	if le := cfg.LeaderElection; le.Enabled {
-		if err := mayLead(ctx, api.lease, le); err != nil {
+		if err := leader.MayLead(ctx, api.Lease, le); err != nil {
 			return err
 		}
-		e = newElection(api.lease, le, identity, api.fence, log)
-		do = func() error { return e.run(ctx, p.work) }
+		e = leader.NewElection(api.Lease, le, identity, api.Fence, log)
+		do = func() error { return e.Run(ctx, p.work) }
 	}
 	p.check(e)
 	go p.serve(ctx, e, fail)
@@ -121,17 +123,17 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 
 // serve starts the server, which runs until ctx is done, and calls fail when it can't run. The
 // election, nil without one, tells where this process serves.
-func (p *process) serve(ctx context.Context, e *election, fail context.CancelCauseFunc) {
+func (p *process) serve(ctx context.Context, e *leader.Election, fail context.CancelCauseFunc) {
 	defer close(p.served)
 	serving := p.flags.serving
-	serving.UseKubeconfig(p.flags.kubeconfigPath(p.cfg))
+	serving.UseKubeconfig(p.flags.server(p.cfg).KubeconfigPath())
 	address, err := p.server.Run(ctx, serving)
 	if err != nil {
 		fail(errServing{err})
 		return
 	}
 	if e != nil { // the election waits for served
-		e.lock.serveAt(podNamespace(), portOf(address), serving.OwnCertificate())
+		e.ServeAt(leader.PodNamespace(), portOf(address), serving.OwnCertificate())
 	}
 }
 
@@ -144,16 +146,6 @@ func portOf(address net.Addr) int {
 		return tcp.Port
 	}
 	return 0
-}
-
-// podNamespace returns the namespace of the pod that this process runs in, "" when it runs in
-// none or its service account isn't mounted.
-func podNamespace() string {
-	raw, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(raw))
 }
 
 // watch has a server show what the flags of the autoscaler ask for.
@@ -180,48 +172,37 @@ func (f *runFlags) logger() (*slog.Logger, error) {
 	return slog.New(logr.ToSlogHandler(klog.Background())), nil
 }
 
-// processIdentity returns the name of this process in the Lease and in events: the host and a
-// part that no other process has, as kube-scheduler's. A container that is restarted has the
-// host and the PID that it had before, and is another process all the same.
-func processIdentity() (string, error) {
-	host, err := os.Hostname()
-	if err != nil {
-		return "", fmt.Errorf("reading the hostname: %w", err)
-	}
-	return host + "_" + string(uuid.NewUUID()), nil
-}
-
 // process is a Berth that is configured and connected, and doesn't work yet.
 type process struct {
 	flags    *runFlags
 	cfg      config.Scheduler
-	cloud    cloudConfig
-	api      *apiServer
+	cloud    provider.Config
+	api      *apiserver.Connection
 	identity string // of this process among all Berths
 	server   *observe.Server
 	served   chan struct{} // closed when the server runs, or has failed
 	health   *live.Health
 	log      *slog.Logger
 
-	incumbents *incumbents
+	incumbents *incumbent.Programs
 }
 
 // check has the server ask for what probes are to know. The election is nil without one.
-func (p *process) check(e *election) {
+func (p *process) check(e *leader.Election) {
 	for _, name := range p.health.Caches() {
 		p.server.Ready = append(p.server.Ready, observe.Check{Name: "cache-" + name, Err: func() error { return p.health.Cache(name) }})
 	}
 	p.server.Alive = append(p.server.Alive, observe.Check{Name: "stuck", Err: p.health.Alive})
 	if e != nil {
-		p.server.Ready = append(p.server.Ready, observe.Check{Name: "lease", Err: e.lock.usable})
-		p.server.Alive = append(p.server.Alive, observe.Check{Name: "leaderElection", Err: e.renewing})
+		p.server.Ready = append(p.server.Ready, observe.Check{Name: "lease", Err: e.Usable})
+		p.server.Alive = append(p.server.Alive, observe.Check{Name: "leaderElection", Err: e.Renewing})
 	}
 }
 
 // work runs the live edge until ctx is done. It calls synced, which may be nil, when its caches
 // are full and the server runs, and stands by until becomeLeader is closed; nil means that it
 // decides as soon as they are. It is to be called once. That it is interrupted is no error.
-func (p *process) work(ctx context.Context, synced func(catchUp), becomeLeader <-chan struct{}) error {
+func (p *process) work(ctx context.Context, synced func(leader.CatchUp), becomeLeader <-chan struct{}) error {
 	err := p.workAlone(ctx, synced, becomeLeader)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil
@@ -231,8 +212,8 @@ func (p *process) work(ctx context.Context, synced func(catchUp), becomeLeader <
 
 // workAlone is work. It returns an error before anything is written when another program is running
 // that does the same.
-func (p *process) workAlone(ctx context.Context, synced func(catchUp), becomeLeader <-chan struct{}) error {
-	if err := p.incumbents.noScheduler(ctx); err != nil {
+func (p *process) workAlone(ctx context.Context, synced func(leader.CatchUp), becomeLeader <-chan struct{}) error {
+	if err := p.incumbents.NoScheduler(ctx); err != nil {
 		return err
 	}
 	o, end, err := p.options(ctx, becomeLeader)
@@ -260,7 +241,7 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ 
 		cfg = cfg.Beside(slices.Concat(a.AllowedSchedulers, a.BypassedSchedulers)...)
 	}
 	o := live.Options{
-		Config: p.api.rest, Fence: p.api.fence, Health: p.health, Schema: schema, Host: p.identity, Log: p.log,
+		Config: p.api.Rest, Fence: p.api.Fence, Health: p.health, Schema: schema, Host: p.identity, Log: p.log,
 		Hooks: []drive.Hook{p.server}, State: p.server.State, Questions: p.server.Questions, Watcher: p.server,
 		Core:         core.DefaultConfig(cfg.Build(schema)...),
 		BecomeLeader: becomeLeader, BindStalled: p.server.BindStalled,
@@ -279,7 +260,7 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ 
 			return live.Options{}, nil, err
 		}
 	}
-	nodes, err := p.cloud.provider(p.api, &p.flags.scale.Core, p.log)
+	nodes, err := p.cloud.Open(p.api, &p.flags.scale.Core, p.log)
 	if err != nil {
 		return live.Options{}, nil, err
 	}
@@ -297,13 +278,13 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ 
 	}
 	ended := func() {} // what to do at the end: nothing unless this Berth has led
 	o.OnBecomeLeader = func(ctx context.Context) error {
-		nodes.watch(ctx)
-		if err := errors.Join(p.incumbents.noScheduler(ctx), p.incumbents.noAutoscaler(ctx, o.Provider)); err != nil {
+		nodes.Watch(ctx)
+		if err := errors.Join(p.incumbents.NoScheduler(ctx), p.incumbents.NoAutoscaler(ctx, o.Provider)); err != nil {
 			return err
 		}
 		p.server.BecomeLeader()
-		ended = nodes.end
-		return nodes.lead(ctx)
+		ended = nodes.End
+		return nodes.Lead(ctx)
 	}
 	return o, func() { ended() }, nil
 }

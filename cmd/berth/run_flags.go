@@ -8,13 +8,18 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	v1 "k8s.io/api/core/v1"
 	cliflag "k8s.io/component-base/cli/flag"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/weighing"
+	"github.com/berthproject/berth/edge/apiserver"
+	"github.com/berthproject/berth/edge/incumbent"
 	"github.com/berthproject/berth/edge/observe"
+	"github.com/berthproject/berth/edge/provider"
 )
 
 // This file holds the flags of berth run: their names and defaults, what is refused,
@@ -30,7 +35,7 @@ type runFlags struct {
 	mode                       string // modeScheduler, modeAutoscaler, or "" for all that the flags allow
 	shadow                     bool   // decide, compare and write nothing
 	// allowScheduler and allowAutoscaler let Berth run beside programs that may do the same work
-	// (incumbent.go).
+	// (edge/incumbent).
 	allowScheduler, allowAutoscaler bool
 	seed                            uint64 // of ranks: which of equally good nodes wins
 	// Limit of binds, in place of Berth's default, but not of a file's.
@@ -67,8 +72,8 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.config, "config", "", "path to a KubeSchedulerConfiguration v1 file")
 	fs.StringVar(&f.mode, "mode", "", "scheduler: only schedule, next to another autoscaler; autoscaler: only scale, next to another scheduler (default: both, or only schedule without --cloud-provider)")
 	fs.BoolVar(&f.shadow, "shadow", false, "dry run: decide next to the cluster's scheduler (and autoscaler, with --cloud-provider), compare, and write nothing; berth shadow report prints the comparison")
-	fs.BoolVar(&f.allowScheduler, allowScheduler, false, "run with a profile named default-scheduler although a kube-scheduler renews its Lease kube-system/kube-scheduler; only for one that has no such profile, or both place the same pods; Berth's own")
-	fs.BoolVar(&f.allowAutoscaler, allowAutoscaler, false, "resize node groups although a Cluster Autoscaler renews its Lease cluster-autoscaler and has the same groups, or its groups aren't known; Berth's own")
+	fs.BoolVar(&f.allowScheduler, incumbent.AllowScheduler, false, "run with a profile named default-scheduler although a kube-scheduler renews its Lease kube-system/kube-scheduler; only for one that has no such profile, or both place the same pods; Berth's own")
+	fs.BoolVar(&f.allowAutoscaler, incumbent.AllowAutoscaler, false, "resize node groups although a Cluster Autoscaler renews its Lease cluster-autoscaler and has the same groups, or its groups aren't known; Berth's own")
 	fs.StringVar(&f.master, "master", "", "address of the API server; overrides the kubeconfig's")
 	fs.StringVar(&f.master, "kubernetes", "", "the same as --master, by Cluster Autoscaler's name")
 	fs.Float32Var(&f.apiQPS, "kube-api-qps", config.DefaultBindQPS, "QPS limit of binding requests; ignored if clientConnection of --config sets it")
@@ -113,8 +118,8 @@ func (f *runFlags) foreign(commandLine *pflag.FlagSet) ([]string, error) {
 // undiscovering are the providers that find their groups in one way only, with what to do instead
 // of --node-group-auto-discovery.
 var undiscovering = map[string]string{
-	simulatedProvider: "its groups are those in --cloud-config",
-	externalProvider:  "its server determines the groups; pass the flag to the server if it supports it, or name groups with --nodes",
+	provider.Simulated: "its groups are those in --cloud-config",
+	provider.External:  "its server determines the groups; pass the flag to the server if it supports it, or name groups with --nodes",
 }
 
 // validate refuses values and combinations of values that Berth can't honour.
@@ -141,11 +146,11 @@ func (f *runFlags) validate() error {
 		return fmt.Errorf("--mode is %q; it must be %s, %s or unset", f.mode, modeScheduler, modeAutoscaler)
 	}
 	switch f.cloudProvider {
-	case "", simulatedProvider, externalProvider, capiProvider:
+	case "", provider.Simulated, provider.External, provider.ClusterAPI:
 	default:
-		return fmt.Errorf("--cloud-provider is %q; it must be %s, %s or %s. For Cluster Autoscaler's built-in providers use %[2]s: docs/external-providers.md", f.cloudProvider, externalProvider, capiProvider, simulatedProvider)
+		return fmt.Errorf("--cloud-provider is %q; it must be %s, %s or %s. For Cluster Autoscaler's built-in providers use %[2]s: docs/external-providers.md", f.cloudProvider, provider.External, provider.ClusterAPI, provider.Simulated)
 	}
-	if f.cloudProvider != capiProvider && (f.cloudProvider == "") != (f.cloudConfig == "") {
+	if f.cloudProvider != provider.ClusterAPI && (f.cloudProvider == "") != (f.cloudConfig == "") {
 		return errors.New("--cloud-provider and --cloud-config go together; set both or neither")
 	}
 	if f.cloudProvider == "" && len(f.groups.Bounds)+len(f.groups.Discovery) > 0 {
@@ -179,7 +184,7 @@ func (f *runFlags) schedulerConfig(commandLine *pflag.FlagSet) (config.Scheduler
 	cfg.Queue.Leftover = cmp.Or(f.maxUnschedulable, cfg.Queue.Leftover)
 	if f.mode == modeAutoscaler { // the Lease and the extenders of the file are the other scheduler's
 		cfg.LeaderElection = config.Default().LeaderElection
-		cfg.LeaderElection.Name = autoscalerLease
+		cfg.LeaderElection.Name = incumbent.AutoscalerLease
 		cfg.Extenders = nil
 		for _, p := range cfg.Profiles {
 			if w := p.Weighing; w != nil && w.Policy != weighing.PreemptFirst {
@@ -193,4 +198,25 @@ func (f *runFlags) schedulerConfig(commandLine *pflag.FlagSet) (config.Scheduler
 	}
 	cfg.LeaderElection.Enabled = false
 	return cfg, nil
+}
+
+// server returns how the API server is found.
+func (f *runFlags) server(cfg config.Scheduler) apiserver.Options {
+	return apiserver.Options{Kubeconfig: f.kubeconfig, Master: f.master, Shadow: f.shadow, Config: cfg}
+}
+
+// provider returns where nodes come from.
+func (f *runFlags) provider() provider.Options {
+	return provider.Options{Name: f.cloudProvider, File: f.cloudConfig, Discovery: f.groups.Discovery, Shadow: f.shadow}
+}
+
+// incumbents returns which other programs must not be live: none beside a shadow, which writes
+// nothing.
+func (f *runFlags) incumbents(cfg *config.Scheduler) incumbent.Options {
+	places := slices.ContainsFunc(cfg.Profiles, func(p plugins.Options) bool { return p.SchedulerName == v1.DefaultSchedulerName })
+	return incumbent.Options{
+		Scheduler:  !f.shadow && f.mode != modeAutoscaler && places && !f.allowScheduler,
+		Autoscaler: !f.shadow && f.cloudProvider != "" && !f.allowAutoscaler,
+		Lease:      cfg.LeaderElection, Namespace: f.scale.Watch.Namespace, Status: f.scale.Watch.StatusConfigMap(),
+	}
 }

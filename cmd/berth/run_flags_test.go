@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/edge/incumbent"
 )
 
 // This file specifies what berth run refuses before it connects to a cluster, and under
@@ -99,10 +100,10 @@ extenders: [{urlPrefix: 'http://extender', filterVerb: filter}]
 		{"a flag over a file", []string{"--config", file, "--leader-elect"}, true, "mine", 1},
 		{"a flag over the defaults", []string{"--leader-elect=false"}, false, "berth", 0},
 		{"a Lease by name", []string{"--config", file, "--leader-elect-resource-name=kube-scheduler", "--leader_elect"}, true, "kube-scheduler", 1},
-		{"an autoscaler", []string{"--config", file, "--mode=autoscaler"}, true, autoscalerLease, 0},
+		{"an autoscaler", []string{"--config", file, "--mode=autoscaler"}, true, incumbent.AutoscalerLease, 0},
 		{"an autoscaler's Lease by name", []string{"--config", file, "--mode=autoscaler", "--leader-elect-resource-name=mine"}, true, "mine", 0},
 		{"a shadow", []string{"--config", file, "--shadow", "--leader-elect"}, false, "mine", 1},
-		{"an autoscaler without election", []string{"--config", file, "--mode=autoscaler", "--leader-elect=false"}, false, autoscalerLease, 0},
+		{"an autoscaler without election", []string{"--config", file, "--mode=autoscaler", "--leader-elect=false"}, false, incumbent.AutoscalerLease, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, fs := parsed(t, c.args...)

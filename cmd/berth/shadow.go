@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berthproject/berth/edge/observe"
+	"github.com/berthproject/berth/edge/reach"
 	"github.com/berthproject/berth/sim/report"
 )
 
@@ -29,7 +30,7 @@ func shadowCommand() *cobra.Command {
 
 // shadowFlags are the flags of berth shadow report.
 type shadowFlags struct {
-	reach  reachFlags
+	reach  reach.Flags
 	file   string // path of a report as JSON, "" to ask a running shadow
 	output string // text, json or html
 }
@@ -52,7 +53,7 @@ report saved with -o json can be read with --file after the shadow has stopped.`
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), cmd.OutOrStdout()) },
 	}
-	f.reach.register(cmd.Flags())
+	f.reach.Register(cmd.Flags())
 	cmd.Flags().StringVar(&f.file, "file", "", "path of a report saved with -o json, to read instead of querying a running shadow")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text, json or html")
 	return cmd
@@ -81,10 +82,10 @@ func (f *shadowFlags) read(ctx context.Context) (*observe.ShadowReport, error) {
 	var err error
 	if from == "" {
 		from = "the shadow"
-		if f.reach.server == "" && f.reach.pod == "" {
+		if f.reach.Server == "" && f.reach.Pod == "" {
 			return nil, errors.New("a shadow holds no Lease to find it by; set its pod with --pod NAMESPACE/NAME, its address with --server, or a saved report with --file")
 		}
-		raw, err = f.reach.ask(ctx, observe.ShadowPath)
+		raw, err = f.reach.Ask(ctx, observe.ShadowPath)
 	} else if raw, err = os.ReadFile(from); err != nil {
 		err = fmt.Errorf("--file: %w; it must be the path of a report saved with berth shadow report -o json", err)
 	}

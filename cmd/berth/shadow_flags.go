@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/pflag"
+
+	"github.com/berthproject/berth/edge/incumbent"
 )
 
 // This file has what --shadow makes of the other flags of berth run.
@@ -27,8 +29,8 @@ var shadowless = []struct{ name, why string }{
 	{"leader-elect-resource-lock", "a shadow needs no Lease"},
 	{"leader-elect-resource-name", "a shadow needs no Lease"},
 	{"leader-elect-resource-namespace", "a shadow needs no Lease"},
-	{allowScheduler, "a shadow may run beside any scheduler"},
-	{allowAutoscaler, "a shadow may run beside any autoscaler"},
+	{incumbent.AllowScheduler, "a shadow may run beside any scheduler"},
+	{incumbent.AllowAutoscaler, "a shadow may run beside any autoscaler"},
 	{"write-status-configmap", "a shadow writes no status"},
 	{"status-config-map-name", "a shadow writes no status"},
 	{"surge", "a shadow evicts no pods"},

@@ -25,17 +25,14 @@ import (
 
 // simulateFlags are the flags of berth simulate.
 type simulateFlags struct {
-	output    string   // text or json
-	report    string   // path of a page, "" for none
-	compare   bool     // one table for all runs
-	decisions string   // path of a ledger, "" for none
-	seed      uint64   // overrides a scenario's when it is on the command line
-	check     bool     // all invariants after every Step
-	replay    string   // path of a recording, "" to play scenarios
-	explain   string   // a pod as namespace/name, "" for none
-	group     string   // a node group to be explained, "" for none
-	node      string   // a node to be explained, "" for none
-	nodes     bool     // all nodes are to be summed up
+	output    string // text or json
+	report    string // path of a page, "" for none
+	compare   bool   // one table for all runs
+	decisions string // path of a ledger, "" for none
+	seed      uint64 // overrides a scenario's when it is on the command line
+	check     bool   // all invariants after every Step
+	replay    string // path of a recording, "" to play scenarios
+	explain   report.Questions
 	config    string   // with replay: the path of another configuration
 	flags     []string // with replay: those of another autoscaler
 }
@@ -69,10 +66,10 @@ and every scenario is run with each policy.`,
 	fs.StringVar(&f.report, "report", "", "write an HTML page with plots to this file")
 	fs.BoolVar(&f.compare, "compare", false, "compare the results of several scenarios or policies side by side")
 	fs.StringVar(&f.decisions, "decisions", "", "write the decision ledger to this file, one JSON object per line")
-	fs.StringVar(&f.explain, "explain", "", "instead of the summary, explain why this pod (namespace/name) is pending or where it is")
-	fs.StringVar(&f.group, "explain-group", "", "instead of the summary, explain the state of this node group at the end of the run")
-	fs.StringVar(&f.node, "explain-node", "", "instead of the summary, explain why this node is not removed at the end of the run, or the progress of its removal")
-	fs.BoolVar(&f.nodes, "explain-nodes", false, "instead of the summary, show how many nodes are kept at the end of the run for which reason, and what they cost")
+	fs.StringVar(&f.explain.Pod, "explain", "", "instead of the summary, explain why this pod (namespace/name) is pending or where it is")
+	fs.StringVar(&f.explain.Group, "explain-group", "", "instead of the summary, explain the state of this node group at the end of the run")
+	fs.StringVar(&f.explain.Node, "explain-node", "", "instead of the summary, explain why this node is not removed at the end of the run, or the progress of its removal")
+	fs.BoolVar(&f.explain.Nodes, "explain-nodes", false, "instead of the summary, show how many nodes are kept at the end of the run for which reason, and what they cost")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed to use instead of the scenario's")
 	fs.BoolVar(&f.check, "check", false, "check every invariant after every step; slow with many pods")
 	fs.StringVar(&f.replay, "replay", "", "replay a recording of berth run --record instead of a scenario")
@@ -117,7 +114,7 @@ func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 			unmet = append(unmet, fmt.Errorf("%s: %s", r.Name, why))
 		}
 		all = append(all, s)
-		if !f.compare && !f.explains() {
+		if !f.compare && !f.explain.Any() {
 			if err := f.print(cmd.OutOrStdout(), s); err != nil {
 				return err
 			}
@@ -129,11 +126,6 @@ func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	return errors.Join(unmet...)
-}
-
-// explains reports whether a run ends with explanations instead of a summary.
-func (f *simulateFlags) explains() bool {
-	return f.explain != "" || f.group != "" || f.node != "" || f.nodes
 }
 
 // validate refuses flags and arguments that don't go together, before any file is read.
@@ -159,12 +151,12 @@ func (f *simulateFlags) validateRuns(runs []*scenario.Run) error {
 	if f.compare && len(runs) < 2 {
 		return fmt.Errorf("--compare needs at least two scenarios or policies, but got %d", len(runs))
 	}
-	if f.explain != "" {
-		if strings.Count(f.explain, "/") != 1 {
-			return fmt.Errorf("--explain is %q; it must be a pod as namespace/name", f.explain)
+	if f.explain.Pod != "" {
+		if strings.Count(f.explain.Pod, "/") != 1 {
+			return fmt.Errorf("--explain is %q; it must be a pod as namespace/name", f.explain.Pod)
 		}
 	}
-	if len(runs) > 1 && f.explains() {
+	if len(runs) > 1 && f.explain.Any() {
 		return errors.New("--explain, --explain-group, --explain-node and --explain-nodes take one scenario at a time")
 	}
 	if len(runs) > 1 && (f.report != "" || f.decisions != "") {
@@ -176,7 +168,7 @@ func (f *simulateFlags) validateRuns(runs []*scenario.Run) error {
 // play runs one scenario, and writes the files that the flags name. Progress and
 // violations go to notices, an explanation to out.
 func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *scenario.Run) (*scenario.Summary, error) {
-	o := sim.Options{Check: f.check, Explain: f.explain}
+	o := sim.Options{Check: f.check, Explain: f.explain.Pod}
 	var closeDecisions func() error
 	if f.decisions != "" {
 		file, err := os.Create(f.decisions)
@@ -207,7 +199,8 @@ func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *sce
 		fmt.Fprintf(notices, "%s: the run ended after %s, before %d pod(s) had arrived; set a later spec.end.at to include them\n", r.Name, r.Spec.End.Latest(), s.Pods.ToCome)
 	}
 	printViolations(notices, r.Name, w.Stats().Violations)
-	if err := f.printExplanations(out, w); err != nil {
+	f.explain.JSON = f.output == "json"
+	if err := f.explain.Explanations(out, w); err != nil {
 		return nil, err
 	}
 	if f.report != "" {

@@ -5,22 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/edge/observe"
-	"github.com/berthproject/berth/sim/report"
+	"github.com/berthproject/berth/edge/reach"
+	"github.com/berthproject/berth/internal/term"
 )
 
-// This file is berth status: where a live cluster stands, on one screen. What it prints is made of
-// sections, which berth top shows too.
+// This file is berth status: where a live cluster stands, on one screen.
 
 // statusFlags are the flags of berth status.
 type statusFlags struct {
-	reach  reachFlags
+	reach  reach.Flags
 	output string // text or json
 	brief  bool   // one line
 }
@@ -45,7 +42,7 @@ decisions. Times are UTC.
 			return f.run(cmd.Context(), program(cmd), cmd.OutOrStdout())
 		},
 	}
-	f.reach.register(cmd.Flags())
+	f.reach.Register(cmd.Flags())
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
 	cmd.Flags().BoolVar(&f.brief, "brief", false, "print one line: what pods and nodes wait for")
 	return cmd
@@ -58,7 +55,7 @@ func (f *statusFlags) run(ctx context.Context, called string, out io.Writer) err
 	if f.brief && f.output != "text" {
 		return errors.New("--brief is a text; leave it out with --output=json")
 	}
-	raw, err := f.reach.ask(ctx, statusPath)
+	raw, err := f.reach.Ask(ctx, observe.StatusPath)
 	if err != nil {
 		return err
 	}
@@ -66,256 +63,13 @@ func (f *statusFlags) run(ctx context.Context, called string, out io.Writer) err
 		_, err := out.Write(raw)
 		return err
 	}
-	s, err := readStatus(raw)
+	s, err := term.ReadStatus(raw)
 	if err != nil {
 		return err
 	}
 	if f.brief {
-		_, err := fmt.Fprintln(out, brief(s))
+		_, err := fmt.Fprintln(out, term.Brief(s))
 		return err
 	}
-	var b strings.Builder
-	p := paletteFor(out)
-	for _, l := range statusLines(s, called) {
-		fmt.Fprintln(&b, l.text(p, 0))
-	}
-	_, err = io.WriteString(out, b.String())
-	return err
-}
-
-// statusLines returns the screen of berth status.
-func statusLines(s *observe.Status, called string) (out []line) {
-	for i, section := range [][]line{headLines(s), pendingLines(s, maxPendingLines), nowLines(s, maxNowLines), nodeLines(s), decisionLines(s)} {
-		if i > 0 && len(section) > 0 {
-			out = append(out, nil)
-		}
-		out = append(out, section...)
-	}
-	return append(out, nil, say(faint, "To see why: %s explain pod|node|group NAME", called))
-}
-
-// What a section of the screen has at most.
-const (
-	maxPendingLines = 10
-	maxNowLines     = 12
-	maxReasonLines  = 10
-)
-
-// headLines sum up.
-func headLines(s *observe.Status) []line {
-	pending := 0
-	for _, p := range s.Pending {
-		pending += p.Pods
-	}
-	pods := line{{"pods   ", strong}, {fmt.Sprintf("%d on nodes, ", s.Placed), plain}, {fmt.Sprintf("%d pending", pending), colourIf(pending > 0, busy)}}
-	n := &s.Nodes
-	nodes := line{{"nodes  ", strong}, {fmt.Sprintf("%d ready", n.Ready), plain}}
-	if n.NotReady > 0 {
-		nodes = append(nodes, cell{fmt.Sprintf(", %d not ready", n.NotReady), bad})
-	}
-	if n.Unschedulable > 0 {
-		nodes = append(nodes, cell{fmt.Sprintf(", %d cordoned", n.Unschedulable), busy})
-	}
-	if x := n.ScaleDown; x != nil {
-		nodes = append(nodes, cell{moneyOf(x), plain})
-	}
-	return []line{say(strong, "Berth %s, %s UTC", s.Version, s.At.UTC().Format(time.DateTime)), pods, nodes}
-}
-
-// moneyOf says what all nodes cost, and what could go of that.
-func moneyOf(x *core.NodesExplanation) string {
-	if x.Price == 0 {
-		return ""
-	}
-	out := fmt.Sprintf("; $%.2f/h", x.Price)
-	could := core.NodesSum{}
-	for _, g := range x.Groups {
-		could.Nodes, could.Price = could.Nodes+g.Candidates.Nodes, could.Price+g.Candidates.Price
-	}
-	if could.Nodes > 0 {
-		out += fmt.Sprintf(", of which %s at $%.2f/h removable", report.Count(could.Nodes, "node"), could.Price)
-	}
-	return out
-}
-
-// pendingWords are the states of pods without a node as people read them.
-var pendingWords = map[string]string{
-	core.PendingBinding: "being bound", core.PendingGated: "gated", core.PendingPreempting: "waiting for preemption victims to terminate",
-	core.PendingNominated: "waiting for the node it is nominated to", core.PendingNodeComing: "waiting for an upcoming node", core.PendingUntried: "about to be scheduled",
-	core.PendingRejected: "fits no node", core.PendingUnmanaged: "assigned to another scheduler",
-}
-
-// pendingLines are the pods without a node by what they wait for.
-func pendingLines(s *observe.Status, limit int) []line {
-	if len(s.Pending) == 0 {
-		return []line{say(good, "No pending pods.")}
-	}
-	rows := []line{{{"PODS", faint}, {"REASON", faint}, {"LONGEST", faint}, {"SINCE", faint}}}
-	for _, p := range s.Pending[:min(len(s.Pending), limit)] {
-		rows = append(rows, line{{fmt.Sprint(p.Pods), strong}, {cut(whyPending(&p), 70), colourIf(p.State == core.PendingRejected, busy)}, {cut(p.Pod, 45), plain}, {ago(s.At, p.Since), faint}})
-	}
-	return titled("Pending pods", table(rows), len(s.Pending)-limit)
-}
-
-// whyPending returns what pods without a node wait for.
-func whyPending(p *core.PendingPods) string {
-	switch {
-	case p.State == core.PendingRejected && p.Plugin != "":
-		return p.Reason + " (" + p.Plugin + ")"
-	case p.State == core.PendingRejected:
-		return p.Reason
-	case p.Reason != "":
-		return pendingWords[p.State] + ": " + p.Reason
-	}
-	return pendingWords[p.State]
-}
-
-// nowLines are what is being done.
-func nowLines(s *observe.Status, limit int) []line {
-	rows := nowRows(s)
-	if len(rows) == 0 {
-		return []line{say(faint, "No scale-up, node removal or preemption in progress.")}
-	}
-	return titled("Now", table(rows[:min(len(rows), limit)]), len(rows)-limit)
-}
-
-// nowRows are a row for each thing that is being done or held back: a verb, the object, and until
-// when.
-func nowRows(s *observe.Status) (rows []line) {
-	for _, b := range s.Buying {
-		what := fmt.Sprintf("%s of %s, for %s", report.Count(b.Nodes, "node"), b.Group, report.Count(b.Pods, "pod"))
-		if b.Price > 0 {
-			what += fmt.Sprintf(", $%.2f/h", b.Price)
-		}
-		rows = append(rows, line{{"scaling up", good}, {what, plain}, {expected(b.Next), faint}})
-	}
-	for _, g := range s.BackingOff {
-		rows = append(rows, line{{"backoff", bad}, {fmt.Sprintf("%s: %s", g.Group, cut(g.Reason, 70)), plain}, {"until " + g.Until.UTC().Format(time.TimeOnly), faint}})
-	}
-	for _, g := range s.CoolingDown {
-		rows = append(rows, line{{"cooldown", busy}, {fmt.Sprintf("%s: %s removable; %s", g.Group, report.Count(g.Nodes, "node"), g.Why), plain}, {"until " + g.Until.UTC().Format(time.TimeOnly), faint}})
-	}
-	for _, n := range s.Leaving {
-		how, left := report.HowFar(n.Step)
-		if left != "" {
-			left = "pods: " + left
-		}
-		rows = append(rows, line{{"removing", busy}, {fmt.Sprintf("%s: %s", n.Node, how), plain}, {left, faint}})
-	}
-	for _, p := range s.Preempting {
-		rows = append(rows, line{{"preempting", busy}, {fmt.Sprintf("%s preempts %s on %s", p.Pod, strings.Join(p.Victims, ", "), p.Node), plain}})
-	}
-	return rows
-}
-
-// expected says when nodes are expected.
-func expected(e *core.Expectation) string {
-	switch {
-	case e == nil:
-		return ""
-	case e.Likely != nil:
-		return "expected " + e.Likely.UTC().Format(time.TimeOnly)
-	case e.Ordered != nil:
-		return "ordered " + e.Ordered.UTC().Format(time.TimeOnly)
-	}
-	return ""
-}
-
-// nodeLines are the nodes by why they stay.
-func nodeLines(s *observe.Status) []line {
-	x := s.Nodes.ScaleDown
-	if x == nil || len(x.Reasons) == 0 {
-		return nil
-	}
-	rows := []line{{{"NODES", faint}, {"$/H", faint}, {"STATE", faint}, {"WHY", faint}, {"EXAMPLE", faint}}}
-	for _, r := range x.Reasons[:min(len(x.Reasons), maxReasonLines)] {
-		example := cut(r.Node, 32)
-		if r.Pod != "" {
-			example += " (" + cut(r.Pod, 32) + ")"
-		}
-		state, c := stateOfNode(r.State)
-		rows = append(rows, line{{fmt.Sprint(r.Nodes), strong}, {price(r.Price), plain}, {state, c}, {orDash(report.WhyNode(r.Reason)), plain}, {example, faint}})
-	}
-	title := fmt.Sprintf("Nodes (scale-down: %s)", x.Status)
-	if x.Why != "" {
-		title += ": " + x.Why
-	}
-	return titled(title, table(rows), len(x.Reasons)-maxReasonLines)
-}
-
-// stateOfNode returns a node's state for scale-down as people read it.
-func stateOfNode(state string) (string, colour) {
-	switch state {
-	case core.NodeStays:
-		return "stays", plain
-	case core.NodeCandidate:
-		return "removable", good
-	case core.NodeLeaving:
-		return "being removed", busy
-	case core.NodeUnknown:
-		return "not simulated", faint
-	}
-	return "-", plain
-}
-
-// decisionLines are the last decisions.
-func decisionLines(s *observe.Status) []line {
-	if len(s.Decisions) == 0 {
-		return nil
-	}
-	out := []line{say(strong, "Recent decisions")}
-	for i := range s.Decisions {
-		d := &s.Decisions[i]
-		l := line{{"  " + d.Time.UTC().Format(time.TimeOnly) + "  ", faint}, {cut(d.String(), 110), plain}}
-		if d.More > 0 {
-			l = append(l, cell{fmt.Sprintf("  and %d more before it", d.More), faint})
-		}
-		out = append(out, l)
-	}
-	return out
-}
-
-// titled returns a section; more is how many lines it would have besides.
-func titled(title string, rows []line, more int) []line {
-	out := append([]line{say(strong, "%s", title)}, rows...)
-	if more > 0 {
-		out = append(out, say(faint, "  … and %d more (-o json lists all)", more))
-	}
-	return out
-}
-
-func colourIf(holds bool, c colour) colour {
-	if holds {
-		return c
-	}
-	return plain
-}
-
-func price(p float64) string {
-	if p == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.2f", p)
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
-
-// ago says for how long something has been, in its largest unit and the next.
-func ago(now, since time.Time) string {
-	if since.IsZero() || since.Unix() <= 0 {
-		return "-"
-	}
-	d := max(now.Sub(since), 0).Round(time.Second)
-	switch {
-	case d >= 48*time.Hour:
-		return fmt.Sprintf("%dd%dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
-	case d >= time.Hour:
-		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
-	}
-	return d.String()
+	return term.PrintStatus(out, s, called)
 }

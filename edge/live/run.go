@@ -18,6 +18,7 @@ import (
 	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
+	"github.com/berthproject/berth/edge/leader"
 )
 
 // This file is a live Berth from its start to its end:
@@ -31,11 +32,11 @@ import (
 // Options are what Run needs.
 type Options struct {
 	// Config has the QPS and Burst of binds, and those of preemptions again; the
-	// rest has budgets of its own. With a Fence it is one of Fence.Config.
+	// rest has budgets of its own. With a Fence it is one of leader.Fence.Config.
 	Config *rest.Config
 	// Fence says when provider and extenders may be called to change something; nil for
 	// always.
-	Fence *Fence
+	Fence *leader.Fence
 	// Health is told how far the caches are and what goroutines do; nil for nobody who asks.
 	Health *Health
 	Core   core.Config

@@ -11,6 +11,12 @@ import (
 	"k8s.io/apiserver/pkg/server/routes"
 )
 
+// Where a Berth explains a pod, a node group or nodes, and where it has its status.
+const (
+	ExplainPath = "/debug/explain"
+	StatusPath  = "/debug/status"
+)
+
 // This file is what HTTP requests are answered. Handlers run in goroutines of their own:
 // they read the core only through ask.
 
@@ -34,9 +40,9 @@ func (s *Server) handler(profiling bool) http.Handler {
 	m.HandleFunc("/configz", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, map[string]any{"kubescheduler.config.k8s.io": s.config})
 	})
-	m.HandleFunc("/debug/explain", s.explain)
+	m.HandleFunc(ExplainPath, s.explain)
 	m.HandleFunc(ShadowPath, s.shadow)
-	m.HandleFunc("/debug/status", s.status)
+	m.HandleFunc(StatusPath, s.status)
 	if profiling {
 		routes.Profiling{}.Install(m)
 	}

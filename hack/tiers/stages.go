@@ -39,7 +39,7 @@ var rendered = []string{
 }
 
 // concurrent are the packages whose goroutines share memory.
-var concurrent = []string{"./drive/...", "./edge/follow/...", "./edge/live/..."}
+var concurrent = []string{"./drive/...", "./edge/follow/...", "./edge/leader/...", "./edge/live/..."}
 
 func checkStages(settings) []stage {
 	return []stage{

@@ -34,13 +34,15 @@ var allowed = map[string][]string{
 	"core":         {},
 	"drive":        {"core"},
 	"config":       {"core"},
-	"edge":         {"drive", "core", "internal/background", "internal/simulatedgroup", "internal/version"},
+	"edge":         {"config", "drive", "core", "internal/background", "internal/simulatedgroup", "internal/version"},
 	"sim":          {"config", "drive", "core", "tools/checker", "tools/trace", "internal/seeded", "internal/simulatedgroup"},
 	"tools/replay": {"config", "drive", "core"},
 	// The checker shares no code with what it checks.
 	"tools/checker": {},
 	"tools/trace":   {},
-	"cmd":           {"config", "edge", "sim", "tools/replay", "drive", "core", "internal/simulatedgroup", "internal/version"},
+	"cmd":           {"config", "edge", "sim", "tools/replay", "drive", "core", "internal/simulatedgroup", "internal/term", "internal/version"},
+	// What people see of a running Berth.
+	"internal/term": {"edge", "sim", "core"},
 	"hack":          {"sim", "edge", "drive", "core", "internal/gate", "internal/mutants", "internal/svg", "internal/testkit", "internal/tiers"},
 	// Files for those who deploy Berth, embedded.
 	"deploy":           {},

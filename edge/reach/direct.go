@@ -1,0 +1,147 @@
+package reach
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/berthproject/berth/edge/leader"
+)
+
+// This file goes to the address of --server. What must hold: a credential is sent only over TLS,
+// and those of the kubeconfig only to a server whose certificate is vouched for: by the Lease, which
+// holds the fingerprint of a self-signed certificate of Berth's, or by a certificate authority.
+
+// direct returns a connection to the address that --server has.
+func (f *Flags) direct(ctx context.Context) (*Connection, error) {
+	base, err := url.Parse(f.Server)
+	if err != nil || base.Hostname() == "" || base.Scheme != "https" {
+		return nil, fmt.Errorf("--server is %q; give an address such as https://localhost:10259", f.Server)
+	}
+	c := &Connection{base: strings.TrimRight(f.Server, "/"), to: f.Server, refused: refusedDirect}
+	if f.TokenFile == "" && !f.Insecure {
+		cfg, err := f.kubeconfigFile().ClientConfig()
+		if err == nil {
+			return c, f.asKubeconfig(ctx, c, cfg, base.Hostname())
+		}
+		if !clientcmd.IsEmptyConfig(err) || f.Kubeconfig != "" {
+			return nil, fmt.Errorf("reading the kubeconfig: %w; give one with --kubeconfig, or a token with --token-file", err)
+		}
+	}
+	certificates, err := f.tlsConfig()
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{TLSClientConfig: certificates}
+	c.speak(transport, transport)
+	if f.TokenFile != "" {
+		token, err := os.ReadFile(f.TokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("--token-file: %w", err)
+		}
+		c.speak(bearer{transport, strings.TrimSpace(string(token))}, transport)
+	}
+	return c, nil
+}
+
+// speak makes the connection use a transport that wraps base. It follows no redirect, so that
+// credentials never reach another server.
+func (c *Connection) speak(through http.RoundTripper, base *http.Transport) {
+	c.http = &http.Client{Transport: through, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	c.close = base.CloseIdleConnections
+}
+
+// asKubeconfig makes the connection send the credentials of a kubeconfig to the Berth at a host.
+func (f *Flags) asKubeconfig(ctx context.Context, c *Connection, cfg *rest.Config, host string) error {
+	vouched, err := f.vouchedFor(ctx, host)
+	if err != nil {
+		return err
+	}
+	base := &http.Transport{}
+	authenticated, err := withCredentials(cfg, base, host, vouched)
+	if err != nil {
+		return err
+	}
+	c.speak(authenticated, base)
+	return nil
+}
+
+// vouchedFor returns what checks Berth's certificate: by --certificate-authority; without it by the
+// fingerprint that the Lease has, and for another certificate by the authorities of this machine.
+func (f *Flags) vouchedFor(ctx context.Context, host string) (func(tls.ConnectionState) error, error) {
+	var roots *x509.CertPool // nil for those of this machine
+	var leased string
+	var unknown error // why there is no fingerprint
+	var err error
+	if f.CA != "" {
+		if roots, err = readCertificates(f.CA); err != nil {
+			return nil, err
+		}
+	} else {
+		leased, unknown = f.leasedCertificate(ctx)
+	}
+	return func(s tls.ConnectionState) error {
+		if leased != "" && leader.Fingerprint(s.PeerCertificates[0].Raw) == leased {
+			return nil
+		}
+		between := x509.NewCertPool()
+		for _, c := range s.PeerCertificates[1:] {
+			between.AddCert(c)
+		}
+		_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, DNSName: host})
+		switch {
+		case err == nil:
+			return nil
+		case leased != "":
+			return fmt.Errorf("%w, and it isn't the certificate of the Berth that holds the Lease %s", err, f.Lease)
+		case unknown != nil:
+			return fmt.Errorf("%w, and the Lease can't vouch for it: %w", err, unknown)
+		}
+		return err
+	}, nil
+}
+
+// leasedCertificate returns the fingerprint that the Lease has, "" when its holder serves with a
+// certificate from a file.
+func (f *Flags) leasedCertificate(ctx context.Context) (string, error) {
+	_, client, clock, err := f.apiClient()
+	if err != nil {
+		return "", err
+	}
+	byLease := *f
+	byLease.Pod = ""
+	l, err := byLease.findLeader(ctx, client, clock)
+	if err != nil {
+		return "", err
+	}
+	return l.certificate, nil
+}
+
+// bearer sends a token with each request.
+type bearer struct {
+	http.RoundTripper
+	token string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return b.RoundTripper.RoundTrip(r)
+}
+
+func refusedDirect(status int, path string) error {
+	if status == http.StatusUnauthorized {
+		return errors.New("not authenticated (401); give a kubeconfig with --kubeconfig, or a token with --token-file")
+	}
+	return fmt.Errorf("not authorized to get %s (403); ask for the ClusterRole berth-viewer, or one with nonResourceURLs: [%[1]s], verbs: [get]", path)
+}

@@ -1,0 +1,163 @@
+// Package reach connects berth explain, status and top with a running Berth, with the credentials of
+// the user's kubeconfig: at the address that --server gives (direct.go), or through the API server
+// (leader.go finds the pod, vouch.go checks that it is Berth's, tunnel.go opens the way there).
+//
+// What must hold: each way to fail names the flag to look at, or the right that is missing.
+package reach
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Flags say which Berth is asked, and as whom.
+type Flags struct {
+	Kubeconfig, Context string
+	Namespace           string // of a pod that is named without one, "" for the context's
+	Lease, Pod          string // as NAMESPACE/NAME; Pod "" for the holder of the Lease
+	ServiceAccount      string // of Berth's pods, as NAMESPACE/NAME; "" for the chart's, in the namespace of the Lease
+	Port                int    // of that pod, 0 for what the Lease says
+	Server              string // address, such as https://localhost:10259; "" to go through the API server
+	TokenFile           string // path, "" to ask without a token; with Server
+	CA                  string // path of certificates in PEM
+	Insecure            bool   // accept any certificate; with Server
+}
+
+// Register adds the flags to a command. Namespace has none: only some commands name pods.
+func (f *Flags) Register(fs *pflag.FlagSet) {
+	fs.SortFlags = false
+	fs.StringVar(&f.Kubeconfig, "kubeconfig", "", "path to a kubeconfig file")
+	fs.StringVar(&f.Context, "context", "", "kubeconfig context to use")
+	fs.StringVar(&f.Lease, "lease", "kube-system/berth", "Lease held by the leader; with --mode=autoscaler kube-system/cluster-autoscaler")
+	fs.StringVar(&f.Pod, "pod", "", "pod of Berth to query, as NAMESPACE/NAME (default: the holder of the Lease)")
+	fs.StringVar(&f.ServiceAccount, "service-account", "", "service account that Berth's pods run under, as NAMESPACE/NAME (default: that of the Helm release, in the namespace of the Lease)")
+	fs.IntVar(&f.Port, "port", 0, "port of that pod (default: the one in the Lease)")
+	fs.StringVar(&f.Server, "server", "", "address of Berth, such as https://localhost:10259, to connect to it directly and not through the API server")
+	fs.StringVar(&f.TokenFile, "token-file", "", "with --server: path to a file with a bearer token, sent in place of the kubeconfig's credentials")
+	fs.StringVar(&f.CA, "certificate-authority", "", "path to the CA certificate that Berth's certificate is verified with")
+	fs.BoolVar(&f.Insecure, "insecure-skip-tls-verify", false, "with --server: don't verify Berth's certificate, and don't send it the kubeconfig's credentials")
+}
+
+// answerWithin is how long the API server may take to answer.
+const answerWithin = 10 * time.Second
+
+// kubeconfigFile returns the kubeconfig that the flags name, as kubectl reads it.
+func (f *Flags) kubeconfigFile() clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.Kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.Context}
+	overrides.Context.Namespace = f.Namespace
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+}
+
+// PodNamespace returns the namespace of a pod that is named without one.
+func (f *Flags) PodNamespace() (string, error) {
+	if f.Namespace != "" {
+		return f.Namespace, nil
+	}
+	namespace, _, err := f.kubeconfigFile().Namespace()
+	if err != nil && !clientcmd.IsEmptyConfig(err) { // with --server there may be no kubeconfig
+		return "", fmt.Errorf("reading the kubeconfig: %w; set the namespace with --namespace", err)
+	}
+	return cmp.Or(namespace, "default"), nil
+}
+
+// Connection is a way to one running Berth.
+type Connection struct {
+	http *http.Client
+	base string // of its URLs
+	// refused words an answer 401 or 403 for a path.
+	refused func(status int, path string) error
+	close   func()
+	// to says for people which Berth it is.
+	to string
+}
+
+// Open returns a connection, which the caller must close.
+func (f *Flags) Open(ctx context.Context) (*Connection, error) {
+	if f.Server != "" {
+		return f.direct(ctx)
+	}
+	for flag, given := range map[string]bool{"--token-file": f.TokenFile != "", "--insecure-skip-tls-verify": f.Insecure} {
+		if given {
+			return nil, fmt.Errorf("%s needs --server; without it the credentials come from the kubeconfig, and the fingerprint of Berth's certificate from the Lease", flag)
+		}
+	}
+	return f.throughAPIServer(ctx)
+}
+
+// Ask gets one path over a connection of its own.
+func (f *Flags) Ask(ctx context.Context, path string) ([]byte, error) {
+	c, err := f.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return c.Get(ctx, path)
+}
+
+// Close ends the connection.
+func (c *Connection) Close() { c.close() }
+
+// maxAnswer is how much of an answer is read.
+const maxAnswer = 16 << 20
+
+// Get gets a path and returns the body of a good answer.
+func (c *Connection) Get(ctx context.Context, path string) ([]byte, error) {
+	// Berth answers between two Steps, and gives up long before this (503).
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("--server: %w", err)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.unanswered(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, c.unanswered(err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		path, _, _ = strings.Cut(path, "?")
+		return nil, c.refusal(resp, path, body)
+	}
+	return body, nil
+}
+
+// unanswered words that no answer came.
+func (c *Connection) unanswered(err error) error {
+	if strings.HasPrefix(c.base, "https://"+insideTunnel) {
+		return fmt.Errorf("querying %s: %w", c.to, err)
+	}
+	return fmt.Errorf("querying Berth: %w; check --server, and --certificate-authority or --insecure-skip-tls-verify", err)
+}
+
+// refusal returns the error of an answer that isn't good: what to do about it, where that is
+// known, otherwise what Berth answers.
+func (c *Connection) refusal(resp *http.Response, path string, body []byte) error {
+	switch resp.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return c.refused(resp.StatusCode, path)
+	}
+	answer := struct{ Error string }{}
+	if json.Unmarshal(body, &answer) == nil && answer.Error != "" {
+		return errors.New(answer.Error)
+	}
+	if resp.StatusCode == http.StatusNotFound {
+		return fmt.Errorf("%s does not serve %s: it is an older version of Berth, or another server", c.to, path)
+	}
+	return fmt.Errorf("%s answered with status %s", c.to, resp.Status)
+}
