@@ -267,7 +267,7 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	if cfg.Autoscale != nil {
 		a := *cfg.Autoscale
 		c.cfg.Autoscale = &a
-		c.scale = newAutoscaling(&a, sched, &cfg)
+		c.scale = newAutoscaling(&a, state, sched, &cfg)
 		if cfg.Shadow != nil {
 			a.Consolidation = false // nobody would have the new nodes come, which it waits for
 			c.nodeComparison = nodecomparison.New(a.MaxProvisionTime, c.scale.candidates)

@@ -6,7 +6,6 @@ package core
 // a node that stays, is a what-if on the state.
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -17,14 +16,15 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/drainability"
 	"github.com/berthproject/berth/core/autoscaler/scaledown"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle/nodestatus"
 )
 
 // The states of a node, for scale-down.
 const (
-	NodeStays     = "Stays"     // the last plan kept it, for Reason
-	NodeCandidate = "Candidate" // it could go; what it waits for is in Reason, "" when it goes with the next plan
-	NodeLeaving   = "Leaving"   // it is on its way out
-	NodeUnknown   = "Unknown"   // no plan has looked at it
+	NodeStays     = nodestatus.Stays     // the last plan kept it, for Reason
+	NodeCandidate = nodestatus.Candidate // it could go; what it waits for is in Reason, "" when it goes with the next plan
+	NodeLeaving   = nodestatus.Leaving   // it is on its way out
+	NodeUnknown   = nodestatus.Unknown   // no plan has looked at it
 )
 
 // NodeExplanation is why a node stays, or how far it is on its way out.
@@ -103,9 +103,9 @@ func (c *Core) ExplainNode(name string) (x NodeExplanation, ok bool) {
 	for _, p := range n.Nominated {
 		x.Awaits = append(x.Awaits, p.Name())
 	}
-	at := c.standing(n, c.scale.staying.Removal(name))
-	x.State, x.Reason, x.Detail = at.state, at.reason, at.detail
-	switch at.state {
+	at := c.scale.nodes.Of(c.turn.Now, n, c.scale.staying.Removal(name))
+	x.State, x.Reason, x.Detail = at.State, at.Reason, at.Detail
+	switch at.State {
 	case NodeStays:
 		c.explainStay(n, at, &x)
 	case NodeCandidate:
@@ -117,18 +117,18 @@ func (c *Core) ExplainNode(name string) (x NodeExplanation, ok bool) {
 }
 
 // explainStay fills in why a node stays, and what would change it.
-func (c *Core) explainStay(n *cluster.Node, at standing, x *NodeExplanation) {
-	x.Pod, x.Changes = at.stay.Pod, c.wouldChange(n, at.stay.Kept)
-	if !at.stay.Since.IsZero() {
-		x.Since = utcTime(at.stay.Since)
+func (c *Core) explainStay(n *cluster.Node, at nodestatus.Status, x *NodeExplanation) {
+	x.Pod, x.Changes = at.Stay.Pod, c.wouldChange(n, at.Stay.Kept)
+	if !at.Stay.Since.IsZero() {
+		x.Since = utcTime(at.Stay.Since)
 	}
-	if !at.stay.Looked.IsZero() {
-		x.Looked = utcTime(at.stay.Looked)
+	if !at.Stay.Looked.IsZero() {
+		x.Looked = utcTime(at.Stay.Looked)
 	}
-	if at.stay.Utilization > 0 { // else the plan may not have looked
-		x.Utilization = &at.stay.Utilization
+	if at.Stay.Utilization > 0 { // else the plan may not have looked
+		x.Utilization = &at.Stay.Utilization
 	}
-	switch at.reason {
+	switch at.Reason {
 	case autoscaler.KeptNotAutoscaled, autoscaler.KeptStarting, autoscaler.KeptLeaving, autoscaler.KeptSomebodyElsesTask:
 		return // where its pods would go is of no interest
 	case autoscaler.KeptBlockedByPod:
@@ -157,20 +157,20 @@ func (c *Core) drainRules() *drainability.Context {
 }
 
 // explainCandidate fills in since when a node could go, and where its pods would.
-func (c *Core) explainCandidate(n *cluster.Node, at standing, x *NodeExplanation) {
-	x.Since = utcTime(at.candidate.Since)
-	if !at.candidate.Due.IsZero() {
-		x.Due = utcTime(at.candidate.Due)
+func (c *Core) explainCandidate(n *cluster.Node, at nodestatus.Status, x *NodeExplanation) {
+	x.Since = utcTime(at.Candidate.Since)
+	if !at.Candidate.Due.IsZero() {
+		x.Due = utcTime(at.Candidate.Due)
 	}
-	if at.removal == nil {
+	if at.Removal == nil {
 		return
 	}
-	x.Utilization, x.WaitsFor = &at.removal.Utilization, at.removal.WaitsFor
+	x.Utilization, x.WaitsFor = &at.Removal.Utilization, at.Removal.WaitsFor
 	names := map[types.UID]string{}
 	for _, p := range n.Pods {
 		names[p.UID] = p.Name()
 	}
-	for _, h := range at.removal.Homes {
+	for _, h := range at.Removal.Homes {
 		if name, ok := names[h.Pod]; ok { // else it has left since the plan
 			x.Pods = append(x.Pods, PodHome{Pod: name, Home: h.Node})
 		}
@@ -178,7 +178,7 @@ func (c *Core) explainCandidate(n *cluster.Node, at standing, x *NodeExplanation
 }
 
 // explainLeaving fills in how far a node is on its way out, and which pods are still on it.
-func (c *Core) explainLeaving(n *cluster.Node, at standing, x *NodeExplanation) {
+func (c *Core) explainLeaving(n *cluster.Node, at nodestatus.Status, x *NodeExplanation) {
 	leaving := leavingOf(&at)
 	x.Leaving = &leaving
 	for _, p := range n.Pods {
@@ -191,10 +191,10 @@ func (c *Core) explainLeaving(n *cluster.Node, at standing, x *NodeExplanation) 
 }
 
 // leavingOf returns how far a node is that is on its way out.
-func leavingOf(at *standing) Leaving {
-	x := Leaving{Step: at.way.State, Why: at.way.Why}
-	if !at.way.Next.IsZero() {
-		x.Next = utcTime(at.way.Next)
+func leavingOf(at *nodestatus.Status) Leaving {
+	x := Leaving{Step: at.Way.State, Why: at.Way.Why}
+	if !at.Way.Next.IsZero() {
+		x.Next = utcTime(at.Way.Next)
 	}
 	return x
 }
@@ -231,18 +231,12 @@ func utcTime(t time.Time) *time.Time {
 	return &t
 }
 
-// notPlanned says why no plan has looked at a node.
-func (c *Core) notPlanned() string {
-	switch plan := c.scale.staying.Plan(); {
-	case c.cfg.Autoscale.DisableScaleDown:
-		return "scale-down is disabled (--scale-down-enabled=false)"
-	case !c.scale.groups.Known():
-		return "the provider has not listed its node groups yet"
-	case c.scale.staying.Held() != "":
-		return fmt.Sprintf("scale-down is on hold: %s", c.scale.staying.Held())
-	case plan == nil:
-		return "no plan has been made since this instance became the leader"
-	default:
-		return fmt.Sprintf("the last plan, made at %s, does not mention it", utc(plan.Now))
+// NodesLeaving returns how many nodes are on their way out, in O(of them); none when Berth only
+// schedules.
+func (c *Core) NodesLeaving() int {
+	if c.cfg.Autoscale == nil {
+		return 0
 	}
+	all, _ := c.scale.deletions.Going()
+	return all
 }

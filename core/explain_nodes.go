@@ -90,7 +90,7 @@ func (c *Core) ExplainNodes() (x NodesExplanation, ok bool) {
 		x.Planned = utcTime(plan.Now)
 	}
 	if x.Status = c.scaleDownStatus(sum); x.Status == ScaleDownDisabled || x.Status == ScaleDownUnknown || x.Status == ScaleDownHeld {
-		x.Why = c.notPlanned()
+		x.Why = c.scale.nodes.NotPlanned()
 	}
 	return x, true
 }
@@ -161,22 +161,22 @@ func newNodesSummary(c *Core) *nodesSummary {
 }
 
 func (s *nodesSummary) add(n *cluster.Node) {
-	at, price := s.c.standing(n, s.removals[n.Name]), s.c.price(n.Group)
+	at, price := s.c.scale.nodes.Of(s.c.turn.Now, n, s.removals[n.Name]), s.c.price(n.Group)
 	s.all.add(price)
-	if at.reason == autoscaler.KeptNotSimulated {
-		s.skipped = max(s.skipped, s.c.turn.Now.Sub(at.stay.Since))
+	if at.Reason == autoscaler.KeptNotSimulated {
+		s.skipped = max(s.skipped, s.c.turn.Now.Sub(at.Stay.Since))
 	}
-	s.states[at.state]++
-	k := reasonKey{at.state, at.reason}
+	s.states[at.State]++
+	k := reasonKey{at.State, at.Reason}
 	r := s.reasons[k]
 	if r == nil {
-		r = &NodesOfReason{State: at.state, Reason: at.reason}
+		r = &NodesOfReason{State: at.State, Reason: at.Reason}
 		s.reasons[k] = r
 	}
 	if r.add(price); r.Node == "" || n.Name < r.Node {
 		r.Node, r.Pod = n.Name, ""
-		if at.state == NodeStays {
-			r.Pod = at.stay.Pod
+		if at.State == NodeStays {
+			r.Pod = at.Stay.Pod
 		}
 	}
 	g := s.groups[n.Group]
@@ -185,7 +185,7 @@ func (s *nodesSummary) add(n *cluster.Node) {
 		s.groups[n.Group] = g
 	}
 	g.add(price)
-	switch at.state {
+	switch at.State {
 	case NodeCandidate:
 		g.Candidates.add(price)
 	case NodeLeaving:

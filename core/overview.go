@@ -19,6 +19,7 @@ import (
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/lifecycle/nodestatus"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/step"
 )
@@ -296,8 +297,8 @@ func (c *Core) buying() (buying []Buying, backingOff []BackingOff) {
 func (c *Core) leavingNodes() []LeavingNode {
 	var out []LeavingNode
 	add := func(n *cluster.Node) {
-		at := c.standing(n, nil)
-		if at.state != NodeLeaving {
+		at := c.scale.nodes.Of(c.turn.Now, n, nil)
+		if at.State != nodestatus.Leaving {
 			return
 		}
 		x := LeavingNode{Node: n.Name, Group: n.Group, Price: c.price(n.Group), Leaving: leavingOf(&at), Pods: n.Workload}

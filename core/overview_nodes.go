@@ -71,13 +71,13 @@ func (c *Core) nodeLine(n *cluster.Node, sum *nodesSummary) NodeLine {
 	if sum == nil {
 		return x
 	}
-	at := c.standing(n, sum.removals[n.Name])
-	x.Price, x.State, x.Reason = c.price(n.Group), at.state, at.reason
-	switch at.state {
+	at := c.scale.nodes.Of(c.turn.Now, n, sum.removals[n.Name])
+	x.Price, x.State, x.Reason = c.price(n.Group), at.State, at.Reason
+	switch at.State {
 	case NodeStays:
-		x.Pod = at.stay.Pod
+		x.Pod = at.Stay.Pod
 	case NodeLeaving:
-		x.Step = at.way.State
+		x.Step = at.Way.State
 	}
 	return x
 }

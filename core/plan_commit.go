@@ -12,6 +12,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/scaleup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle/candidates"
+	"github.com/berthproject/berth/core/lifecycle/nodestatus"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/step"
 )
@@ -103,11 +104,11 @@ func (c *Core) noteDue(due []candidates.Due) {
 		if n == nil {
 			continue
 		}
-		switch at := c.standing(n, due[i].Removal); at.state {
-		case NodeLeaving:
+		switch at := c.scale.nodes.Of(c.turn.Now, n, due[i].Removal); at.State {
+		case nodestatus.Leaving:
 			c.scale.candidates.Begun(c.turn, n.Name)
-		case NodeCandidate:
-			c.scale.candidates.Delayed(n.Name, at.reason)
+		case nodestatus.Candidate:
+			c.scale.candidates.Delayed(n.Name, at.Reason)
 		}
 	}
 }
