@@ -16,6 +16,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -97,7 +98,7 @@ func (c *Core) Explain(namespace, name string) (x Explanation, ok bool) {
 	x.Pod = namespace + "/" + name
 	is := func(obj *v1.Pod) bool { return obj.Namespace == namespace && obj.Name == name }
 	for _, p := range c.pods { // in any order: names are unique
-		if is(p.parsed.Object) {
+		if is(p.Parsed.Object) {
 			c.explainQueued(p, &x)
 			return x, true
 		}
@@ -122,8 +123,8 @@ func (c *Core) Explain(namespace, name string) (x Explanation, ok bool) {
 }
 
 // explainQueued explains a pod of our profiles that the API doesn't show on a node.
-func (c *Core) explainQueued(p *pod, x *Explanation) {
-	uid := p.parsed.UID
+func (c *Core) explainQueued(p *record.Pod, x *Explanation) {
+	uid := p.Parsed.UID
 	if item := c.queue.Get(uid); item != nil {
 		x.Attempts, x.Queue = item.Attempts(), item.Stage().String()
 		queued := item.Queued()
@@ -135,8 +136,8 @@ func (c *Core) explainQueued(p *pod, x *Explanation) {
 			x.Backoff = &until
 		}
 	}
-	x.Node, x.Nominated = p.node(), c.state.NominatedTo(uid)
-	for _, w := range p.binding.Permissions() {
+	x.Node, x.Nominated = p.Node(), c.state.NominatedTo(uid)
+	for _, w := range p.Binding.Permissions() {
 		x.Permissions = append(x.Permissions, PermissionWait(w))
 	}
 	for _, victim := range c.preemption.VictimsOf(uid) {
@@ -144,11 +145,11 @@ func (c *Core) explainQueued(p *pod, x *Explanation) {
 			x.Victims = append(x.Victims, v.Name())
 		}
 	}
-	if gate := c.sched.Gate(p.parsed); gate != nil {
-		x.Outcome, x.Message = string(step.Gated), p.reports.Condition()
+	if gate := c.sched.Gate(p.Parsed); gate != nil {
+		x.Outcome, x.Message = string(step.Gated), p.Reports.Condition()
 		return
 	}
-	if c.explainNodes(p.parsed, x); x.Outcome == string(step.Waits) {
+	if c.explainNodes(p.Parsed, x); x.Outcome == string(step.Waits) {
 		x.Scaling = c.explainScaling(p)
 	}
 }

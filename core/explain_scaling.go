@@ -15,6 +15,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/scaleup"
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
 	"github.com/berthproject/berth/core/lifecycle/planning"
+	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/weighing"
 )
 
@@ -80,23 +81,23 @@ type Missing struct {
 
 // explainScaling returns what node groups do for a pod that waits; nil when Berth only
 // schedules. Each section is a function that fills in its own fields.
-func (c *Core) explainScaling(p *pod) *Scaling {
+func (c *Core) explainScaling(p *record.Pod) *Scaling {
 	if c.cfg.Autoscale == nil {
 		return nil
 	}
-	x := &Scaling{Event: p.reports.ScaleUp()}
-	if c.reservation.WaitsFor(p.parsed.UID) {
-		x.Weighed = p.weighing.account
+	x := &Scaling{Event: p.Reports.ScaleUp()}
+	if c.reservation.WaitsFor(p.Parsed.UID) {
+		x.Weighed = p.Weighing.Account
 	}
 	if c.explainPlanning(p, x); !c.scale.groups.Known() {
 		return x
 	}
 	req, _ := c.newRequest()
-	if !slices.Contains(req.Pending, p.parsed) {
-		req.Pending = append(req.Pending, p.parsed) // it may use the room that others leave
+	if !slices.Contains(req.Pending, p.Parsed) {
+		req.Pending = append(req.Pending, p.Parsed) // it may use the room that others leave
 	}
-	answer := c.packer().Explain(*req, p.parsed)
-	for _, section := range []func(*pod, *scaleup.Answer, *Scaling){
+	answer := c.packer().Explain(*req, p.Parsed)
+	for _, section := range []func(*record.Pod, *scaleup.Answer, *Scaling){
 		c.explainOrdered,
 		c.explainComing,
 		c.explainGroups,
@@ -112,20 +113,20 @@ func (c *Core) packer() *scaleup.Packer {
 }
 
 // explainPlanning says whether plans are made for the pod, and when the next is due.
-func (c *Core) explainPlanning(p *pod, x *Scaling) {
-	item, a := c.queue.Get(p.parsed.UID), c.cfg.Autoscale
+func (c *Core) explainPlanning(p *record.Pod, x *Scaling) {
+	item, a := c.queue.Get(p.Parsed.UID), c.cfg.Autoscale
 	e := c.eligible(p)
 	switch {
 	case c.scale.planning.State(c.turn.Now) == planning.Unknown:
 		x.NotPlanned = "the provider has not listed its node groups yet"
 	case item.Diagnosis() == nil:
 		x.NotPlanned = "no attempt to schedule it has been made yet"
-	case c.hasNodeToWaitFor(p):
-		x.NotPlanned = fmt.Sprintf("it is nominated to %s", c.state.NominatedTo(p.parsed.UID))
-	case int(p.parsed.Priority) < a.PriorityCutoff:
-		x.NotPlanned = fmt.Sprintf("its priority %d is below %d (--expendable-pods-priority-cutoff)", p.parsed.Priority, a.PriorityCutoff)
+	case p.HasNodeToWaitFor(c.state):
+		x.NotPlanned = fmt.Sprintf("it is nominated to %s", c.state.NominatedTo(p.Parsed.UID))
+	case int(p.Parsed.Priority) < a.PriorityCutoff:
+		x.NotPlanned = fmt.Sprintf("its priority %d is below %d (--expendable-pods-priority-cutoff)", p.Parsed.Priority, a.PriorityCutoff)
 	case !e.now && !e.from.IsZero():
-		x.NotPlanned = fmt.Sprintf("it must be pending for %s, until %s (--new-pod-scale-up-delay or its annotation)", e.from.Sub(p.seen), utc(e.from))
+		x.NotPlanned = fmt.Sprintf("it must be pending for %s, until %s (--new-pod-scale-up-delay or its annotation)", e.from.Sub(p.Seen), utc(e.from))
 	case !e.now:
 		x.NotPlanned = "its scheduler has not marked it unschedulable yet"
 	}
@@ -135,17 +136,17 @@ func (c *Core) explainPlanning(p *pod, x *Scaling) {
 	}
 }
 
-func (c *Core) explainOrdered(p *pod, _ *scaleup.Answer, x *Scaling) {
-	if p.asked != nil {
-		order := c.orderOf(p.asked)
+func (c *Core) explainOrdered(p *record.Pod, _ *scaleup.Answer, x *Scaling) {
+	if p.Asked != nil {
+		order := c.orderOf(p.Asked)
 		x.Ordered = &order
 	}
 }
 
 // explainComing says which node the pod waits for: the one where its place is kept, or else
 // one with room that nobody has a place in, which may be on its way out and stay.
-func (c *Core) explainComing(p *pod, answer *scaleup.Answer, x *Scaling) {
-	if place, ok := c.reservation.Of(p.parsed.UID); ok {
+func (c *Core) explainComing(p *record.Pod, answer *scaleup.Answer, x *Scaling) {
+	if place, ok := c.reservation.Of(p.Parsed.UID); ok {
 		x.Coming = &ComingNode{Group: place.Group, Node: place.Node, Kept: true, Expectation: c.expect(place.Group, place.Since)}
 		return
 	}
@@ -172,7 +173,7 @@ func (c *Core) explainComing(p *pod, answer *scaleup.Answer, x *Scaling) {
 	x.Coming.Expectation = c.expect(n.Group, ordered)
 }
 
-func (c *Core) explainGroups(p *pod, answer *scaleup.Answer, x *Scaling) {
+func (c *Core) explainGroups(p *record.Pod, answer *scaleup.Answer, x *Scaling) {
 	for _, g := range answer.Groups {
 		a := GroupAnswer{Group: g.Group}
 		if r := g.Reason; r != nil {
@@ -182,8 +183,8 @@ func (c *Core) explainGroups(p *pod, answer *scaleup.Answer, x *Scaling) {
 			}
 		}
 		switch coming := x.Coming != nil && x.Coming.Group == g.Group; {
-		case coming && !x.Coming.Stays && p.asked != nil && p.asked.Group == g.Group:
-			a.Answer, a.Detail = Bought, c.orderOf(p.asked).String()
+		case coming && !x.Coming.Stays && p.Asked != nil && p.Asked.Group == g.Group:
+			a.Answer, a.Detail = Bought, c.orderOf(p.Asked).String()
 		case g.Limit != "":
 			a.Answer, a.Detail = Limited, c.limitDetail(g.Group, g.Limit)
 			a.Reasons = append(a.Reasons, g.Limit)
@@ -192,8 +193,8 @@ func (c *Core) explainGroups(p *pod, answer *scaleup.Answer, x *Scaling) {
 			}
 		case g.Reason != nil:
 			a.Answer, a.Reasons = Rejects, g.Reason.Messages
-		case p.asked != nil && p.asked.Group != g.Group && x.Coming != nil && x.Coming.Group == p.asked.Group:
-			a.Answer, a.Detail = NotChosen, notChosen(p.asked, g.Group)
+		case p.Asked != nil && p.Asked.Group != g.Group && x.Coming != nil && x.Coming.Group == p.Asked.Group:
+			a.Answer, a.Detail = NotChosen, notChosen(p.Asked, g.Group)
 		case x.Coming != nil:
 			a.Answer = NotNeeded
 		default:

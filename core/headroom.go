@@ -13,6 +13,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/headroom"
 	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/core/step"
 )
@@ -26,8 +27,8 @@ type standIns struct{ c *Core }
 
 var _ headroom.Records = standIns{}
 
-func (s standIns) part() records[headroom.Pod] {
-	return records[headroom.Pod]{s.c.pods, func(p *pod) *headroom.Pod { return &p.headroom }}
+func (s standIns) part() record.Part[headroom.Pod] {
+	return record.PartOf(s.c.pods, func(p *record.Pod) *headroom.Pod { return &p.Headroom })
 }
 
 // Get implements headroom.Records.
@@ -38,7 +39,7 @@ func (s standIns) All() iter.Seq2[types.UID, *headroom.Pod] { return s.part().Al
 
 // Queue implements headroom.Records.
 func (s standIns) Queue(t *lifecycle.Turn, standIn *cluster.Pod) {
-	s.c.pods[standIn.UID] = &pod{parsed: standIn, seen: t.Now}
+	s.c.pods[standIn.UID] = &record.Pod{Parsed: standIn, Seen: t.Now}
 	s.c.queue.Add(t.Now, standIn, s.c.sched.Class(standIn), nil)
 }
 
@@ -49,8 +50,8 @@ func (s standIns) Drop(uid types.UID) { s.c.podGone(uid) }
 func (c *Core) standInDecided(item *queue.Item, d *scheduler.Decision) {
 	p := c.pods[item.Pod().UID]
 	if d.Node == nil {
-		c.nomination.Keep(c.turn, &p.nomination, item.Pod()) // to its place, if one is kept for it
-		c.queue.SetNominated(item, p.nomination.Reserved())
+		c.nomination.Keep(c.turn, &p.Nomination, item.Pod()) // to its place, if one is kept for it
+		c.queue.SetNominated(item, p.Nomination.Reserved())
 		c.queue.Reject(c.turn.Now, item, d.Diagnosis)
 		if !item.Nominated() {
 			c.wantPlan(p)
@@ -63,7 +64,7 @@ func (c *Core) standInDecided(item *queue.Item, d *scheduler.Decision) {
 	if item.Swept() {
 		c.stats.MissedWakeups++
 	}
-	p.planned = false
+	p.Planned = false
 	// It has come, as far as it ever will; only then is it taken off the node again.
 	c.reservation.Bound(c.turn, item.Pod().UID, d.Node.Name)
 	c.headroom.Placed(c.turn, item, d.Node.Name)

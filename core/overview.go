@@ -21,6 +21,7 @@ import (
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/lifecycle/nodestatus"
 	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -179,8 +180,8 @@ func (c *Core) pendingPods() []PendingPods {
 	preempts := map[types.UID]bool{}
 	c.preemption.EachVictim(func(_, by types.UID) { preempts[by] = true })
 	for uid, p := range c.pods { // in any order: they are added up
-		if !p.parsed.StandsIn() {
-			add(c.pendingState(p, preempts[uid], waiting, groups), p.parsed.Object, p.seen.UTC())
+		if !p.Parsed.StandsIn() {
+			add(c.pendingState(p, preempts[uid], waiting, groups), p.Parsed.Object, p.Seen.UTC())
 		}
 	}
 	for _, obj := range c.others { // in any order: they are added up
@@ -197,19 +198,19 @@ func (c *Core) pendingPods() []PendingPods {
 }
 
 // pendingState returns what a pod of ours waits for, without a number: the first that holds.
-func (c *Core) pendingState(p *pod, preempts bool, waiting map[*engine.Class]*engine.Diagnosis, groups []*cluster.NodeGroup) PendingPods {
-	item := c.queue.Get(p.parsed.UID)
-	place, placed := c.reservation.Of(p.parsed.UID)
+func (c *Core) pendingState(p *record.Pod, preempts bool, waiting map[*engine.Class]*engine.Diagnosis, groups []*cluster.NodeGroup) PendingPods {
+	item := c.queue.Get(p.Parsed.UID)
+	place, placed := c.reservation.Of(p.Parsed.UID)
 	switch {
-	case p.node() != "":
+	case p.Node() != "":
 		return PendingPods{State: PendingBinding}
-	case c.sched.Gate(p.parsed) != nil:
-		return PendingPods{State: PendingGated, Reason: p.reports.Condition()}
+	case c.sched.Gate(p.Parsed) != nil:
+		return PendingPods{State: PendingGated, Reason: p.Reports.Condition()}
 	case preempts:
 		return PendingPods{State: PendingPreempting}
 	case placed && place.Node == "":
 		return PendingPods{State: PendingNodeComing, Reason: place.Group}
-	case c.hasNodeToWaitFor(p) || placed:
+	case p.HasNodeToWaitFor(c.state) || placed:
 		return PendingPods{State: PendingNominated}
 	case item == nil || item.Diagnosis() == nil:
 		return PendingPods{State: PendingUntried}
@@ -220,7 +221,7 @@ func (c *Core) pendingState(p *pod, preempts bool, waiting map[*engine.Class]*en
 	}
 	plugin, reason := mostNodes(d)
 	if plugin == "" { // there are no nodes: what matters is whether a node group has room
-		reason = cmp.Or(tooLarge(p.parsed, groups), reason)
+		reason = cmp.Or(tooLarge(p.Parsed, groups), reason)
 	}
 	return PendingPods{State: PendingRejected, Plugin: plugin, Reason: reason}
 }
@@ -322,7 +323,7 @@ func (c *Core) preempting() []Preempting {
 		}
 		x := by[preemptor]
 		if x == nil {
-			x = &Preempting{Pod: p.parsed.Name(), Node: c.state.NominatedTo(preemptor)}
+			x = &Preempting{Pod: p.Parsed.Name(), Node: c.state.NominatedTo(preemptor)}
 			by[preemptor] = x
 		}
 		x.Victims = append(x.Victims, v.Name())

@@ -14,6 +14,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/candidates"
 	"github.com/berthproject/berth/core/lifecycle/nodestatus"
 	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -90,10 +91,10 @@ func (c *Core) whyRecalled(r *autoscaler.Recall) string {
 	switch {
 	case i < 0:
 		return ""
-	case c.pods[r.Pods[i]].parsed.StandsIn():
+	case c.pods[r.Pods[i]].Parsed.StandsIn():
 		return "expected pods fit on it and would otherwise need a new node"
 	}
-	return fmt.Sprintf("pending pod %s fits on it and would otherwise need a new node", c.pods[r.Pods[i]].parsed.Name())
+	return fmt.Sprintf("pending pod %s fits on it and would otherwise need a new node", c.pods[r.Pods[i]].Parsed.Name())
 }
 
 // noteDue takes note, of nodes that waited though their time had come, which have begun to go
@@ -155,13 +156,13 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp) (helped []types.UID) {
 	asked := c.scale.groups.LastAsked(up.Group)
 	for _, uid := range up.Pods {
 		switch p := c.stillPending(uid); {
-		case p == nil || p.parsed.StandsIn():
+		case p == nil || p.Parsed.StandsIn():
 		case growth.Without[uid]:
-			c.reporting.ScaleUpOutdated(&p.reports)
+			c.reporting.ScaleUpOutdated(&p.Reports)
 		default:
 			helped = append(helped, uid)
-			p.asked = asked
-			c.reporting.TriggeredScaleUp(c.turn, &p.reports, p.parsed.Object, growth.String())
+			p.Asked = asked
+			c.reporting.TriggeredScaleUp(c.turn, &p.Reports, p.Parsed.Object, growth.String())
 		}
 	}
 	return helped
@@ -179,9 +180,9 @@ func (c *Core) reportNoHelp(plan *autoscaler.Plan) {
 		for _, uid := range n.Pods {
 			switch p := c.stillPending(uid); {
 			case p == nil:
-			case p.parsed.StandsIn():
-				c.headroom.NoHelp(p.parsed, reasons)
-			case !p.reports.SaysNoHelp(reasons):
+			case p.Parsed.StandsIn():
+				c.headroom.NoHelp(p.Parsed, reasons)
+			case !p.Reports.SaysNoHelp(reasons):
 				why[uid] = reasons
 				items = append(items, c.queue.Get(uid))
 			}
@@ -190,26 +191,20 @@ func (c *Core) reportNoHelp(plan *autoscaler.Plan) {
 	slices.SortFunc(items, func(a, b *queue.Item) int { return cmp.Compare(a.Sequence(), b.Sequence()) })
 	for _, item := range items {
 		p := c.pods[item.Pod().UID]
-		c.reporting.NotTriggeredScaleUp(c.turn, &p.reports, p.parsed.Object, why[p.parsed.UID])
+		c.reporting.NotTriggeredScaleUp(c.turn, &p.Reports, p.Parsed.Object, why[p.Parsed.UID])
 	}
 }
 
 // waits reports whether a pod has no node yet, and none that others are to leave for it.
 func (c *Core) waits(uid types.UID) bool {
 	p := c.stillPending(uid)
-	return p != nil && !c.hasNodeToWaitFor(p)
-}
-
-// hasNodeToWaitFor reports whether a pod is nominated to a node that exists, by a decision or
-// by what somebody else has written.
-func (c *Core) hasNodeToWaitFor(p *pod) bool {
-	return p.nomination.Decided() && c.state.NodeByName(c.state.NominatedTo(p.parsed.UID)) != nil
+	return p != nil && !p.HasNodeToWaitFor(c.state)
 }
 
 // stillPending returns the record of a pod that has no node yet, nil for any other. Such a
 // pod has an item in the queue.
-func (c *Core) stillPending(uid types.UID) *pod {
-	if p := c.pods[uid]; p != nil && p.node() == "" {
+func (c *Core) stillPending(uid types.UID) *record.Pod {
+	if p := c.pods[uid]; p != nil && p.Node() == "" {
 		return p
 	}
 	return nil

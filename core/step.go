@@ -78,7 +78,7 @@ func (c *Core) BecomeLeader(now time.Time) {
 	})
 	for _, uid := range slices.Sorted(maps.Keys(c.pods)) {
 		p := c.pods[uid]
-		c.mode.reportProblems(p.parsed)
+		c.mode.reportProblems(p.Parsed)
 		c.mode.reportGate(p)
 	}
 }

@@ -82,6 +82,7 @@ var layers = []string{
 	"core/autoscaler/scaledown",
 	"core/autoscaler/planner",
 	"core/lifecycle",
+	"core/record",
 	"core",
 }
 
