@@ -7,7 +7,6 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/expander"
-	"github.com/berthproject/berth/core/autoscaler/scaledown"
 	"github.com/berthproject/berth/core/autoscaler/scaleup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
@@ -44,7 +43,6 @@ type autoscaling struct {
 	consolidation *consolidation.Machine
 	lookedFor     bool
 	nodes         *nodestatus.Reader // where nodes stand for scale-down
-	whatIf        *scaledown.WhatIf  // for people who ask; nil until somebody does
 	// toldSick and toldFull say that the last plan had found the cluster too sick to be resized,
 	// or with as many nodes as it may have: events say so when that begins.
 	toldSick, toldFull bool

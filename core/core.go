@@ -12,6 +12,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/nodebudget"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/binding"
@@ -172,6 +173,7 @@ type Core struct {
 	turn  *lifecycle.Turn
 	scale autoscaling
 	stats Stats // what no machine counts
+	view  *explain.View
 
 	consulting  *consulting.Machine
 	binding     *binding.Machine
@@ -274,6 +276,7 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 			c.nodeComparison = nodecomparison.New(a.MaxProvisionTime, c.scale.candidates)
 		}
 	}
+	c.view = newView(c)
 	return c, nil
 }
 
@@ -302,7 +305,7 @@ func (c *Core) Evaluations(f func(profile string, of engine.Evaluations)) { c.sc
 func (c *Core) Pods(f func(obj *v1.Pod, node string)) {
 	c.state.Pods(func(p *cluster.Pod) {
 		if c.pods[p.UID] == nil {
-			f(p.Object, c.nodeName(p))
+			f(p.Object, c.state.NodeNameOf(p))
 		}
 	})
 	for _, obj := range c.others {
@@ -313,15 +316,6 @@ func (c *Core) Pods(f func(obj *v1.Pod, node string)) {
 			f(p.Parsed.Object, "")
 		}
 	}
-}
-
-// nodeName returns the name of the node of a pod in the state, whether or not that node is
-// known.
-func (c *Core) nodeName(pod *cluster.Pod) string {
-	if n := c.state.NodeOf(pod.UID); n != nil {
-		return n.Name
-	}
-	return pod.Object.Spec.NodeName
 }
 
 // Rejecter is a plugin of a profile.

@@ -59,7 +59,7 @@ func (c *Core) carryOut(item *queue.Item, d scheduler.Decision, seen cluster.Seq
 	case d.Node == nil:
 		c.stats.Unschedulable++
 		waits := step.Decision{Kind: step.Waits, Pod: item.Pod().Name(), Profile: item.Pod().Object.Spec.SchedulerName,
-			Reason: d.Message, Rejected: reasonsOf(d.Diagnosis), Position: uint64(seen)}
+			Reason: d.Message, Rejected: step.WhyRejected(d.Diagnosis), Position: uint64(seen)}
 		if d.Asks() { // of a pod that preempts Preempts says it
 			waits.Weighed = d.Weighed
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/door"
+	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/step"
@@ -41,13 +42,13 @@ func TestExplainsPodsOfOthers(t *testing.T) {
 		{"placed", "Placed", "n1", ""},
 		{"early", "Placed", "unknown", ""},
 	} {
-		got, ok := c.Explain("default", x.pod)
+		got, ok := c.View().Explain("default", x.pod)
 		if !ok || got.Outcome != x.outcome || got.Node != x.node || got.Message != x.message {
 			t.Errorf("%s: explained as %+v (%v)", x.pod, got, ok)
 		}
 	}
 	c.Step(time.Unix(2, 0), door.Must(step.PodGone{UID: "pod-waits"})...)
-	if got, ok := c.Explain("default", "waits"); ok {
+	if got, ok := c.View().Explain("default", "waits"); ok {
 		t.Errorf("a pod that is gone is explained as %+v", got)
 	}
 }
@@ -62,7 +63,7 @@ func TestExplainsWhatRejectsAllNodesAtOnce(t *testing.T) {
 	c.Step(time.Unix(1, 0), door.Must(
 		step.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "2").Obj()}, step.NodeSet{Node: testkit.Node("n2").Alloc("cpu", "2").Obj()},
 		step.PodSet{Pod: testkit.Pod("p").Uses("none").Obj()})...)
-	x, ok := c.Explain("default", "p")
+	x, ok := c.View().Explain("default", "p")
 	if want := `VolumeRestrictions: 2 persistentvolumeclaim "none" not found; `; !ok || whyText(x.Reasons) != want {
 		t.Errorf("rejected by %s, want %s", whyText(x.Reasons), want)
 	}
@@ -105,7 +106,7 @@ func TestLedgerSaysHowAndWhyNot(t *testing.T) {
 	if waits.Kind != step.Waits || whyText(waits.Rejected) != whyText(want) {
 		t.Errorf("rejected by %s, want %s", whyText(waits.Rejected), whyText(want))
 	}
-	x, ok := c.Explain("default", "waits")
+	x, ok := c.View().Explain("default", "waits")
 	if !ok || x.Outcome != "Waits" || fmt.Sprint(x.Relax) != "[{NodeResourcesFit 2} {TaintToleration 1}]" {
 		t.Errorf("explained as %+v", x)
 	}
@@ -178,8 +179,8 @@ func TestExplainSaysWhyAGroupHasNoTemplate(t *testing.T) {
 	}
 	c.Step(time.Unix(1, 0), door.Must(step.PodSet{Pod: testkit.Pod("p").Req("cpu", "1").Obj()},
 		step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: 3, TemplateError: "no such machine type"}}})...)
-	x, _ := c.Explain("default", "p")
-	want := []core.GroupAnswer{{Group: "g", Answer: core.Limited, Reasons: []string{"template error"}, Detail: "no such machine type"}}
+	x, _ := c.View().Explain("default", "p")
+	want := []explain.GroupAnswer{{Group: "g", Answer: explain.Limited, Reasons: []string{"template error"}, Detail: "no such machine type"}}
 	if x.Scaling == nil || !reflect.DeepEqual(x.Scaling.Groups, want) {
 		t.Errorf("groups are explained as %+v, want %+v", x.Scaling, want)
 	}

@@ -2,14 +2,11 @@ package core
 
 import (
 	"iter"
-	"maps"
-	"slices"
 
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/headroom"
 	"github.com/berthproject/berth/core/queue"
@@ -68,36 +65,6 @@ func (c *Core) standInDecided(item *queue.Item, d *scheduler.Decision) {
 	// It has come, as far as it ever will; only then is it taken off the node again.
 	c.reservation.Bound(c.turn, item.Pod().UID, d.Node.Name)
 	c.headroom.Placed(c.turn, item, d.Node.Name)
-}
-
-// keptFrom returns, by whom room is kept for, on how many nodes a class that fits on none
-// would fit if it weren't. It leaves the state as it is.
-func (c *Core) keptFrom(e *engine.Engine, class *engine.Class) (out []Kept) {
-	standIns := map[string][]*cluster.Pod{}
-	for _, n := range c.state.Nominations() {
-		if n.Pod.StandsIn() && class.LeavesRoomFor(n.Pod) {
-			standIns[c.keptFor(n.Pod)] = append(standIns[c.keptFor(n.Pod)], n.Pod)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(standIns)) {
-		mark := c.state.Mark()
-		for _, p := range standIns[name] {
-			c.state.Nominate(p, "")
-		}
-		if nodes := len(e.Feasible(class)); nodes > 0 {
-			out = append(out, Kept{For: name, Nodes: nodes})
-		}
-		c.state.Rollback(mark)
-	}
-	return out
-}
-
-// keptFor names for people whom a stand-in keeps room for.
-func (c *Core) keptFor(standIn *cluster.Pod) string {
-	if c.scale.homes != nil && c.scale.homes.Knows(standIn) {
-		return c.scale.homes.Named(standIn)
-	}
-	return c.headroom.Named(standIn.StandIn)
 }
 
 // objectSet takes in an object that rules or the autoscaler read as it stands. Headroom is

@@ -76,5 +76,10 @@ func (p *Pod) Node() string {
 // HasNodeToWaitFor reports whether a pod is nominated to a node that exists, by a decision or
 // by what somebody else has written.
 func (p *Pod) HasNodeToWaitFor(state *cluster.State) bool {
-	return p.Nomination.Decided() && state.NodeByName(state.NominatedTo(p.Parsed.UID)) != nil
+	return p.Nomination.Decided() && nominatedToAny(p.Parsed, state)
+}
+
+// nominatedToAny reports whether a pod is nominated to a node that exists.
+func nominatedToAny(pod *cluster.Pod, state *cluster.State) bool {
+	return state.NodeByName(state.NominatedTo(pod.UID)) != nil
 }

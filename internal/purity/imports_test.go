@@ -83,6 +83,7 @@ var layers = []string{
 	"core/autoscaler/planner",
 	"core/lifecycle",
 	"core/record",
+	"core/explain",
 	"core",
 }
 
