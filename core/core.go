@@ -174,7 +174,12 @@ type Core struct {
 	scale autoscaling
 	stats Stats // what no machine counts
 	view  *explain.View
+	machines
+}
 
+// machines are the lifecycle machines that follow pods. Those of the autoscaler are in
+// autoscaling.
+type machines struct {
 	consulting  *consulting.Machine
 	binding     *binding.Machine
 	preemption  *preemption.Machine
@@ -186,6 +191,11 @@ type Core struct {
 	comparison  *comparison.Machine // nil unless it is a shadow
 	// nodeComparison is nil unless it is a shadow with Autoscale.
 	nodeComparison *nodecomparison.Machine
+}
+
+// all returns the machines.
+func (m *machines) all() [10]lifecycle.Machine {
+	return [...]lifecycle.Machine{m.consulting, m.binding, m.preemption, m.nomination, m.expectation, m.reporting, m.reservation, m.headroom, m.comparison, m.nodeComparison}
 }
 
 // Stats count what the core has done.

@@ -257,7 +257,7 @@ func (c *Core) nextWake(more bool) time.Time {
 		return c.turn.Now
 	}
 	next := c.queue.NextWake()
-	for _, m := range c.podMachines() {
+	for _, m := range c.machines.all() {
 		next = lifecycle.Earliest(next, m.NextWake())
 	}
 	if c.cfg.Autoscale != nil {
