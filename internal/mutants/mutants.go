@@ -116,7 +116,7 @@ var All = []Mutant{
 	{"a stuck node is simulated in each pass", "core/autoscaler/scaledown/pass.go", "p.req.Now.Sub(k.Since) < p.down.Rules.RecheckAfter", "p.req.Now.Sub(k.Since) < 0", "./core/autoscaler/scaledown", "TestNodesThatCannotGo", "1"},
 	{"a stuck node is never simulated again", "core/autoscaler/scaledown/pass.go", "p.req.Now.Sub(k.Since) < p.down.Rules.RecheckAfter", "p.req.Now.Sub(k.Since) >= 0", "./core/autoscaler/scaledown", "TestNodesThatCannotGo", "1"},
 	{"a part of an atomic group goes", "core/autoscaler/scaledown/pass.go", "for p.settle(); p.wholeGroups(); {", "for p.settle(); false; {", "./core/autoscaler/scaledown", "TestAnAtomicGroup", "1"},
-	{"scale-down is throttled while due nodes may go", "core/explain/nodes.go", "candidates(\"\") > 0:", "false:", "./core", "TestScaleDownIsThrottled", "1"},
+	{"scale-down is throttled while due nodes may go", "core/explain/nodes.go", "candidates(\"\") > 0:", "false:", "./core/explain", "TestScaleDownIsThrottled", "1"},
 	{"a preemptor counts on the room of another", "core/engine/preempt.go", "		if f.code(n) == framework.OK {\n			continue // it may stay", "		if f.reject(n).code == framework.OK {\n			continue // it may stay", "./core", "TestScripts/scheduling_preemption_one_node", "1"},
 	{"more homes are kept than pods are lacking", "core/lifecycle/homes/homes.go", "missing == 0 || lacks[w] > missing && w.Kind != cluster.StatefulSet", "missing == 0", "./core/lifecycle/homes", "TestScripts/capped", "1"},
 	{"another leader's launches count", "core/lifecycle/launching/nodes.go", "		n.noPod = false\n		if n.state", "		if n.state", "./core/lifecycle/launching", "TestScripts/stages", "1"},

@@ -1,4 +1,4 @@
-package core_test
+package explain_test
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package core_test
+package explain_test
 
 import (
 	"encoding/json"
@@ -18,65 +18,9 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/explain"
-	"github.com/berthproject/berth/core/framework"
-	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
 )
-
-// handPlanned is a core that is handed plans which the test fills.
-type handPlanned struct {
-	t *testing.T
-	*core.Core
-	now     time.Time
-	request *autoscaler.Request // without an answer; nil for none
-}
-
-// newHandPlanned returns a core with a group "g" of nodes that cost 0.40 an hour, of which the
-// nodes n1 to n4 exist, and n0, which is in no group.
-func newHandPlanned(t *testing.T, change func(*core.Autoscale)) *handPlanned {
-	t.Helper()
-	schema := cluster.NewSchema()
-	cfg := autoscaling(change)
-	cfg.Profiles = []*framework.Profile{plugins.Default(schema, plugins.Options{})}
-	c, err := core.New(schema, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &handPlanned{t: t, Core: c, now: time.Unix(1000, 0)}
-	in := []step.Input{step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Min: 1, Max: 9, Target: 4, Price: 0.4, Template: testkit.Node("g").Alloc("cpu", "4").Obj()}}}}
-	for i := range 5 {
-		n := step.NodeSet{Node: testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", "4", "memory", "8Gi").Obj(), Group: "g"}
-		if i == 0 {
-			n.Group = ""
-		}
-		in = append(in, n)
-	}
-	p.step(0, in...)
-	return p
-}
-
-func (p *handPlanned) step(after time.Duration, in ...step.Input) step.Ready {
-	p.t.Helper()
-	p.now = p.now.Add(after)
-	r := p.Step(p.now, door.Must(in...)...)
-	if r.Plan != nil {
-		p.request = r.Plan
-	}
-	for _, broken := range p.Invariants() {
-		p.t.Errorf("broken invariant: %s", broken)
-	}
-	return r
-}
-
-// plan answers the open request, which was made when the last was answered, after 10 seconds.
-func (p *handPlanned) plan(change func(*autoscaler.Plan)) step.Ready {
-	p.t.Helper()
-	p.step(10 * time.Second)
-	plan := autoscaler.NewPlan(p.request, 0)
-	change(plan)
-	return p.step(0, step.PlanMade{Plan: plan})
-}
 
 // TestExplainNodeSaysWhyItStays has a node for each state, and compares what the explanation
 // says of it: state, reason, pod, since when, and what would change it.
@@ -386,7 +330,7 @@ func TestEveryReasonHasARemedy(t *testing.T) {
 	candidates := map[autoscaler.KeptReason]bool{ // no plan gives these: they are of candidates
 		autoscaler.KeptNotLongEnough: true, autoscaler.KeptNotUnreadyEnough: true, autoscaler.KeptGroupDelayed: true, autoscaler.KeptThrottled: true, autoscaler.KeptNodeBudget: true, autoscaler.KeptOnCompletion: true,
 	}
-	for _, word := range testkit.Constants(t, "autoscaler/removal.go", "KeptReason") {
+	for _, word := range testkit.Constants(t, "../autoscaler/removal.go", "KeptReason") {
 		reason := autoscaler.KeptReason(word)
 		var again *v1.Node // n1, when this reason needs another one
 		if candidates[reason] {
@@ -418,11 +362,7 @@ func TestEveryReasonHasARemedy(t *testing.T) {
 
 // TestExplainNodeWithoutAutoscaler: there is nothing to say of nodes.
 func TestExplainNodeWithoutAutoscaler(t *testing.T) {
-	schema := cluster.NewSchema()
-	c, err := core.New(schema, core.DefaultConfig(plugins.Default(schema, plugins.Options{})))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := newCore(t, core.DefaultConfig())
 	c.Step(time.Unix(1, 0), door.Must(step.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "4").Obj()})...)
 	_, one := c.View().ExplainNode("n1")
 	_, all := c.View().ExplainNodes()
@@ -431,27 +371,10 @@ func TestExplainNodeWithoutAutoscaler(t *testing.T) {
 	}
 }
 
-// ledger returns the decisions of a kind, a line each.
-func ledger(r *step.Ready, kind step.DecisionKind) string {
-	var b strings.Builder
-	for i := range r.Decisions {
-		if d := &r.Decisions[i]; d.Kind == kind {
-			fmt.Fprintln(&b, d)
-		}
-	}
-	return b.String()
-}
-
 // BenchmarkExplainNodes sums up a large cluster, most of whose nodes could go: metrics ask for
 // it every few seconds.
 func BenchmarkExplainNodes(b *testing.B) {
-	schema := cluster.NewSchema()
-	cfg := autoscaling(func(a *core.Autoscale) { a.UnneededTime = time.Hour })
-	cfg.Profiles = []*framework.Profile{plugins.Default(schema, plugins.Options{})}
-	c, err := core.New(schema, cfg)
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := newCore(b, autoscaling(func(a *core.Autoscale) { a.UnneededTime = time.Hour }))
 	in := []step.Input{step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: 9000, Target: 5000, Price: 0.4, Template: testkit.Node("g").Alloc("cpu", "4").Obj()}}}}
 	var removals []*autoscaler.Removal
 	var kept []autoscaler.Kept

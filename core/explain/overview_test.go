@@ -1,4 +1,4 @@
-package core_test
+package explain_test
 
 import (
 	"encoding/json"
@@ -14,7 +14,6 @@ import (
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/testkit"
 )
 
@@ -170,8 +169,8 @@ n2 Stays BlockedByPod default/db 0.25 0.50 1 0.4
 
 // TestOverviewWithoutAutoscaling has no states, no money and no purchases.
 func TestOverviewWithoutAutoscaling(t *testing.T) {
-	d := newDriven(t, core.DefaultConfig(), drive.Unanswered{}, defaults)
-	raw, err := json.Marshal(d.Core().View().Overview())
+	c := newCore(t, core.DefaultConfig())
+	raw, err := json.Marshal(c.View().Overview())
 	if err != nil || string(raw) != `{"placed":0,"pending":[],"nodes":{"nodes":0,"ready":0}}` {
 		t.Errorf("of nothing: %s %v", raw, err)
 	}
