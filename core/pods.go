@@ -28,26 +28,39 @@ func (c *Core) podSet(in step.PodSet) {
 	}
 }
 
-// podGone forgets a pod that is gone, over, or on its way out without a node. As a victim
-// it is asked about before it leaves the state, and gone when it has.
+// podGone forgets a pod that is gone, over, or on its way out without a node. This is the order in
+// which machines hear of it, and why each comes before the next:
+//
+//  1. Who has to see the pod where it was: preemption, which words the event about a victim;
+//     comparison, which keeps a state of its own; nodedeletion, which is told of the node; homes,
+//     which looks at the owner as it stands.
+//  2. The state and the queue forget it: what is done from here on finds its room free, and
+//     nobody tries it again.
+//  3. Who has something in its record: headroom keeps again the room that it has consumed,
+//     binding lets go of what plugins have reserved and cancels a bind that is under way, and its
+//     nomination ends.
+//  4. preemption: as a victim it is gone now, so that its preemptor may be tried in its room.
+//  5. reservation: its place ends, or it stops asking for one. Its item is gone, so that ending
+//     its nomination wakes nobody.
+//  6. The record goes last: machines reach their parts of it until here.
 func (c *Core) podGone(uid types.UID) {
-	c.preemption.Going(c.turn, uid)
+	c.preemption.Going(c.turn, uid) // 1
 	c.comparison.Gone(c.turn, c.compared(uid), uid)
 	if n := c.state.NodeOf(uid); n != nil && c.cfg.Autoscale != nil {
 		c.scale.deletions.PodChanged(c.turn, n.Name)
 	}
 	c.podLeaves(uid)
-	c.state.Remove(uid)
+	c.state.Remove(uid) // 2
 	c.state.SetReady(uid, false)
 	c.queue.Remove(uid)
-	if p := c.pods[uid]; p != nil {
+	if p := c.pods[uid]; p != nil { // 3
 		c.headroom.Gone(c.turn, p.Parsed)
 		c.binding.Release(c.turn, &p.Binding)
 		c.state.Nominate(p.Parsed, "")
 	}
-	c.preemption.Gone(c.turn, uid)
-	c.reservation.Free(c.turn, uid)
-	delete(c.pods, uid)
+	c.preemption.Gone(c.turn, uid)  // 4
+	c.reservation.Free(c.turn, uid) // 5
+	delete(c.pods, uid)             // 6
 	delete(c.others, uid)
 	c.reporting.PodGone(uid)
 }
