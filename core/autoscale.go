@@ -7,8 +7,8 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/expander"
-	"github.com/berthproject/berth/core/autoscaler/scaledown"
 	"github.com/berthproject/berth/core/autoscaler/scaleup"
+	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/candidates"
 	"github.com/berthproject/berth/core/lifecycle/consolidation"
@@ -17,6 +17,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
+	"github.com/berthproject/berth/core/lifecycle/nodestatus"
 	"github.com/berthproject/berth/core/lifecycle/planning"
 	"github.com/berthproject/berth/core/lifecycle/staying"
 	"github.com/berthproject/berth/core/scheduler"
@@ -41,10 +42,7 @@ type autoscaling struct {
 	// the open request asks for one.
 	consolidation *consolidation.Machine
 	lookedFor     bool
-	whatIf        *scaledown.WhatIf // for people who ask; nil until somebody does
-	// overBudget are the nodes whose time had come when the last plan was committed and that a
-	// node budget kept, with why; nil for none.
-	overBudget map[string]string
+	nodes         *nodestatus.Reader // where nodes stand for scale-down
 	// toldSick and toldFull say that the last plan had found the cluster too sick to be resized,
 	// or with as many nodes as it may have: events say so when that begins.
 	toldSick, toldFull bool
@@ -61,7 +59,7 @@ type autoscaling struct {
 // newAutoscaling returns the machines of a core. Beside another scheduler no room can be kept
 // for evicted pods: that one doesn't know of it. A shadow's groups and soft taints are another
 // autoscaler's.
-func newAutoscaling(a *Autoscale, sched *scheduler.Scheduler, cfg *Config) autoscaling {
+func newAutoscaling(a *Autoscale, state *cluster.State, sched *scheduler.Scheduler, cfg *Config) autoscaling {
 	s := autoscaling{staying: staying.New()}
 	s.homes = homes.New(homes.Config{Time: a.HomeTime, NoRoom: a.NoHomes || cfg.ExternalScheduler}, sched)
 	s.candidates = candidates.New(candidates.Config{
@@ -86,6 +84,8 @@ func newAutoscaling(a *Autoscale, sched *scheduler.Scheduler, cfg *Config) autos
 		InitialBackoff: a.InitialBackoff, MaxBackoff: a.MaxBackoff, BackoffReset: a.BackoffReset,
 	}, s.deletions, s.launches)
 	s.deletions.Connect(s.groups, s.candidates, s.homes)
+	s.nodes = nodestatus.New(nodestatus.Config{DisableScaleDown: a.DisableScaleDown, MaxDeletions: a.MaxScaleDown, MaxDrains: a.MaxDrain},
+		state, s.groups, s.staying, s.candidates, s.deletions)
 	s.consolidation = consolidation.New(consolidation.Config{Settle: a.UnneededTime, Patience: a.MaxProvisionTime})
 	s.planning = planning.New(planning.Config{ScanInterval: a.ScanInterval, OnDemand: !a.DisableFrequentLoops})
 	return s

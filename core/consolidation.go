@@ -23,7 +23,10 @@ import (
 // then.
 func (c *Core) consolidateRequest() *autoscaler.Consolidate {
 	a := c.cfg.Autoscale
-	if !a.Consolidation || !c.scale.consolidation.Looks(c.turn.Now) || c.NodesLeaving() > 0 || scaleup.Launching(c.survey()) > 0 {
+	if !a.Consolidation || !c.scale.consolidation.Looks(c.turn.Now) {
+		return nil
+	}
+	if leaving, _ := c.scale.deletions.Going(); leaving > 0 || scaleup.Launching(c.survey()) > 0 {
 		return nil
 	}
 	out := &autoscaler.Consolidate{Threshold: a.ConsolidationThreshold}

@@ -12,6 +12,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/nodebudget"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/binding"
@@ -26,6 +27,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/reporting"
 	"github.com/berthproject/berth/core/lifecycle/reservation"
 	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/core/step"
 )
@@ -159,7 +161,7 @@ type Core struct {
 	state *cluster.State
 	sched *scheduler.Scheduler
 	queue *queue.Queue
-	pods  map[types.UID]*pod // pods of our profiles that have no node in the API
+	pods  record.Pods // pods of our profiles that have no node in the API
 	// others are pods without a node that other schedulers are to place.
 	others map[types.UID]*v1.Pod
 	woken  cluster.Seq // the queue has been asked about changes up to here
@@ -171,7 +173,13 @@ type Core struct {
 	turn  *lifecycle.Turn
 	scale autoscaling
 	stats Stats // what no machine counts
+	view  *explain.View
+	machines
+}
 
+// machines are the lifecycle machines that follow pods. Those of the autoscaler are in
+// autoscaling.
+type machines struct {
 	consulting  *consulting.Machine
 	binding     *binding.Machine
 	preemption  *preemption.Machine
@@ -183,6 +191,11 @@ type Core struct {
 	comparison  *comparison.Machine // nil unless it is a shadow
 	// nodeComparison is nil unless it is a shadow with Autoscale.
 	nodeComparison *nodecomparison.Machine
+}
+
+// all returns the machines.
+func (m *machines) all() [10]lifecycle.Machine {
+	return [...]lifecycle.Machine{m.consulting, m.binding, m.preemption, m.nomination, m.expectation, m.reporting, m.reservation, m.headroom, m.comparison, m.nodeComparison}
 }
 
 // Stats count what the core has done.
@@ -236,7 +249,7 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 		cfg: cfg, state: state,
 		sched:  sched,
 		queue:  queue.New(cfg.Queue, cfg.Profiles[0].Less),
-		pods:   map[types.UID]*pod{},
+		pods:   record.Pods{},
 		others: map[types.UID]*v1.Pod{},
 	}
 	c.turn = &lifecycle.Turn{State: state, Queue: c.queue, Ready: &step.Ready{}}
@@ -247,17 +260,17 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 		c.mode, refreshed = beside{c}, 0
 	case cfg.Shadow != nil:
 		c.mode, refreshed = shadowing{c}, 0
-		c.comparison, err = comparison.New(schema, cfg.Profiles, cfg.Engine, records[comparison.Pod]{c.pods, func(p *pod) *comparison.Pod { return &p.compared }}, cfg.Shadow.GiveUp)
+		c.comparison, err = comparison.New(schema, cfg.Profiles, cfg.Engine, record.PartOf(c.pods, func(p *record.Pod) *comparison.Pod { return &p.Compared }), cfg.Shadow.GiveUp)
 		if err != nil {
 			return nil, err
 		}
 	}
-	c.nomination = nomination.New(records[nomination.Pod]{c.pods, func(p *pod) *nomination.Pod { return &p.nomination }})
-	c.reporting = reporting.New(sched, records[reporting.Pod]{c.pods, func(p *pod) *reporting.Pod { return &p.reports }}, refreshed)
-	c.binding = binding.New(sched, records[binding.Pod]{c.pods, func(p *pod) *binding.Pod { return &p.binding }}, losers{c})
-	c.preemption = preemption.New(sched, records[preemption.Pod]{c.pods, func(p *pod) *preemption.Pod { return &p.preemption }}, c.binding, c.nomination)
-	c.expectation = expectation.New(records[expectation.Pod]{c.pods, func(p *pod) *expectation.Pod { return &p.expected }}, c.nomination)
-	c.consulting = consulting.New(sched, records[consulting.Pod]{c.pods, func(p *pod) *consulting.Pod { return &p.consulting }})
+	c.nomination = nomination.New(record.PartOf(c.pods, func(p *record.Pod) *nomination.Pod { return &p.Nomination }))
+	c.reporting = reporting.New(sched, record.PartOf(c.pods, func(p *record.Pod) *reporting.Pod { return &p.Reports }), refreshed)
+	c.binding = binding.New(sched, record.PartOf(c.pods, func(p *record.Pod) *binding.Pod { return &p.Binding }), losers{c})
+	c.preemption = preemption.New(sched, record.PartOf(c.pods, func(p *record.Pod) *preemption.Pod { return &p.Preemption }), c.binding, c.nomination)
+	c.expectation = expectation.New(record.PartOf(c.pods, func(p *record.Pod) *expectation.Pod { return &p.Expected }), c.nomination)
+	c.consulting = consulting.New(sched, record.PartOf(c.pods, func(p *record.Pod) *consulting.Pod { return &p.Consulting }))
 	c.reservation = reservation.New(c.nomination)
 	c.headroom = headroom.New(sched, standIns{c})
 	sched.Leaving = c.preemption.Victim
@@ -267,12 +280,13 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	if cfg.Autoscale != nil {
 		a := *cfg.Autoscale
 		c.cfg.Autoscale = &a
-		c.scale = newAutoscaling(&a, sched, &cfg)
+		c.scale = newAutoscaling(&a, state, sched, &cfg)
 		if cfg.Shadow != nil {
 			a.Consolidation = false // nobody would have the new nodes come, which it waits for
 			c.nodeComparison = nodecomparison.New(a.MaxProvisionTime, c.scale.candidates)
 		}
 	}
+	c.view = newView(c)
 	return c, nil
 }
 
@@ -301,26 +315,17 @@ func (c *Core) Evaluations(f func(profile string, of engine.Evaluations)) { c.sc
 func (c *Core) Pods(f func(obj *v1.Pod, node string)) {
 	c.state.Pods(func(p *cluster.Pod) {
 		if c.pods[p.UID] == nil {
-			f(p.Object, c.nodeName(p))
+			f(p.Object, c.state.NodeNameOf(p))
 		}
 	})
 	for _, obj := range c.others {
 		f(obj, "")
 	}
 	for _, p := range c.pods {
-		if !p.parsed.StandsIn() {
-			f(p.parsed.Object, "")
+		if !p.Parsed.StandsIn() {
+			f(p.Parsed.Object, "")
 		}
 	}
-}
-
-// nodeName returns the name of the node of a pod in the state, whether or not that node is
-// known.
-func (c *Core) nodeName(pod *cluster.Pod) string {
-	if n := c.state.NodeOf(pod.UID); n != nil {
-		return n.Name
-	}
-	return pod.Object.Spec.NodeName
 }
 
 // Rejecter is a plugin of a profile.

@@ -50,16 +50,16 @@ func (c *Core) helpedSince(item *queue.Item) bool {
 func (c *Core) carryOut(item *queue.Item, d scheduler.Decision, seen cluster.Seq) {
 	p := c.pods[item.Pod().UID]
 	c.queue.SetClass(item, d.Class)
-	c.consulting.Decided(&p.consulting)
+	c.consulting.Decided(&p.Consulting)
 	switch {
 	case item.Pod().StandsIn():
 		c.standInDecided(item, &d)
 	case d.Consult != nil || d.Candidates != nil:
-		c.consulting.Ask(c.turn, &p.consulting, item, &d)
+		c.consulting.Ask(c.turn, &p.Consulting, item, &d)
 	case d.Node == nil:
 		c.stats.Unschedulable++
 		waits := step.Decision{Kind: step.Waits, Pod: item.Pod().Name(), Profile: item.Pod().Object.Spec.SchedulerName,
-			Reason: d.Message, Rejected: reasonsOf(d.Diagnosis), Position: uint64(seen)}
+			Reason: d.Message, Rejected: step.WhyRejected(d.Diagnosis), Position: uint64(seen)}
 		if d.Asks() { // of a pod that preempts Preempts says it
 			waits.Weighed = d.Weighed
 		}
@@ -75,7 +75,7 @@ func (c *Core) carryOut(item *queue.Item, d scheduler.Decision, seen cluster.Seq
 		if item.Swept() {
 			c.stats.MissedWakeups++
 		}
-		p.planned = false
+		p.Planned = false
 		c.reservation.FreeElsewhere(c.turn, item.Pod().UID, d.Node.Name)
 		c.forgetAsking(p)
 		c.mode.placed(p, item, d, seen)
@@ -92,7 +92,7 @@ func (c *Core) consulted(in step.Consulted) {
 	item := c.queue.Get(in.UID)
 	if in.Err != nil {
 		p := c.pods[in.UID]
-		c.reporting.Unschedulable(c.turn, &p.reports, p.parsed.Object, "SchedulerError", in.Err.Error())
+		c.reporting.Unschedulable(c.turn, &p.Reports, p.Parsed.Object, "SchedulerError", in.Err.Error())
 		c.queue.Fail(c.turn.Now, item)
 		return
 	}
@@ -106,7 +106,7 @@ func (c *Core) wakeForMissed(item *queue.Item) {
 	if item.Stage() != queue.Unschedulable {
 		return
 	}
-	asked := c.pods[item.Pod().UID].consulting.Asked()
+	asked := c.pods[item.Pod().UID].Consulting.Asked()
 	if asked >= c.woken {
 		return // the queue will be asked about all that has changed since
 	}
@@ -135,8 +135,8 @@ func (l losers) Losing(t *lifecycle.Turn, pod *cluster.Pod) { l.c.preemption.Bin
 // to.
 func (l losers) Lost(t *lifecycle.Turn, item *queue.Item, reason, message string) {
 	p := l.c.pods[item.Pod().UID]
-	l.c.reporting.Unschedulable(t, &p.reports, item.Pod().Object, reason, message)
-	l.c.nomination.Restore(t, &p.nomination, item)
+	l.c.reporting.Unschedulable(t, &p.Reports, item.Pod().Object, reason, message)
+	l.c.nomination.Restore(t, &p.Nomination, item)
 }
 
 // BackedOff implements binding.Others.

@@ -3,6 +3,8 @@ package core
 import (
 	"slices"
 	"time"
+
+	"github.com/berthproject/berth/core/record"
 )
 
 // This file says for which pods without a node nodes may be bought.
@@ -18,23 +20,23 @@ type eligibility struct {
 // where some are; nor, beside another scheduler, for pods that this one hasn't called
 // unschedulable, unless it is bypassed; nor for pods that have waited for less than
 // the delay for new pods, which somebody may yet delete or place by other means.
-func (c *Core) eligible(p *pod) eligibility {
+func (c *Core) eligible(p *record.Pod) eligibility {
 	a := c.cfg.Autoscale
-	obj := p.parsed.Object
+	obj := p.Parsed.Object
 	allowed := len(a.AllowedSchedulers) == 0 || slices.Contains(a.AllowedSchedulers, obj.Spec.SchedulerName)
 	asks := c.mode.asksForNode(obj) || slices.Contains(a.BypassedSchedulers, obj.Spec.SchedulerName)
-	if int(p.parsed.Priority) < a.PriorityCutoff || !p.parsed.StandsIn() && !(allowed && asks) {
+	if int(p.Parsed.Priority) < a.PriorityCutoff || !p.Parsed.StandsIn() && !(allowed && asks) {
 		return eligibility{}
 	}
 	// As in Cluster Autoscaler the annotation can make the delay longer only.
-	from := p.seen.Add(max(a.NewPodDelay, p.parsed.ScaleUpDelay))
+	from := p.Seen.Add(max(a.NewPodDelay, p.Parsed.ScaleUpDelay))
 	return eligibility{now: !c.turn.Now.Before(from), from: from}
 }
 
 // wantPlan asks for a plan for a pod that found no node, unless one was made with the pod
 // pending: at once, or when the pod has waited long enough.
-func (c *Core) wantPlan(p *pod) {
-	if c.cfg.Autoscale == nil || p.planned {
+func (c *Core) wantPlan(p *record.Pod) {
+	if c.cfg.Autoscale == nil || p.Planned {
 		return
 	}
 	switch e := c.eligible(p); {

@@ -92,9 +92,9 @@ func (w *fuzzed) run(standBy bool, more ...step.Input) {
 		}
 		now = now.Add(10 * time.Second)
 	}
-	w.Core().ExplainNodes()
-	w.Core().Explain("default", "pending")
-	w.Core().ExplainGroups()
+	w.Core().View().ExplainNodes()
+	w.Core().View().Explain("default", "pending")
+	w.Core().View().ExplainGroups()
 }
 
 // annotations that Berth reads, on any kind of object.

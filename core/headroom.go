@@ -2,17 +2,15 @@ package core
 
 import (
 	"iter"
-	"maps"
-	"slices"
 
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/headroom"
 	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/core/step"
 )
@@ -26,8 +24,8 @@ type standIns struct{ c *Core }
 
 var _ headroom.Records = standIns{}
 
-func (s standIns) part() records[headroom.Pod] {
-	return records[headroom.Pod]{s.c.pods, func(p *pod) *headroom.Pod { return &p.headroom }}
+func (s standIns) part() record.Part[headroom.Pod] {
+	return record.PartOf(s.c.pods, func(p *record.Pod) *headroom.Pod { return &p.Headroom })
 }
 
 // Get implements headroom.Records.
@@ -38,7 +36,7 @@ func (s standIns) All() iter.Seq2[types.UID, *headroom.Pod] { return s.part().Al
 
 // Queue implements headroom.Records.
 func (s standIns) Queue(t *lifecycle.Turn, standIn *cluster.Pod) {
-	s.c.pods[standIn.UID] = &pod{parsed: standIn, seen: t.Now}
+	s.c.pods[standIn.UID] = &record.Pod{Parsed: standIn, Seen: t.Now}
 	s.c.queue.Add(t.Now, standIn, s.c.sched.Class(standIn), nil)
 }
 
@@ -49,8 +47,8 @@ func (s standIns) Drop(uid types.UID) { s.c.podGone(uid) }
 func (c *Core) standInDecided(item *queue.Item, d *scheduler.Decision) {
 	p := c.pods[item.Pod().UID]
 	if d.Node == nil {
-		c.nomination.Keep(c.turn, &p.nomination, item.Pod()) // to its place, if one is kept for it
-		c.queue.SetNominated(item, p.nomination.Reserved())
+		c.nomination.Keep(c.turn, &p.Nomination, item.Pod()) // to its place, if one is kept for it
+		c.queue.SetNominated(item, p.Nomination.Reserved())
 		c.queue.Reject(c.turn.Now, item, d.Diagnosis)
 		if !item.Nominated() {
 			c.wantPlan(p)
@@ -63,40 +61,10 @@ func (c *Core) standInDecided(item *queue.Item, d *scheduler.Decision) {
 	if item.Swept() {
 		c.stats.MissedWakeups++
 	}
-	p.planned = false
+	p.Planned = false
 	// It has come, as far as it ever will; only then is it taken off the node again.
 	c.reservation.Bound(c.turn, item.Pod().UID, d.Node.Name)
 	c.headroom.Placed(c.turn, item, d.Node.Name)
-}
-
-// keptFrom returns, by whom room is kept for, on how many nodes a class that fits on none
-// would fit if it weren't. It leaves the state as it is.
-func (c *Core) keptFrom(e *engine.Engine, class *engine.Class) (out []Kept) {
-	standIns := map[string][]*cluster.Pod{}
-	for _, n := range c.state.Nominations() {
-		if n.Pod.StandsIn() && class.LeavesRoomFor(n.Pod) {
-			standIns[c.keptFor(n.Pod)] = append(standIns[c.keptFor(n.Pod)], n.Pod)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(standIns)) {
-		mark := c.state.Mark()
-		for _, p := range standIns[name] {
-			c.state.Nominate(p, "")
-		}
-		if nodes := len(e.Feasible(class)); nodes > 0 {
-			out = append(out, Kept{For: name, Nodes: nodes})
-		}
-		c.state.Rollback(mark)
-	}
-	return out
-}
-
-// keptFor names for people whom a stand-in keeps room for.
-func (c *Core) keptFor(standIn *cluster.Pod) string {
-	if c.scale.homes != nil && c.scale.homes.Knows(standIn) {
-		return c.scale.homes.Named(standIn)
-	}
-	return c.headroom.Named(standIn.StandIn)
 }
 
 // objectSet takes in an object that rules or the autoscaler read as it stands. Headroom is

@@ -5,6 +5,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/record"
 )
 
 // This file tells the machine homes what becomes of pods, and gives the replacements of
@@ -13,14 +14,14 @@ import (
 // takeHome gives a pod without a node, when it is first shown and no gate holds it, the home
 // of the evicted pod that it replaces, if there is one: from then on it has a place there like
 // a pod whose node is coming, and is tried there first.
-func (c *Core) takeHome(p *pod) {
-	if c.scale.homes == nil || p.arrived {
+func (c *Core) takeHome(p *record.Pod) {
+	if c.scale.homes == nil || p.Arrived {
 		return
 	}
-	p.arrived = true
-	n := c.state.NodeByName(c.scale.homes.Arrived(c.turn, p.parsed))
-	if n != nil && !p.nomination.Decided() {
-		c.reservation.Join(c.turn, &autoscaler.Join{Group: n.Group, Node: n.Name}, []types.UID{p.parsed.UID})
+	p.Arrived = true
+	n := c.state.NodeByName(c.scale.homes.Arrived(c.turn, p.Parsed))
+	if n != nil && !p.Nomination.Decided() {
+		c.reservation.Join(c.turn, &autoscaler.Join{Group: n.Group, Node: n.Name}, []types.UID{p.Parsed.UID})
 	}
 }
 

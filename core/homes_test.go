@@ -111,7 +111,7 @@ func TestWhoWaitsGetsTheRoomWhenAHomeEnds(t *testing.T) {
 	w := newDrainedWorld(t, func(a *core.Autoscale) { a.HomeTime = 90 * time.Second })
 	w.Core().Evicted("pod-web-1")
 	w.do(0, step.PodGone{UID: "pod-web-1"})
-	x, _ := w.Core().Explain("default", "competitor")
+	x, _ := w.Core().View().Explain("default", "competitor")
 	if got, want := fmt.Sprint(x.Kept), "[{the replacement of a pod of ReplicaSet default/web 1}]"; got != want {
 		t.Errorf("room is kept for %s, want %s", got, want)
 	}

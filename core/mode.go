@@ -7,6 +7,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/scheduler"
 )
 
@@ -29,12 +30,12 @@ type mode interface {
 
 	// placed carries out a decision that has placed a pod on a node in the state; the
 	// decision has seen the changes up to seen.
-	placed(p *pod, item *queue.Item, d scheduler.Decision, seen cluster.Seq)
+	placed(p *record.Pod, item *queue.Item, d scheduler.Decision, seen cluster.Seq)
 	// rejected carries out a decision that found no node. Decisions are handed over by value: the
 	// address of one that goes to an unknown mode would have each allocated.
-	rejected(p *pod, item *queue.Item, d scheduler.Decision)
+	rejected(p *record.Pod, item *queue.Item, d scheduler.Decision)
 	// reportGate says of a pod that a gate holds it, if one does.
-	reportGate(p *pod)
+	reportGate(p *record.Pod)
 	// reportProblems says of a pod which of its values can't be taken as they stand.
 	reportProblems(pod *cluster.Pod)
 	// nodeShown takes how the API has a node and returns how the state is to have it, nil

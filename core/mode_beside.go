@@ -10,6 +10,7 @@ import (
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/lifecycle/planning"
 	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/scheduler"
 )
 
@@ -25,19 +26,19 @@ func (m beside) lead() mode    { return m }
 
 func (m beside) class(p *cluster.Pod) *engine.Class { return deciding(m).class(p) }
 
-func (m beside) placed(p *pod, item *queue.Item, d scheduler.Decision, _ cluster.Seq) {
-	m.c.expectation.Expect(m.c.turn, &p.expected, item, d.Node.Name)
+func (m beside) placed(p *record.Pod, item *queue.Item, d scheduler.Decision, _ cluster.Seq) {
+	m.c.expectation.Expect(m.c.turn, &p.Expected, item, d.Node.Name)
 }
 
 // rejected leaves the pod nominated as the other scheduler has it.
-func (m beside) rejected(p *pod, item *queue.Item, d scheduler.Decision) {
+func (m beside) rejected(p *record.Pod, item *queue.Item, d scheduler.Decision) {
 	c := m.c
-	c.nomination.Keep(c.turn, &p.nomination, p.parsed)
+	c.nomination.Keep(c.turn, &p.Nomination, p.Parsed)
 	c.queue.Reject(c.turn.Now, item, d.Diagnosis)
 	c.wantPlan(p)
 }
 
-func (beside) reportGate(*pod) {}
+func (beside) reportGate(*record.Pod) {}
 
 func (m beside) reportProblems(pod *cluster.Pod) { deciding(m).reportProblems(pod) }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/core/step"
 )
@@ -22,9 +23,9 @@ func (m deciding) lead() mode    { return m }
 func (m deciding) class(p *cluster.Pod) *engine.Class { return m.c.sched.Class(p) }
 
 // placed enters the decision into the ledger before what plugins say of it.
-func (m deciding) placed(p *pod, item *queue.Item, d scheduler.Decision, seen cluster.Seq) {
+func (m deciding) placed(p *record.Pod, item *queue.Item, d scheduler.Decision, seen cluster.Seq) {
 	m.c.notePlaced(item, &d, seen)
-	m.c.binding.Placed(m.c.turn, &p.binding, item, d.Node, d.Writes)
+	m.c.binding.Placed(m.c.turn, &p.Binding, item, d.Node, d.Writes)
 }
 
 // notePlaced enters a decision for a node, which has seen the changes up to seen, into the
@@ -40,16 +41,16 @@ func (c *Core) notePlaced(item *queue.Item, d *scheduler.Decision, seen cluster.
 
 // rejected has the victims leave first, so that it is known whether the pod is held; those
 // that waited for permission leave their nodes last, when the pod is where it waits.
-func (m deciding) rejected(p *pod, item *queue.Item, d scheduler.Decision) {
+func (m deciding) rejected(p *record.Pod, item *queue.Item, d scheduler.Decision) {
 	c := m.c
 	if d.Victims != nil {
-		c.preemption.Preempt(c.turn, &p.preemption, item.Pod(), d.Victims, d.Weighed)
+		c.preemption.Preempt(c.turn, &p.Preemption, item.Pod(), d.Victims, d.Weighed)
 		defer c.binding.Resolve(c.turn)
 	}
 	c.noteAsking(p, item, &d)
-	c.nomination.Write(c.turn, &p.nomination, item)
+	c.nomination.Write(c.turn, &p.Nomination, item)
 	switch {
-	case p.preemption.Asking():
+	case p.Preemption.Asking():
 		c.queue.Hold(c.turn.Now, item, d.Diagnosis)
 	case d.Asks():
 		c.queue.Postpone(c.turn.Now, item, d.Diagnosis)
@@ -59,7 +60,7 @@ func (m deciding) rejected(p *pod, item *queue.Item, d scheduler.Decision) {
 			c.wantPlan(p)
 		}
 	}
-	c.reporting.Unschedulable(c.turn, &p.reports, p.parsed.Object, v1.PodReasonUnschedulable, d.Message)
+	c.reporting.Unschedulable(c.turn, &p.Reports, p.Parsed.Object, v1.PodReasonUnschedulable, d.Message)
 	if item.Swept() {
 		if d.Victims != nil {
 			c.stats.MissedWakeups++
@@ -68,9 +69,9 @@ func (m deciding) rejected(p *pod, item *queue.Item, d scheduler.Decision) {
 	}
 }
 
-func (m deciding) reportGate(p *pod) {
-	if gate := m.c.sched.Gate(p.parsed); gate != nil {
-		m.c.reporting.Gated(m.c.turn, &p.reports, p.parsed.Object, gate)
+func (m deciding) reportGate(p *record.Pod) {
+	if gate := m.c.sched.Gate(p.Parsed); gate != nil {
+		m.c.reporting.Gated(m.c.turn, &p.Reports, p.Parsed.Object, gate)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/nodecomparison"
 	"github.com/berthproject/berth/core/lifecycle/preemption"
 	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/core/weighing"
 )
@@ -30,28 +31,28 @@ func (m shadowing) lead() mode    { return m }
 
 func (m shadowing) class(p *cluster.Pod) *engine.Class { return m.c.sched.Class(p) }
 
-func (m shadowing) placed(p *pod, item *queue.Item, d scheduler.Decision, seen cluster.Seq) {
+func (m shadowing) placed(p *record.Pod, item *queue.Item, d scheduler.Decision, seen cluster.Seq) {
 	m.c.notePlaced(item, &d, seen)
-	m.c.comparison.Decided(m.c.turn, &p.compared, item, &d, p.seen)
+	m.c.comparison.Decided(m.c.turn, &p.Compared, item, &d, p.Seen)
 }
 
 // rejected leaves the pod nominated as the other scheduler has it. Victims that a leader would
 // ask to leave are in the ledger, once for as long as the reason is the same.
-func (m shadowing) rejected(p *pod, item *queue.Item, d scheduler.Decision) {
+func (m shadowing) rejected(p *record.Pod, item *queue.Item, d scheduler.Decision) {
 	c := m.c
 	// By PreemptFirst a pod that asks for a place takes it on a node that is coming, or preempts.
 	preempts := d.Victims != nil || d.Asks() && c.policyOf(item.Pod()) == weighing.PreemptFirst
-	if anew := c.comparison.Rejected(c.turn, &p.compared, d.Message, preempts, p.seen); anew && d.Victims != nil {
+	if anew := c.comparison.Rejected(c.turn, &p.Compared, d.Message, preempts, p.Seen); anew && d.Victims != nil {
 		preemption.Note(c.turn, item.Pod(), d.Victims, d.Weighed)
 	}
-	c.nomination.Keep(c.turn, &p.nomination, p.parsed)
+	c.nomination.Keep(c.turn, &p.Nomination, p.Parsed)
 	c.queue.Reject(c.turn.Now, item, d.Diagnosis)
 	if !preempts {
 		c.wantPlan(p)
 	}
 }
 
-func (shadowing) reportGate(*pod)              {}
+func (shadowing) reportGate(*record.Pod)       {}
 func (shadowing) reportProblems(*cluster.Pod)  {}
 func (shadowing) reportNode(*cluster.NodeInfo) {}
 
@@ -75,7 +76,7 @@ func (m shadowing) commitPlan(plan *autoscaler.Plan) {
 		n := c.state.NodeByName(d.Node)
 		return len(d.WaitsFor) > 0 || n.HasTaint(autoscaler.ToBeDeletedTaint) || c.nodeComparison.Wished(d.Node) || c.scale.groups.ScaleDownDelayed(c.turn.Now, n.Group)
 	})
-	c.nodeComparison.CommitPlan(c.turn, plan, c.withinNodeBudgets(due), c.waits, func(uid types.UID) string { return c.pods[uid].parsed.Name() })
+	c.nodeComparison.CommitPlan(c.turn, plan, c.withinNodeBudgets(due), c.waits, func(uid types.UID) string { return c.pods[uid].Parsed.Name() })
 }
 
 // ShadowReport sums up what a shadow has compared.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/record"
 )
 
 // standingBy is the mode of a core while another instance decides: nothing is said, and
@@ -19,7 +20,7 @@ func (m standingBy) lead() mode    { return m.mode }
 // have to be kept up for every pod that comes and goes. BecomeLeader has all pods classified.
 func (standingBy) class(*cluster.Pod) *engine.Class { return nil }
 
-func (standingBy) reportGate(*pod)             {}
+func (standingBy) reportGate(*record.Pod)      {}
 func (standingBy) reportProblems(*cluster.Pod) {}
 
 func (standingBy) nodeShown(_ *v1.Node, info *cluster.NodeInfo) *cluster.NodeInfo { return info }

@@ -9,6 +9,7 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/testkit"
@@ -33,22 +34,22 @@ func TestANodeOfTheSameNameHasNoPast(t *testing.T) {
 		now = now.Add(15 * time.Second)
 		d.stepOut(now)
 	}
-	if x, _ := d.Core().ExplainNode("n"); x.State != core.NodeLeaving {
+	if x, _ := d.Core().View().ExplainNode("n"); x.State != explain.NodeLeaving {
 		t.Fatalf("the node is %s, want it being removed", x.State)
 	}
 	d.step(now, step.NodeGone{Name: "n"}, node("new"))
 	n := d.Core().State().NodeByName("n")
-	switch x, ok := d.Core().ExplainNode("n"); {
+	switch x, ok := d.Core().View().ExplainNode("n"); {
 	case n == nil || n.Object.UID != "new":
 		t.Fatalf("the state has %v, want the new node", n)
-	case ok && (x.State == core.NodeLeaving || x.State == core.NodeCandidate):
+	case ok && (x.State == explain.NodeLeaving || x.State == explain.NodeCandidate):
 		t.Errorf("the new node is %s", x.State)
 	case n.HasTaint(autoscaler.ToBeDeletedTaint) || n.HasTaint(autoscaler.DeletionCandidateTaint) || n.Object.Spec.Unschedulable:
 		t.Errorf("the new node has the marks of the old one: %v", n.Object.Spec)
 	}
 	// The outcome of what was asked about the old node is of no interest any more.
 	d.step(now, step.TaintDone{Node: "n", Key: autoscaler.ToBeDeletedTaint})
-	if leaving := d.Core().NodesLeaving(); leaving != 0 {
+	if leaving := d.Core().View().NodesLeaving(); leaving != 0 {
 		t.Errorf("%d nodes are on their way out, want none", leaving)
 	}
 }

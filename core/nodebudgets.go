@@ -17,7 +17,7 @@ import (
 // long as a budget is active and a candidate's time has come. Those that can't begin anyway don't
 // count, and empty nodes count first, as they begin first: others don't wait for nothing.
 func (c *Core) withinNodeBudgets(due []candidates.Due) (out []candidates.Due) {
-	c.scale.overBudget = nil
+	c.scale.nodes.SetOverBudget(nil)
 	budgets := c.cfg.Autoscale.NodeBudgets
 	if len(budgets) == 0 || len(due) == 0 {
 		return due
@@ -26,6 +26,7 @@ func (c *Core) withinNodeBudgets(due []candidates.Due) (out []candidates.Due) {
 	if counter == nil {
 		return due
 	}
+	var over map[string]string
 	slices.SortStableFunc(due, func(a, b candidates.Due) int { return cmp.Compare(min(len(a.Homes), 1), min(len(b.Homes), 1)) })
 	for _, d := range due {
 		if len(d.WaitsFor) > 0 {
@@ -33,14 +34,15 @@ func (c *Core) withinNodeBudgets(due []candidates.Due) (out []candidates.Due) {
 		}
 		n := c.state.NodeByName(d.Node)
 		if why := counter.Take(n.Group, c.reasonToGo(&d), c.standingForBudgets(n.NodeInfo)); why != "" {
-			if c.scale.overBudget == nil {
-				c.scale.overBudget = map[string]string{}
+			if over == nil {
+				over = map[string]string{}
 			}
-			c.scale.overBudget[d.Node] = why
+			over[d.Node] = why
 			continue
 		}
 		out = append(out, d)
 	}
+	c.scale.nodes.SetOverBudget(over)
 	return out
 }
 

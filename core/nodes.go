@@ -32,7 +32,7 @@ func (c *Core) nodeSet(in step.NodeSet) {
 		usable := c.usable(node)
 		c.scale.launches.NodeSet(c.turn.Now, node, usable)
 		if usable {
-			c.scale.groups.NodeUsable(node, c.template(node))
+			c.scale.groups.NodeUsable(node, c.state.Template(node.Group))
 		}
 	}
 }
@@ -85,13 +85,5 @@ func (c *Core) nodeProblems(n *cluster.NodeInfo) []cluster.Problem {
 
 // usable reports whether a node takes pods as the template of its group says.
 func (c *Core) usable(n *cluster.NodeInfo) bool {
-	return c.cfg.Autoscale.Readiness.Usable(n, c.template(n))
-}
-
-// template returns the template of a node's group, nil when there is none.
-func (c *Core) template(n *cluster.NodeInfo) *cluster.NodeInfo {
-	if g := c.state.Group(n.Group); g != nil {
-		return g.Template
-	}
-	return nil
+	return c.cfg.Autoscale.Readiness.Usable(n, c.state.Template(n.Group))
 }

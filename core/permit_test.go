@@ -19,6 +19,7 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/door"
+	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/testkit"
@@ -179,8 +180,8 @@ func TestPermitHoldsAGangUntilItIsComplete(t *testing.T) {
 	w.step(0, step.PodSet{Pod: member("a", "x-3").Obj()}, step.PodSet{Pod: member("b", "x-3").Obj()}, step.PodSet{Pod: testkit.Pod("alone").Req("cpu", "1").Obj()})
 	w.expect("bound at once", w.binds(), "[alone]")
 	w.expect("wakes when the first gives up", w.ready.NextWake, w.now.Add(30*time.Second))
-	x, _ := w.c.Explain("default", "a")
-	w.expect("explained", x.Permissions, []core.PermissionWait{{Plugin: "first", Until: w.now.Add(30 * time.Second)}, {Plugin: "second", Until: w.now.Add(time.Minute)}})
+	x, _ := w.c.View().Explain("default", "a")
+	w.expect("explained", x.Permissions, []explain.PermissionWait{{Plugin: "first", Until: w.now.Add(30 * time.Second)}, {Plugin: "second", Until: w.now.Add(time.Minute)}})
 	w.step(5*time.Second, step.PodSet{Pod: member("c", "x-3").Obj()})
 	w.expect("bound when complete", w.binds(), "[c a b]")
 	w.expect("waits", w.ready.PermitWaits, []step.PermitWait{{Allowed: true, Took: 5 * time.Second}, {Allowed: true, Took: 5 * time.Second}})

@@ -12,11 +12,14 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/scaleup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle/candidates"
+	"github.com/berthproject/berth/core/lifecycle/nodestatus"
 	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/step"
 )
 
-// This file commits what still holds of a plan.
+// This file commits what still holds of a plan. commitPlan says which machines hear of it, in
+// which order, and why.
 
 // planMade has the mode commit a plan that may be.
 func (c *Core) planMade(in step.PlanMade) {
@@ -25,61 +28,116 @@ func (c *Core) planMade(in step.PlanMade) {
 	}
 }
 
-// commitPlan commits what still holds of a plan.
+// commitPlan commits what still holds of a plan. This is the order in which machines hear of it,
+// and why each comes before the next:
+//
+//  1. headroom: whether all that the plan buys can be ordered is asked before anything is. The
+//     pods of a request that is booked now are queued, so that what follows finds them waiting.
+//  2. reservation: pods get the places on nodes that are coming. What is free goes before what
+//     has to be kept or bought: a pod that has got something doesn't count for the next.
+//  3. nodedeletion: nodes on their way out stay for pods that still wait.
+//  4. nodegroups, consolidation and reservation, for each order: its nodes are ordered for the
+//     pods that still wait, which get places on them.
+//  5. reservation: pods that asked for a place are answered when it is known who has got
+//     something; after that places end of which the plan says that they help no more. Both leave
+//     nodes that are coming without a pod.
+//  6. nodegroups and reservation: of these nodes orders are cancelled.
+//  7. planning and launching: a plan that was cut short is followed by another, if it has begun
+//     anything; launch control counts all orders, and remembers whom it has held back.
+//  8. reporting and headroom: people hear of pods that no group helps and that have no node still.
+//  9. The removals (commitRemovals): what is bought comes first, since a consolidation is begun
+//     only by a plan that buys nothing.
+//  10. Events about the limits of the cluster, which nothing depends on.
 func (c *Core) commitPlan(plan *autoscaler.Plan) {
 	before := len(c.turn.Ready.ScaleUps)
-	c.headroom.WholePlanned(c.turn, plan.Whole && c.scale.groups.HasRoom(c.turn, plan.ScaleUps))
-	for i := range plan.Joins {
+	c.headroom.WholePlanned(c.turn, plan.Whole && c.scale.groups.HasRoom(c.turn, plan.ScaleUps)) // 1
+	for i := range plan.Joins {                                                                  // 2
 		c.join(&plan.Joins[i])
 	}
-	c.scale.deletions.Recall(c.turn, plan.Recalls, c.whyRecalled)
-	kept := map[types.UID]bool{}
+	c.scale.deletions.Recall(c.turn, plan.Recalls, c.whyRecalled) // 3
+	helped := c.commitScaleUps(plan)                              // 4
+	c.endPlaces(plan, helped)                                     // 5
+	for _, x := range c.mayCancel(plan) {                         // 6
+		c.reservation.Cancelled(x.Group, c.scale.groups.Cancel(c.turn, x.Group, min(x.Nodes, c.reservation.Spare(x.Group))))
+	}
+	c.noteCut(plan, len(c.turn.Ready.ScaleUps) > before || len(plan.Recalls) > 0) // 7
+	c.holdBack(plan)
+	c.reportNoHelp(plan)   // 8
+	c.commitRemovals(plan) // 9
+	c.tellLimits(plan)     // 10
+}
+
+// commitScaleUps orders what a plan buys. It returns the pods that need nothing else, those for
+// which nodes on their way out stay included; of those with a place on an order only while pods
+// ask for places.
+func (c *Core) commitScaleUps(plan *autoscaler.Plan) (helped map[types.UID]bool) {
+	helped = map[types.UID]bool{}
 	for i := range plan.Recalls {
 		for _, uid := range plan.Recalls[i].Pods {
-			kept[uid] = true
+			helped[uid] = true
 		}
 	}
 	for i := range plan.ScaleUps {
-		helped := c.commitScaleUp(&plan.ScaleUps[i])
+		placed := c.commitScaleUp(&plan.ScaleUps[i])
 		if !c.reservation.AnyAsks() {
 			continue
 		}
-		for _, uid := range helped {
-			kept[uid] = true
+		for _, uid := range placed {
+			helped[uid] = true
 		}
 	}
-	c.answerAsking(plan, kept)
+	return helped
+}
+
+// endPlaces answers the pods that asked for a place, and ends the places of others that what is
+// coming doesn't help any more.
+func (c *Core) endPlaces(plan *autoscaler.Plan, helped map[types.UID]bool) {
+	c.answerAsking(plan, helped)
 	for _, x := range plan.NoHelp {
 		for _, uid := range x.Pods {
 			if !c.reservation.Asks(uid) { // answerAsking has answered who asks
-				c.reservation.Free(c.turn, uid) // what is coming doesn't help it any more
+				c.reservation.Free(c.turn, uid)
 			}
 		}
 	}
-	for _, x := range c.mayCancel(plan) {
-		c.reservation.Cancelled(x.Group, c.scale.groups.Cancel(c.turn, x.Group, min(x.Nodes, c.reservation.Spare(x.Group))))
+}
+
+// noteCut enters into the ledger that a plan ran out of time. Another is made at once if this one
+// has begun anything: otherwise the next would be the same.
+func (c *Core) noteCut(plan *autoscaler.Plan, begun bool) {
+	if plan.Unplanned == 0 {
+		return
 	}
-	if n := plan.Unplanned; n > 0 {
-		c.turn.Decide(step.Decision{Kind: step.PlanCut, Reason: fmt.Sprintf("the plan ran out of time; %d pod(s) are left to the next plan", n)})
-		if len(c.turn.Ready.ScaleUps) > before || len(plan.Recalls) > 0 { // else the next would be no other
-			c.scale.planning.Retry(c.turn.Now)
-		}
+	c.turn.Decide(step.Decision{Kind: step.PlanCut, Reason: fmt.Sprintf("the plan ran out of time; %d pod(s) are left to the next plan", plan.Unplanned)})
+	if begun {
+		c.scale.planning.Retry(c.turn.Now)
 	}
-	c.holdBack(plan)
-	c.reportNoHelp(plan)
+}
+
+// commitRemovals begins what still holds of the removals of a plan. Machines hear of them in this
+// order:
+//
+//  1. staying: why nodes stay. The ledger has that before what becomes of candidates.
+//  2. consolidation: what it is due for, or whether it begins.
+//  3. candidates: which nodes could go, and which of them are due. With
+//     --scale-down-enabled=false a plan has no removals, and what candidates there were before a
+//     restart are needed.
+//  4. nodedeletion: those that are due and that no node budget keeps begin to go, those of a
+//     consolidation first.
+//  5. candidates: which have begun, and what keeps the others (nodestatus), which is known only
+//     now.
+func (c *Core) commitRemovals(plan *autoscaler.Plan) {
 	if !c.cfg.Autoscale.DisableScaleDown {
-		c.scale.staying.CommitPlan(c.turn, plan)
+		c.scale.staying.CommitPlan(c.turn, plan) // 1
 	}
-	// With --scale-down-enabled=false a plan has no removals, and what candidates there
-	// were before a restart are needed.
-	due := withConsolidation(c.commitConsolidation(plan), c.scale.candidates.CommitPlan(c.turn, plan))
+	consolidated := c.commitConsolidation(plan)                                         // 2
+	due := withConsolidation(consolidated, c.scale.candidates.CommitPlan(c.turn, plan)) // 3
 	waiting := slices.DeleteFunc(slices.Clone(due), func(d candidates.Due) bool {
 		_, leaves := c.scale.deletions.Describe(d.Node)
 		return leaves
 	})
-	c.scale.deletions.Begin(c.turn, c.withinNodeBudgets(due))
-	c.noteDue(waiting)
-	c.tellLimits(plan)
+	c.scale.deletions.Begin(c.turn, c.withinNodeBudgets(due)) // 4
+	c.noteDue(waiting)                                        // 5
 }
 
 // whyRecalled returns why a node on its way out is to stay, "" if none of the pods waits any
@@ -89,10 +147,10 @@ func (c *Core) whyRecalled(r *autoscaler.Recall) string {
 	switch {
 	case i < 0:
 		return ""
-	case c.pods[r.Pods[i]].parsed.StandsIn():
+	case c.pods[r.Pods[i]].Parsed.StandsIn():
 		return "expected pods fit on it and would otherwise need a new node"
 	}
-	return fmt.Sprintf("pending pod %s fits on it and would otherwise need a new node", c.pods[r.Pods[i]].parsed.Name())
+	return fmt.Sprintf("pending pod %s fits on it and would otherwise need a new node", c.pods[r.Pods[i]].Parsed.Name())
 }
 
 // noteDue takes note, of nodes that waited though their time had come, which have begun to go
@@ -103,11 +161,11 @@ func (c *Core) noteDue(due []candidates.Due) {
 		if n == nil {
 			continue
 		}
-		switch at := c.standing(n, due[i].Removal); at.state {
-		case NodeLeaving:
+		switch at := c.scale.nodes.Of(c.turn.Now, n, due[i].Removal); at.State {
+		case nodestatus.Leaving:
 			c.scale.candidates.Begun(c.turn, n.Name)
-		case NodeCandidate:
-			c.scale.candidates.Delayed(n.Name, at.reason)
+		case nodestatus.Candidate:
+			c.scale.candidates.Delayed(n.Name, at.Reason)
 		}
 	}
 }
@@ -154,13 +212,13 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp) (helped []types.UID) {
 	asked := c.scale.groups.LastAsked(up.Group)
 	for _, uid := range up.Pods {
 		switch p := c.stillPending(uid); {
-		case p == nil || p.parsed.StandsIn():
+		case p == nil || p.Parsed.StandsIn():
 		case growth.Without[uid]:
-			c.reporting.ScaleUpOutdated(&p.reports)
+			c.reporting.ScaleUpOutdated(&p.Reports)
 		default:
 			helped = append(helped, uid)
-			p.asked = asked
-			c.reporting.TriggeredScaleUp(c.turn, &p.reports, p.parsed.Object, growth.String())
+			p.Asked = asked
+			c.reporting.TriggeredScaleUp(c.turn, &p.Reports, p.Parsed.Object, growth.String())
 		}
 	}
 	return helped
@@ -178,9 +236,9 @@ func (c *Core) reportNoHelp(plan *autoscaler.Plan) {
 		for _, uid := range n.Pods {
 			switch p := c.stillPending(uid); {
 			case p == nil:
-			case p.parsed.StandsIn():
-				c.headroom.NoHelp(p.parsed, reasons)
-			case !p.reports.SaysNoHelp(reasons):
+			case p.Parsed.StandsIn():
+				c.headroom.NoHelp(p.Parsed, reasons)
+			case !p.Reports.SaysNoHelp(reasons):
 				why[uid] = reasons
 				items = append(items, c.queue.Get(uid))
 			}
@@ -189,26 +247,20 @@ func (c *Core) reportNoHelp(plan *autoscaler.Plan) {
 	slices.SortFunc(items, func(a, b *queue.Item) int { return cmp.Compare(a.Sequence(), b.Sequence()) })
 	for _, item := range items {
 		p := c.pods[item.Pod().UID]
-		c.reporting.NotTriggeredScaleUp(c.turn, &p.reports, p.parsed.Object, why[p.parsed.UID])
+		c.reporting.NotTriggeredScaleUp(c.turn, &p.Reports, p.Parsed.Object, why[p.Parsed.UID])
 	}
 }
 
 // waits reports whether a pod has no node yet, and none that others are to leave for it.
 func (c *Core) waits(uid types.UID) bool {
 	p := c.stillPending(uid)
-	return p != nil && !c.hasNodeToWaitFor(p)
-}
-
-// hasNodeToWaitFor reports whether a pod is nominated to a node that exists, by a decision or
-// by what somebody else has written.
-func (c *Core) hasNodeToWaitFor(p *pod) bool {
-	return p.nomination.Decided() && c.state.NodeByName(c.state.NominatedTo(p.parsed.UID)) != nil
+	return p != nil && !p.HasNodeToWaitFor(c.state)
 }
 
 // stillPending returns the record of a pod that has no node yet, nil for any other. Such a
 // pod has an item in the queue.
-func (c *Core) stillPending(uid types.UID) *pod {
-	if p := c.pods[uid]; p != nil && p.node() == "" {
+func (c *Core) stillPending(uid types.UID) *record.Pod {
+	if p := c.pods[uid]; p != nil && p.Node() == "" {
 		return p
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/scaleup"
 	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/core/lifecycle/planning"
+	"github.com/berthproject/berth/core/record"
 )
 
 // This file asks for plans: when one is due, and what it is to know.
@@ -25,7 +26,7 @@ func (c *Core) requestPlan(podsLeft bool) {
 	s.lookedFor = req.ScaleDown != nil && req.ScaleDown.Consolidate != nil
 	req.Whole = c.headroom.Whole()
 	for _, pod := range req.Pending {
-		c.pods[pod.UID].planned = true
+		c.pods[pod.UID].Planned = true
 	}
 	s.planning.Request(c.turn, req)
 	s.placesKept = false
@@ -37,7 +38,7 @@ func (c *Core) requestPlan(podsLeft bool) {
 
 // newRequest returns what a plan made now is to know, and the pods for which it is too early
 // to buy nodes. It changes nothing.
-func (c *Core) newRequest() (req *autoscaler.Request, early []*pod) {
+func (c *Core) newRequest() (req *autoscaler.Request, early []*record.Pod) {
 	s := &c.scale
 	req = &autoscaler.Request{
 		Now: c.turn.Now, ServerNow: c.turn.ServerNow(), Limits: c.cfg.Autoscale.Limits, Readiness: c.cfg.Autoscale.Readiness,
@@ -46,10 +47,10 @@ func (c *Core) newRequest() (req *autoscaler.Request, early []*pod) {
 	if !c.cfg.Autoscale.DisableScaleDown {
 		req.ScaleDown = c.scaleDownRequest()
 	}
-	var asking []*pod
+	var asking []*record.Pod
 	for _, item := range c.queue.Rejected() {
 		p := c.pods[item.Pod().UID]
-		if c.hasNodeToWaitFor(p) || p.compared.Preempts() {
+		if p.HasNodeToWaitFor(c.state) || p.Compared.Preempts() {
 			continue
 		}
 		switch e := c.eligible(p); {

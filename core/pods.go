@@ -1,63 +1,18 @@
 package core
 
 import (
-	"time"
-
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/core/lifecycle/binding"
 	"github.com/berthproject/berth/core/lifecycle/comparison"
-	"github.com/berthproject/berth/core/lifecycle/consulting"
-	"github.com/berthproject/berth/core/lifecycle/expectation"
-	"github.com/berthproject/berth/core/lifecycle/headroom"
-	"github.com/berthproject/berth/core/lifecycle/nodegroups"
-	"github.com/berthproject/berth/core/lifecycle/nomination"
-	"github.com/berthproject/berth/core/lifecycle/preemption"
-	"github.com/berthproject/berth/core/lifecycle/reporting"
+	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/step"
 )
 
-// This file takes in pods. A pod of one of our profiles, and a stand-in (headroom.go), has a record from when it is first
-// seen without a node until the API has it on one, or it is gone; it has an item in the
-// queue for the same time.
-
-// pod is the record of a pod of our profiles that the API doesn't show on a node yet. Each
-// lifecycle machine has a part of it, of which only that machine reads and writes the
-// fields; weighing is of weigh.go.
-type pod struct {
-	parsed     *cluster.Pod      // as the API had it last
-	seen       time.Time         // when it was first shown without a node
-	planned    bool              // a plan was asked for with it pending
-	asked      *nodegroups.Asked // the last order with a place for it; for people
-	consulting consulting.Pod
-	preemption preemption.Pod
-	binding    binding.Pod
-	nomination nomination.Pod
-	expected   expectation.Pod
-	reports    reporting.Pod
-	headroom   headroom.Pod
-	compared   comparison.Pod
-	weighing   weighingPod
-	arrived    bool // a home was asked for it, if there was one (homes.go)
-}
-
-// node returns the node in the state where the pod is bound to, where another scheduler is
-// expected to put it, where a shadow's decision has put it, or where a stand-in has its room;
-// "" for none.
-func (p *pod) node() string {
-	if node := p.binding.Node(); node != "" {
-		return node
-	}
-	if node := p.expected.Node(); node != "" {
-		return node
-	}
-	if node := p.compared.Node(); node != "" {
-		return node
-	}
-	return p.headroom.Node()
-}
+// This file takes in pods. A pod of one of our profiles, and a stand-in (headroom.go), has a
+// record (core/record) from when it is first seen without a node until the API has it on one, or
+// it is gone; it has an item in the queue for the same time.
 
 func (c *Core) podSet(in step.PodSet) {
 	obj := in.Pod
@@ -73,26 +28,39 @@ func (c *Core) podSet(in step.PodSet) {
 	}
 }
 
-// podGone forgets a pod that is gone, over, or on its way out without a node. As a victim
-// it is asked about before it leaves the state, and gone when it has.
+// podGone forgets a pod that is gone, over, or on its way out without a node. This is the order in
+// which machines hear of it, and why each comes before the next:
+//
+//  1. Who has to see the pod where it was: preemption, which words the event about a victim;
+//     comparison, which keeps a state of its own; nodedeletion, which is told of the node; homes,
+//     which looks at the owner as it stands.
+//  2. The state and the queue forget it: what is done from here on finds its room free, and
+//     nobody tries it again.
+//  3. Who has something in its record: headroom keeps again the room that it has consumed,
+//     binding lets go of what plugins have reserved and cancels a bind that is under way, and its
+//     nomination ends.
+//  4. preemption: as a victim it is gone now, so that its preemptor may be tried in its room.
+//  5. reservation: its place ends, or it stops asking for one. Its item is gone, so that ending
+//     its nomination wakes nobody.
+//  6. The record goes last: machines reach their parts of it until here.
 func (c *Core) podGone(uid types.UID) {
-	c.preemption.Going(c.turn, uid)
+	c.preemption.Going(c.turn, uid) // 1
 	c.comparison.Gone(c.turn, c.compared(uid), uid)
 	if n := c.state.NodeOf(uid); n != nil && c.cfg.Autoscale != nil {
 		c.scale.deletions.PodChanged(c.turn, n.Name)
 	}
 	c.podLeaves(uid)
-	c.state.Remove(uid)
+	c.state.Remove(uid) // 2
 	c.state.SetReady(uid, false)
 	c.queue.Remove(uid)
-	if p := c.pods[uid]; p != nil {
-		c.headroom.Gone(c.turn, p.parsed)
-		c.binding.Release(c.turn, &p.binding)
-		c.state.Nominate(p.parsed, "")
+	if p := c.pods[uid]; p != nil { // 3
+		c.headroom.Gone(c.turn, p.Parsed)
+		c.binding.Release(c.turn, &p.Binding)
+		c.state.Nominate(p.Parsed, "")
 	}
-	c.preemption.Gone(c.turn, uid)
-	c.reservation.Free(c.turn, uid)
-	delete(c.pods, uid)
+	c.preemption.Gone(c.turn, uid)  // 4
+	c.reservation.Free(c.turn, uid) // 5
+	delete(c.pods, uid)             // 6
 	delete(c.others, uid)
 	c.reporting.PodGone(uid)
 }
@@ -100,14 +68,14 @@ func (c *Core) podGone(uid types.UID) {
 // podRuns has a pod on the node that the API shows.
 func (c *Core) podRuns(obj *v1.Pod) {
 	isNew := c.pods[obj.UID] == nil && c.state.PodOn(obj.UID) == nil
-	if p := c.pods[obj.UID]; p != nil && p.binding.Node() == obj.Spec.NodeName {
-		c.binding.Shown(c.turn, &p.binding)
+	if p := c.pods[obj.UID]; p != nil && p.Binding.Node() == obj.Spec.NodeName {
+		c.binding.Shown(c.turn, &p.Binding)
 	} else if p != nil {
-		c.binding.Release(c.turn, &p.binding)
+		c.binding.Release(c.turn, &p.Binding)
 	}
 	pod := c.state.Schema.ParsePod(obj)
 	if p := c.pods[obj.UID]; p != nil {
-		c.comparison.Runs(c.turn, &p.compared, p.parsed, p.seen, pod)
+		c.comparison.Runs(c.turn, &p.Compared, p.Parsed, p.Seen, pod)
 	} else {
 		c.comparison.Runs(c.turn, nil, nil, c.turn.Now, pod)
 	}
@@ -143,22 +111,22 @@ func (c *Core) podPends(obj *v1.Pod) {
 		// that was restored does.
 		c.podGone(obj.UID)
 	}
-	if p != nil && p.node() != "" {
+	if p != nil && p.Node() != "" {
 		c.placedChanges(p, parsed)
 		return
 	}
 	c.mode.reportProblems(parsed)
 	if p == nil {
-		p = &pod{seen: c.turn.Now}
+		p = &record.Pod{Seen: c.turn.Now}
 		c.pods[obj.UID] = p
 	}
-	c.comparison.Pends(&p.compared, parsed)
+	c.comparison.Pends(&p.Compared, parsed)
 	gate := c.sched.Gate(parsed)
-	if gate != nil || p.parsed != nil && !cluster.SamePod(p.parsed, parsed) {
+	if gate != nil || p.Parsed != nil && !cluster.SamePod(p.Parsed, parsed) {
 		c.reservation.Free(c.turn, obj.UID)
-		p.weighing = weighingPod{} // it is another pod now
+		p.Weighing = record.Weighing{} // it is another pod now
 	}
-	p.parsed = parsed
+	p.Parsed = parsed
 	if node := c.state.NominatedTo(obj.UID); node != "" {
 		c.state.Nominate(parsed, node)
 	}
@@ -172,8 +140,8 @@ func (c *Core) podPends(obj *v1.Pod) {
 	if item.Diagnosis() != nil && !item.Nominated() {
 		c.wantPlan(p) // another scheduler may have called it unschedulable just now
 	}
-	if c.nomination.Show(c.turn, &p.nomination, item, obj.Status.NominatedNodeName) && !p.preemption.Asking() {
-		if p.nomination.Decided() {
+	if c.nomination.Show(c.turn, &p.Nomination, item, obj.Status.NominatedNodeName) && !p.Preemption.Asking() {
+		if p.Nomination.Decided() {
 			c.reservation.Free(c.turn, obj.UID)
 		}
 		c.queue.Activate(item)
@@ -186,20 +154,20 @@ func (c *Core) podPends(obj *v1.Pod) {
 
 // placedChanges records how a pod changed that has a node in the state, and none in the API:
 // what comes of that decides.
-func (c *Core) placedChanges(p *pod, parsed *cluster.Pod) {
-	c.comparison.Pends(&p.compared, parsed)
-	p.parsed = parsed
-	p.binding.Update(parsed)
-	p.expected.Update(parsed)
-	p.compared.Update(parsed)
+func (c *Core) placedChanges(p *record.Pod, parsed *cluster.Pod) {
+	c.comparison.Pends(&p.Compared, parsed)
+	p.Parsed = parsed
+	p.Binding.Update(parsed)
+	p.Expected.Update(parsed)
+	p.Compared.Update(parsed)
 	item, nominated := c.queue.Get(parsed.UID), parsed.Object.Status.NominatedNodeName
 	if item == nil {
 		return
 	}
 	// Where the API has it nominated counts again if the bind fails, and at once beside another
 	// scheduler, which says with it where the pod will be (KEP-5278).
-	if c.nomination.Show(c.turn, &p.nomination, item, nominated) && p.expected.Node() != nominated {
-		c.expectation.Contradicted(c.turn, &p.expected)
+	if c.nomination.Show(c.turn, &p.Nomination, item, nominated) && p.Expected.Node() != nominated {
+		c.expectation.Contradicted(c.turn, &p.Expected)
 	}
 }
 
@@ -207,7 +175,7 @@ func (c *Core) placedChanges(p *pod, parsed *cluster.Pod) {
 // none.
 func (c *Core) compared(uid types.UID) *comparison.Pod {
 	if p := c.pods[uid]; p != nil {
-		return &p.compared
+		return &p.Compared
 	}
 	return nil
 }

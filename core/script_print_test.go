@@ -73,7 +73,7 @@ func (w *world) print(_ time.Time, _ time.Duration, _ []step.Input, r *step.Read
 // explain returns the explanation of a pod as YAML. How a candidate's score is made up is
 // left out, once it is seen to add up.
 func (w *world) explain(name string) string {
-	x, ok := w.Core().Explain("default", name)
+	x, ok := w.Core().View().Explain("default", name)
 	if !ok {
 		return "unknown\n"
 	}
@@ -106,11 +106,11 @@ func (w *world) question(cmd string, args *script.Args) (answer string, asked bo
 	case "explain":
 		answer = w.explain(args.Name())
 	case "explain-group":
-		answer = w.asYAML(explained(w.Core().ExplainGroup(args.Name())))
+		answer = w.asYAML(explained(w.Core().View().ExplainGroup(args.Name())))
 	case "explain-node":
-		answer = w.asYAML(explained(w.Core().ExplainNode(args.Name())))
+		answer = w.asYAML(explained(w.Core().View().ExplainNode(args.Name())))
 	case "explain-nodes":
-		answer = w.asYAML(explained(w.Core().ExplainNodes()))
+		answer = w.asYAML(explained(w.Core().View().ExplainNodes()))
 	default:
 		return "", false
 	}

@@ -55,14 +55,14 @@ func (w *world) askAll() {
 	var pods []*v1.Pod
 	w.Core().Pods(func(obj *v1.Pod, _ string) { pods = append(pods, obj) })
 	for _, pod := range pods {
-		w.Core().Explain(pod.Namespace, pod.Name)
+		w.Core().View().Explain(pod.Namespace, pod.Name)
 	}
-	w.Core().ExplainGroups()
-	names, _ := w.Core().NodeNames()
+	w.Core().View().ExplainGroups()
+	names, _ := w.Core().View().NodeNames()
 	for _, name := range names {
-		w.Core().ExplainNode(name)
+		w.Core().View().ExplainNode(name)
 	}
-	w.Core().ExplainNodes()
+	w.Core().View().ExplainNodes()
 }
 
 // world is what one script runs against.

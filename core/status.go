@@ -4,19 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-
-	"github.com/berthproject/berth/core/lifecycle"
 )
-
-// podMachines returns the machines that follow pods.
-func (c *Core) podMachines() [10]lifecycle.Machine {
-	return [...]lifecycle.Machine{c.consulting, c.binding, c.preemption, c.nomination, c.expectation, c.reporting, c.reservation, c.headroom, c.comparison, c.nodeComparison}
-}
 
 // Unsettled says what the core still waits for, or holds on to: in a world at
 // rest it must be nothing.
 func (c *Core) Unsettled() (out []string) {
-	for _, m := range c.podMachines() {
+	for _, m := range c.machines.all() {
 		out = append(out, m.Unsettled()...)
 	}
 	for _, m := range c.scale.machines() {
@@ -29,7 +22,7 @@ func (c *Core) Unsettled() (out []string) {
 // each is a defect of Berth's. Tests call it after every Step.
 func (c *Core) Invariants() []string {
 	out := c.queue.Invariants()
-	for _, m := range c.podMachines() {
+	for _, m := range c.machines.all() {
 		out = append(out, m.Invariants()...)
 	}
 	out = append(out, c.consulting.InvariantsIn(c.queue)...)

@@ -78,7 +78,7 @@ func (c *Core) BecomeLeader(now time.Time) {
 	})
 	for _, uid := range slices.Sorted(maps.Keys(c.pods)) {
 		p := c.pods[uid]
-		c.mode.reportProblems(p.parsed)
+		c.mode.reportProblems(p.Parsed)
 		c.mode.reportGate(p)
 	}
 }
@@ -257,7 +257,7 @@ func (c *Core) nextWake(more bool) time.Time {
 		return c.turn.Now
 	}
 	next := c.queue.NextWake()
-	for _, m := range c.podMachines() {
+	for _, m := range c.machines.all() {
 		next = lifecycle.Earliest(next, m.NextWake())
 	}
 	if c.cfg.Autoscale != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/core/weighing"
@@ -33,19 +34,6 @@ import (
 // whatever the policy. What must hold: a pod asks once each time that it could preempt, and
 // every asking ends. Without an autoscaler nobody asks.
 
-// weighingPod is what became of a pod that could preempt. The zero value is of a pod that has
-// neither asked nor been given a place.
-type weighingPod struct {
-	asked bool
-	since time.Time // when it asked, or was given a place unasked
-	// request is the number of the plan's request that it was pending in, the last; 0 for
-	// none since it asked.
-	request uint64
-	// account is of the last decision; for people, but for the cost of preempting, by which
-	// Cheapest decides.
-	account *weighing.Account
-}
-
 // weigh implements scheduler.Scheduler.Weigh.
 func (c *Core) weigh(pod *cluster.Pod, best *engine.Candidate) *weighing.Account {
 	if c.cfg.Autoscale == nil {
@@ -55,9 +43,9 @@ func (c *Core) weigh(pod *cluster.Pod, best *engine.Candidate) *weighing.Account
 	a := &weighing.Account{Policy: policy(cfg), Chosen: weighing.Preempts, Preempt: c.preemptionCost(best, &cfg.Costs)}
 	may := c.eligible(p)
 	switch {
-	case !p.weighing.since.IsZero():
+	case !p.Weighing.Since.IsZero():
 		a.Why = "the node that it waited for is not coming, or not in time"
-		if last := p.weighing.account; last != nil {
+		if last := p.Weighing.Account; last != nil {
 			a.Node = last.Node
 			if last.Chosen == weighing.Preempts {
 				a.Why = last.Why
@@ -102,11 +90,11 @@ func (c *Core) maxAsking(pod *cluster.Pod) time.Duration {
 
 // noteAsking records what a decision that found no node for a pod means for its place:
 // the pod asks for one, waits for its own as before, or has none.
-func (c *Core) noteAsking(p *pod, item *queue.Item, d *scheduler.Decision) {
+func (c *Core) noteAsking(p *record.Pod, item *queue.Item, d *scheduler.Decision) {
 	pod := item.Pod()
 	switch {
 	case d.Asks():
-		p.weighing = weighingPod{asked: true, since: c.turn.Now, account: d.Weighed}
+		p.Weighing = record.Weighing{Asked: true, Since: c.turn.Now, Account: d.Weighed}
 		c.reservation.Ask(c.turn, pod.UID, c.turn.Now.Add(c.maxAsking(pod)))
 		if e := c.eligible(p); e.now {
 			c.scale.planning.Want(c.turn.Now)
@@ -114,32 +102,32 @@ func (c *Core) noteAsking(p *pod, item *queue.Item, d *scheduler.Decision) {
 			c.scale.planning.Want(e.from)
 		}
 	case !c.reservation.WaitsFor(pod.UID):
-		if !p.weighing.since.IsZero() {
-			p.planned = false // what was planned for it holds no more
+		if !p.Weighing.Since.IsZero() {
+			p.Planned = false // what was planned for it holds no more
 		}
-		p.weighing = weighingPod{}
+		p.Weighing = record.Weighing{}
 	}
 }
 
 // forgetAsking lets a pod ask again, the next time that it could preempt, unless it has or
 // asks for a place still.
-func (c *Core) forgetAsking(p *pod) {
-	if !c.reservation.WaitsFor(p.parsed.UID) {
-		p.weighing = weighingPod{}
+func (c *Core) forgetAsking(p *record.Pod) {
+	if !c.reservation.WaitsFor(p.Parsed.UID) {
+		p.Weighing = record.Weighing{}
 	}
 }
 
 // mustNotBuy says in a request that no nodes are bought for those of the pods that ask which
 // would rather preempt.
-func (c *Core) mustNotBuy(req *autoscaler.Request, asking []*pod) {
+func (c *Core) mustNotBuy(req *autoscaler.Request, asking []*record.Pod) {
 	for _, p := range asking {
-		if c.policyOf(p.parsed) != weighing.PreemptFirst {
+		if c.policyOf(p.Parsed) != weighing.PreemptFirst {
 			continue
 		}
 		if req.NotFor == nil {
 			req.NotFor = map[types.UID]bool{}
 		}
-		req.NotFor[p.parsed.UID] = true
+		req.NotFor[p.Parsed.UID] = true
 	}
 }
 
@@ -150,7 +138,7 @@ func (c *Core) noteRequested(req *autoscaler.Request) {
 	}
 	for _, pod := range req.Pending {
 		if c.reservation.Asks(pod.UID) {
-			c.pods[pod.UID].weighing.request = req.Number
+			c.pods[pod.UID].Weighing.Request = req.Number
 		}
 	}
 }
@@ -175,28 +163,28 @@ func (c *Core) join(j *autoscaler.Join) {
 // it. If it had asked, it waits for a limited time, and the ledger says for what.
 func (c *Core) given(uid types.UID, n *weighing.Node, chosen weighing.Choice) {
 	p := c.pods[uid]
-	w := &p.weighing
-	if !w.asked {
-		w.since = c.turn.Now
+	w := &p.Weighing
+	if !w.Asked {
+		w.Since = c.turn.Now
 		return
 	}
-	cfg := &c.sched.Profile(p.parsed).Weighing
+	cfg := &c.sched.Profile(p.Parsed).Weighing
 	launch := c.scale.launches.Times(n.Group).Median
 	if policy(cfg) != weighing.PreemptFirst {
-		c.reservation.Limit(uid, cfg.Until(w.since, c.turn.Now, launch))
+		c.reservation.Limit(uid, cfg.Until(w.Since, c.turn.Now, launch))
 	}
-	cost := cfg.Costs.NewNode(n.Group, n.Price, n.Share, c.worth(p.parsed), launch)
+	cost := cfg.Costs.NewNode(n.Group, n.Price, n.Share, c.worth(p.Parsed), launch)
 	cost.Name = n.Name
-	w.account = &weighing.Account{Policy: policy(cfg), Chosen: chosen, Preempt: w.account.Preempt, Node: cost}
+	w.Account = &weighing.Account{Policy: policy(cfg), Chosen: chosen, Preempt: w.Account.Preempt, Node: cost}
 	c.decideWeighed(p)
 }
 
 // decideWeighed enters what a pod waits for into the ledger, with what preempting would have
 // cost.
-func (c *Core) decideWeighed(p *pod) {
-	a := p.weighing.account
-	c.turn.Decide(step.Decision{Kind: step.Weighed, Pod: p.parsed.Name(), Group: a.Node.Group, Node: a.Node.Name,
-		Reason: string(a.Chosen) + " by " + string(a.Policy), Profile: p.parsed.Object.Spec.SchedulerName, Weighed: a})
+func (c *Core) decideWeighed(p *record.Pod) {
+	a := p.Weighing.Account
+	c.turn.Decide(step.Decision{Kind: step.Weighed, Pod: p.Parsed.Name(), Group: a.Node.Group, Node: a.Node.Name,
+		Reason: string(a.Chosen) + " by " + string(a.Policy), Profile: p.Parsed.Object.Spec.SchedulerName, Weighed: a})
 }
 
 // answerAsking has the pods preempt, at their next attempt, that asked for a place, that a
@@ -216,14 +204,14 @@ func (c *Core) answerAsking(plan *autoscaler.Plan, kept map[types.UID]bool) {
 	}
 	for _, uid := range c.reservation.Asking() {
 		p := c.pods[uid]
-		if p.weighing.request != plan.Request || kept[uid] {
+		if p.Weighing.Request != plan.Request || kept[uid] {
 			continue
 		}
 		unplanned := plan.Unplanned > 0 && why[uid] == ""
-		if (unplanned || later[uid]) && c.policyOf(p.parsed) != weighing.PreemptFirst {
+		if (unplanned || later[uid]) && c.policyOf(p.Parsed) != weighing.PreemptFirst {
 			continue // the next plan may come to it, or buy it a node
 		}
-		a := *p.weighing.account
+		a := *p.Weighing.Account
 		if a.Chosen != weighing.Preempts { // it wasn't declined
 			a.Chosen, a.Why = weighing.Preempts, "no upcoming node fits it"
 			if why[uid] != "" {
@@ -232,7 +220,7 @@ func (c *Core) answerAsking(plan *autoscaler.Plan, kept map[types.UID]bool) {
 				a.Why = "no node was added for it"
 			}
 		}
-		p.weighing.account = &a
+		p.Weighing.Account = &a
 		c.reservation.Free(c.turn, uid)
 	}
 }
@@ -253,9 +241,9 @@ func (c *Core) decline(up *autoscaler.ScaleUp) *autoscaler.ScaleUp {
 		}
 		for i, uid := range bin {
 			declined[uid] = true
-			a := *c.pods[uid].weighing.account
+			a := *c.pods[uid].Weighing.Account
 			a.Chosen, a.Why, a.Node = weighing.Preempts, costs.why, costs.nodes[i]
-			c.pods[uid].weighing.account = &a
+			c.pods[uid].Weighing.Account = &a
 		}
 		return true
 	})

@@ -65,20 +65,20 @@ func (c *Core) costsOf(group string, bin []types.UID) *binCosts {
 	}
 	total := 0.0
 	for _, uid := range bin {
-		if !c.reservation.Asks(uid) || c.policyOf(c.pods[uid].parsed) != weighing.Cheapest {
+		if !c.reservation.Asks(uid) || c.policyOf(c.pods[uid].Parsed) != weighing.Cheapest {
 			return nil
 		}
-		total += c.worth(c.pods[uid].parsed)
+		total += c.worth(c.pods[uid].Parsed)
 	}
 	out := &binCosts{priced: g.Price > 0}
 	launch := c.scale.launches.Times(group).Median
 	for _, uid := range bin {
 		p := c.pods[uid]
-		costs := &c.sched.Profile(p.parsed).Weighing.Costs
-		n := costs.NewNode(group, g.Price, c.share(p.parsed, total, len(bin)), c.worth(p.parsed), launch)
+		costs := &c.sched.Profile(p.Parsed).Weighing.Costs
+		n := costs.NewNode(group, g.Price, c.share(p.Parsed, total, len(bin)), c.worth(p.Parsed), launch)
 		out.nodes = append(out.nodes, n)
 		out.node += n.Cost
-		out.preempt += p.weighing.account.Preempt.Cost
+		out.preempt += p.Weighing.Account.Preempt.Cost
 	}
 	return out
 }
@@ -100,18 +100,18 @@ func (c *Core) bought(group string, bins [][]types.UID) {
 	}
 	for _, bin := range bins {
 		total := 0.0
-		if slices.ContainsFunc(bin, func(uid types.UID) bool { return c.pods[uid].weighing.asked }) {
+		if slices.ContainsFunc(bin, func(uid types.UID) bool { return c.pods[uid].Weighing.Asked }) {
 			for _, uid := range bin {
-				total += c.worth(c.pods[uid].parsed)
+				total += c.worth(c.pods[uid].Parsed)
 			}
 		}
 		for _, uid := range bin {
 			p := c.pods[uid]
-			if !p.weighing.asked { // nothing is weighed for it, and there may be very many
-				p.weighing.since = c.turn.Now
+			if !p.Weighing.Asked { // nothing is weighed for it, and there may be very many
+				p.Weighing.Since = c.turn.Now
 				continue
 			}
-			c.given(uid, &weighing.Node{Group: group, Price: price, Share: c.share(p.parsed, total, len(bin))}, weighing.Buys)
+			c.given(uid, &weighing.Node{Group: group, Price: price, Share: c.share(p.Parsed, total, len(bin))}, weighing.Buys)
 		}
 	}
 }

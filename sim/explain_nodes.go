@@ -9,13 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/explain"
 )
 
 // ExplainedNode is the explanation of a node, with its virtual time.
 type ExplainedNode struct {
 	At time.Duration `json:"at"` // since the beginning
-	core.NodeExplanation
+	explain.NodeExplanation
 }
 
 // maxNamed is how many nodes an error names.
@@ -23,11 +23,11 @@ const maxNamed = 20
 
 // ExplainNode returns where a node stands now; an error names nodes that there are.
 func (w *World) ExplainNode(name string) (*ExplainedNode, error) {
-	x, ok := w.berth.core().ExplainNode(name)
+	x, ok := w.berth.core().View().ExplainNode(name)
 	if ok {
 		return &ExplainedNode{w.now, x}, nil
 	}
-	names, autoscales := w.berth.core().NodeNames()
+	names, autoscales := w.berth.core().View().NodeNames()
 	switch {
 	case !autoscales:
 		return nil, errNoAutoscaler
@@ -47,12 +47,12 @@ var errNoAutoscaler = errors.New("the scenario has no autoscaler, so nodes are n
 // ExplainedNodes sums up all nodes, with their virtual time.
 type ExplainedNodes struct {
 	At time.Duration `json:"at"` // since the beginning
-	core.NodesExplanation
+	explain.NodesExplanation
 }
 
 // ExplainNodes sums up where the nodes stand now.
 func (w *World) ExplainNodes() (*ExplainedNodes, error) {
-	x, ok := w.berth.core().ExplainNodes()
+	x, ok := w.berth.core().View().ExplainNodes()
 	if !ok {
 		return nil, errNoAutoscaler
 	}

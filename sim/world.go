@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/seeded"
@@ -195,7 +195,7 @@ func (w *World) between(s *simulatedgroup.Span, low, high int, name ...string) t
 // Explained is an explanation with its virtual time.
 type Explained struct {
 	At time.Duration `json:"at"` // since the beginning
-	core.Explanation
+	explain.Explanation
 }
 
 // Explanation returns why the pod of Options.Explain is where it is: as it was when
@@ -211,17 +211,17 @@ func (w *World) Explanation() *Explained {
 // ExplainedGroup is the explanation of a node group, with its virtual time.
 type ExplainedGroup struct {
 	At time.Duration `json:"at"` // since the beginning
-	core.GroupExplanation
+	explain.GroupExplanation
 }
 
 // ExplainGroup returns where a node group stands now; an error names the groups that there
 // are.
 func (w *World) ExplainGroup(name string) (*ExplainedGroup, error) {
-	if x, ok := w.berth.core().ExplainGroup(name); ok {
+	if x, ok := w.berth.core().View().ExplainGroup(name); ok {
 		return &ExplainedGroup{w.now, x}, nil
 	}
 	var names []string
-	for _, g := range w.berth.core().Groups() {
+	for _, g := range w.berth.core().View().Groups() {
 		names = append(names, g.ID)
 	}
 	return nil, fmt.Errorf("node group %q not found; those of the scenario are %s", name, strings.Join(names, ", "))
@@ -229,7 +229,7 @@ func (w *World) ExplainGroup(name string) (*ExplainedGroup, error) {
 
 func (w *World) explain() {
 	namespace, name, _ := strings.Cut(w.opt.Explain, "/")
-	if x, ok := w.berth.core().Explain(namespace, name); ok {
+	if x, ok := w.berth.core().View().Explain(namespace, name); ok {
 		w.explained = &Explained{w.now, x}
 	}
 }

@@ -8,8 +8,8 @@ import (
 
 // This file specifies what berth simulate --explain says of pods, by examples/explain.
 
-// explain returns the output of berth simulate --explain for a pod of examples/explain.
-func explain(t *testing.T, args ...string) (string, error) {
+// explainExample returns the output of berth simulate --explain for a pod of examples/explain.
+func explainExample(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	return simulate(t, append([]string{"../../examples/explain/dump.yaml", "--explain"}, args...)...)
 }
@@ -41,7 +41,7 @@ func TestExplain(t *testing.T) {
 		{"team/lost", []string{`3      VolumeRestrictions  persistentvolumeclaim "gone" not found`}},
 		{"team/stored", []string{"pod team/stored is placed on n2", "1      VolumeBinding    node(s) didn't find available persistent volumes to bind"}},
 	} {
-		got, err := explain(t, c.pod)
+		got, err := explainExample(t, c.pod)
 		if err != nil {
 			t.Errorf("%s: %v", c.pod, err)
 		}
@@ -116,7 +116,7 @@ func TestExplainSaysWhyNodesStay(t *testing.T) {
 }
 
 func TestExplainAsJSON(t *testing.T) {
-	if got, err := explain(t, "team/big", "-o", "json"); err != nil || !strings.Contains(got, `"needed": 6000`) {
+	if got, err := explainExample(t, "team/big", "-o", "json"); err != nil || !strings.Contains(got, `"needed": 6000`) {
 		t.Errorf("got %v\n%s\nwant what the pod needs of cpu, in thousandths", err, got)
 	}
 }
@@ -126,7 +126,7 @@ func TestExplainRefusesAPodThatIsntThere(t *testing.T) {
 		{"big", "it must be a pod as namespace/name"},
 		{"team/nobody", "pod team/nobody not found"},
 	} {
-		if _, err := explain(t, c.pod); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := explainExample(t, c.pod); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("--explain %s: got %v, want …%s…", c.pod, err, c.want)
 		}
 	}

@@ -30,6 +30,14 @@ func (s *State) SetGroup(id string, g *NodeGroup) {
 // Group returns a node group, or nil.
 func (s *State) Group(id string) *NodeGroup { return s.groups[id] }
 
+// Template returns what a new node of a group looks like, nil when that isn't known.
+func (s *State) Template(group string) *NodeInfo {
+	if g := s.groups[group]; g != nil {
+		return g.Template
+	}
+	return nil
+}
+
 // Groups returns all groups by ID.
 func (s *State) Groups() []*NodeGroup {
 	return slices.SortedFunc(maps.Values(s.groups), func(a, b *NodeGroup) int { return strings.Compare(a.ID, b.ID) })

@@ -137,6 +137,15 @@ func (s *State) NodeOf(uid types.UID) *Node {
 	return nil
 }
 
+// NodeNameOf returns the name of the node of a pod in the state, whether or not that node is
+// known.
+func (s *State) NodeNameOf(pod *Pod) string {
+	if n := s.NodeOf(pod.UID); n != nil {
+		return n.Name
+	}
+	return pod.Object.Spec.NodeName
+}
+
 // PodOn returns the parsed pod that the state holds under this UID, or nil.
 func (s *State) PodOn(uid types.UID) *Pod {
 	i, ok := s.pods[uid]

@@ -143,3 +143,21 @@ type Shortfall struct {
 	Available int64  `json:"available"`
 	Node      string `json:"node"`
 }
+
+// WhyRejected lists the reasons of a diagnosis.
+func WhyRejected(d *engine.Diagnosis) []Why {
+	out := make([]Why, 0, len(d.Counts())+1)
+	for _, n := range d.Counts() {
+		why := Why{Plugin: n.Plugin, Message: n.Message, Nodes: n.Nodes}
+		if s := n.Nearest; s != nil {
+			why.Short = &Shortfall{Resource: s.Resource, Needed: s.Needed, Available: s.Available, Node: s.Node}
+		}
+		out = append(out, why)
+	}
+	if e := d.Everywhere(); e != nil {
+		for _, m := range e.Messages {
+			out = append(out, Why{Plugin: e.Plugin, Message: m, Nodes: d.Nodes()})
+		}
+	}
+	return out
+}

@@ -24,6 +24,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/edge/leader"
@@ -186,7 +187,7 @@ func TestNoWorkerWritesWhileTheFenceIsClosed(t *testing.T) {
 		for _, do := range work {
 			do(w)
 		}
-		status.update(time.Now(), func() core.ScalingStatus { return core.ScalingStatus{} })
+		status.update(time.Now(), func() explain.ScalingStatus { return explain.ScalingStatus{} })
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if got := api.take(); len(got) > 0 {

@@ -136,7 +136,7 @@ func (l *loop) steps(ctx context.Context) {
 				l.watcher.PlanFailed()
 			}
 		}
-		l.status.update(now, l.driver.Core().ScalingStatus)
+		l.status.update(now, l.driver.Core().View().ScalingStatus)
 		end()
 		if wake.IsZero() {
 			timer.Stop()

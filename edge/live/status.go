@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
-	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -52,7 +52,7 @@ func newStatusWriter(client kubernetes.Interface, namespace, name string, period
 
 // update hands a status over to be written, in the place of one that waits, unless the last
 // update was less than a period ago. It is for one goroutine.
-func (w *statusWriter) update(now time.Time, scaling func() core.ScalingStatus) {
+func (w *statusWriter) update(now time.Time, scaling func() explain.ScalingStatus) {
 	if w == nil || now.Sub(w.updated) < w.period {
 		return
 	}

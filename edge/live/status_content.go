@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/explain"
 )
 
 // This file is the content of the status ConfigMap: YAML with the fields, the words and the
@@ -150,7 +150,7 @@ const lastUpdatedFormat = "2006-01-02 15:04:05.999999999 -0700 MST"
 
 // statusOf returns the status at a time. last is the status before it, from which conditions
 // have since when they hold.
-func statusOf(now time.Time, s *core.ScalingStatus, last *Status) Status {
+func statusOf(now time.Time, s *explain.ScalingStatus, last *Status) Status {
 	out := Status{Time: now.UTC().Format(lastUpdatedFormat), AutoscalerStatus: statusInitializing}
 	if !s.Known {
 		return out
@@ -181,7 +181,7 @@ func statusOf(now time.Time, s *core.ScalingStatus, last *Status) Status {
 	return out
 }
 
-func nodeGroupStatus(now time.Time, g *core.GroupStatus, planned time.Time, last *NodeGroupStatus) NodeGroupStatus {
+func nodeGroupStatus(now time.Time, g *explain.GroupStatus, planned time.Time, last *NodeGroupStatus) NodeGroupStatus {
 	out := NodeGroupStatus{Name: g.ID, ScaleDown: scaleDown(g.Candidates, planned, &last.ScaleDown)}
 	out.Health = NodeGroupHealth{
 		Condition: healthy(g.Healthy).since(now, &last.Health.Condition), NodeCounts: nodeCounts(&g.NodeCounts),
@@ -227,7 +227,7 @@ func (c Condition) since(now time.Time, last *Condition) Condition {
 	return c
 }
 
-func nodeCounts(n *core.NodeCounts) NodeCounts {
+func nodeCounts(n *explain.NodeCounts) NodeCounts {
 	return NodeCounts{
 		Registered: RegisteredCounts{
 			Total: n.Registered, Ready: n.Ready, NotStarted: n.NotStarted, Suspended: n.Suspended, BeingDeleted: n.Deleted,

@@ -17,8 +17,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
 
-	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
 	"github.com/berthproject/berth/core/step"
 )
@@ -91,11 +91,11 @@ func written(t *testing.T, s Status) string {
 }
 
 // scaling is a cluster with a group that grows and one that backs off.
-func scaling() *core.ScalingStatus {
-	counts := core.NodeCounts{Registered: 15, Ready: 1, NotStarted: 2, Unready: 4, ResourceUnready: 3, Suspended: 5, Deleted: 3, Unregistered: 7, LongUnregistered: 8, Leaving: 4, LeavingReady: 1}
-	return &core.ScalingStatus{
+func scaling() *explain.ScalingStatus {
+	counts := explain.NodeCounts{Registered: 15, Ready: 1, NotStarted: 2, Unready: 4, ResourceUnready: 3, Suspended: 5, Deleted: 3, Unregistered: 7, LongUnregistered: 8, Leaving: 4, LeavingReady: 1}
+	return &explain.ScalingStatus{
 		Known: true, Nodes: counts, Candidates: 2, Planned: time.Unix(900, 0),
-		Groups: []core.GroupStatus{
+		Groups: []explain.GroupStatus{
 			{NodeGroup: cluster.NodeGroup{ID: "grows", Min: 1, Max: 30, Target: 20}, NodeCounts: counts, Candidates: 2, Coming: 9, Healthy: true},
 			{NodeGroup: cluster.NodeGroup{ID: "rests", Max: 3}, Healthy: true, Backoff: &nodegroups.Backoff{Code: "QUOTA_EXCEEDED", Reason: "quota CPUS: " + strings.Repeat("é", 600)}},
 			{NodeGroup: cluster.NodeGroup{ID: "sick", Max: 3}, Backoff: &nodegroups.Backoff{Code: "timeout"}},
@@ -184,7 +184,7 @@ func TestConditionsRememberSinceWhenTheyHold(t *testing.T) {
 
 // TestStatusIsInitializingBeforeTheGroupsAreKnown has nothing else.
 func TestStatusIsInitializingBeforeTheGroupsAreKnown(t *testing.T) {
-	got := read(t, written(t, statusOf(time.Unix(1000, 0), &core.ScalingStatus{}, &Status{})))
+	got := read(t, written(t, statusOf(time.Unix(1000, 0), &explain.ScalingStatus{}, &Status{})))
 	if got.AutoscalerStatus != "Initializing" || got.ClusterWide.Health.Status != "" || got.NodeGroups != nil {
 		t.Errorf("got %+v", got)
 	}
@@ -197,9 +197,9 @@ func TestStatusListsItsGroups(t *testing.T) {
 		want   []string
 		fails  bool
 	}{
-		{statusOf(time.Unix(0, 0), &core.ScalingStatus{}, &Status{}), nil, true},
-		{statusOf(time.Unix(0, 0), &core.ScalingStatus{Known: true}, &Status{}), nil, false},
-		{statusOf(time.Unix(0, 0), &core.ScalingStatus{Known: true, Groups: []core.GroupStatus{{NodeGroup: cluster.NodeGroup{ID: "a"}}, {NodeGroup: cluster.NodeGroup{ID: "b"}}}}, &Status{}), []string{"a", "b"}, false},
+		{statusOf(time.Unix(0, 0), &explain.ScalingStatus{}, &Status{}), nil, true},
+		{statusOf(time.Unix(0, 0), &explain.ScalingStatus{Known: true}, &Status{}), nil, false},
+		{statusOf(time.Unix(0, 0), &explain.ScalingStatus{Known: true, Groups: []explain.GroupStatus{{NodeGroup: cluster.NodeGroup{ID: "a"}}, {NodeGroup: cluster.NodeGroup{ID: "b"}}}}, &Status{}), []string{"a", "b"}, false},
 	} {
 		text, err := yaml.Marshal(x.status)
 		if err != nil {
@@ -222,7 +222,7 @@ func TestStatusIsUpdatedOnceInAPeriodAndTheLatestWaits(t *testing.T) {
 		target int
 		want   int // of the status that waits
 	}{{0, 1, 1}, {9 * time.Second, 2, 1}, {10 * time.Second, 3, 3}} {
-		w.update(start.Add(x.after), func() core.ScalingStatus {
+		w.update(start.Add(x.after), func() explain.ScalingStatus {
 			s := scaling()
 			s.Groups[0].Target = x.target
 			return *s

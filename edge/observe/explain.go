@@ -11,6 +11,7 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/door"
+	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -21,7 +22,7 @@ import (
 // and which not, and what was decided about it.
 type Explained struct {
 	At time.Time `json:"at"`
-	core.Explanation
+	explain.Explanation
 	// Decisions are the last about the pod, the oldest first.
 	Decisions []step.Decision `json:"decisions,omitempty"`
 }
@@ -29,21 +30,21 @@ type Explained struct {
 // ExplainedGroup is what /debug/explain answers of a node group.
 type ExplainedGroup struct {
 	At time.Time `json:"at"`
-	core.GroupExplanation
+	explain.GroupExplanation
 	// Decisions are the last about the group, the oldest first.
 	Decisions []step.Decision `json:"decisions,omitempty"`
 }
 
 // ExplainedGroups is what /debug/explain answers of all node groups, by name.
 type ExplainedGroups struct {
-	At     time.Time               `json:"at"`
-	Groups []core.GroupExplanation `json:"groups"`
+	At     time.Time                  `json:"at"`
+	Groups []explain.GroupExplanation `json:"groups"`
 }
 
 // ExplainedNode is what /debug/explain answers of a node.
 type ExplainedNode struct {
 	At time.Time `json:"at"`
-	core.NodeExplanation
+	explain.NodeExplanation
 	// Decisions are the last about the node's removal, the oldest first.
 	Decisions []step.Decision `json:"decisions,omitempty"`
 }
@@ -51,7 +52,7 @@ type ExplainedNode struct {
 // ExplainedNodes is what /debug/explain answers of all nodes together.
 type ExplainedNodes struct {
 	At time.Time `json:"at"`
-	core.NodesExplanation
+	explain.NodesExplanation
 }
 
 // questionTimeout is how long a question waits for the core. A Step takes far less,
@@ -193,7 +194,7 @@ func (s *Server) question(query url.Values) (func(*core.Core) reply, error) {
 
 func (s *Server) explainPod(c *core.Core, pod string) reply {
 	namespace, name, _ := strings.Cut(pod, "/")
-	x, _ := c.Explain(namespace, name) // without an outcome when it isn't known
+	x, _ := c.View().Explain(namespace, name) // without an outcome when it isn't known
 	out := Explained{At: time.Now(), Explanation: x, Decisions: s.History.Of(pod)}
 	if out.Outcome == "" && len(out.Decisions) == 0 {
 		return reply{missing: fmt.Sprintf("pod %s not found; it may have finished", pod)}
@@ -202,7 +203,7 @@ func (s *Server) explainPod(c *core.Core, pod string) reply {
 }
 
 func (s *Server) explainGroups(c *core.Core) reply {
-	groups := c.ExplainGroups()
+	groups := c.View().ExplainGroups()
 	if len(groups) == 0 {
 		return reply{missing: noGroups}
 	}
@@ -210,11 +211,11 @@ func (s *Server) explainGroups(c *core.Core) reply {
 }
 
 func (s *Server) explainGroup(c *core.Core, name string) reply {
-	if x, ok := c.ExplainGroup(name); ok {
+	if x, ok := c.View().ExplainGroup(name); ok {
 		return reply{value: ExplainedGroup{At: time.Now(), GroupExplanation: x, Decisions: s.History.OfGroup(name)}}
 	}
 	var names []string
-	for _, g := range c.Groups() {
+	for _, g := range c.View().Groups() {
 		names = append(names, g.ID)
 	}
 	if len(names) == 0 {
@@ -224,7 +225,7 @@ func (s *Server) explainGroup(c *core.Core, name string) reply {
 }
 
 func explainNodes(c *core.Core) reply {
-	x, ok := c.ExplainNodes()
+	x, ok := c.View().ExplainNodes()
 	if !ok {
 		return reply{missing: onlySchedules}
 	}
@@ -232,10 +233,10 @@ func explainNodes(c *core.Core) reply {
 }
 
 func (s *Server) explainNode(c *core.Core, name string) reply {
-	if x, ok := c.ExplainNode(name); ok {
+	if x, ok := c.View().ExplainNode(name); ok {
 		return reply{value: ExplainedNode{At: time.Now(), NodeExplanation: x, Decisions: s.History.OfNode(name)}}
 	}
-	names, autoscales := c.NodeNames()
+	names, autoscales := c.View().NodeNames()
 	switch {
 	case !autoscales:
 		return reply{missing: onlySchedules}

@@ -199,7 +199,7 @@ func (m *Metrics) State(c *core.Core) {
 		m.lastEvaluations[k] = x.Pods
 	})
 	m.scaleDown.state(c)
-	status := c.ScalingStatus()
+	status := c.View().ScalingStatus()
 	m.cluster.state(&status)
 	m.launches.windows(status.Launches)
 	m.plans.state(c)

@@ -22,6 +22,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/door"
+	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
@@ -268,35 +269,35 @@ func TestPlansOfMillisecondsAreToldApart(t *testing.T) {
 // displaced pods: each time one status has the value 1.
 func TestMetricsOfScaleDownStatuses(t *testing.T) {
 	s := newScaled(t, func(a *core.Autoscale) { a.MaxScaleDown, a.DelayAfterAdd = 1, time.Minute })
-	is := func(status core.ScaleDownStatus, reason string) {
+	is := func(status explain.ScaleDownStatus, reason string) {
 		t.Helper()
-		for _, x := range core.ScaleDownStatuses {
+		for _, x := range explain.ScaleDownStatuses {
 			s.wants(fmt.Sprintf(`berth_scale_down_status{status=%q} %v`, x, oneIf(x == status)))
 		}
-		s.wants(fmt.Sprintf(`cluster_autoscaler_scale_down_in_cooldown %v`, oneIf(status == core.ScaleDownInCooldown)))
+		s.wants(fmt.Sprintf(`cluster_autoscaler_scale_down_in_cooldown %v`, oneIf(status == explain.ScaleDownInCooldown)))
 		if reason != "" {
 			s.wants(reason)
 		}
 	}
 	could := func(p *autoscaler.Plan) { p.Removals = []*autoscaler.Removal{{Node: "n1"}, {Node: "n2"}} }
-	is(core.ScaleDownUnknown, "")
+	is(explain.ScaleDownUnknown, "")
 	s.plan(func(p *autoscaler.Plan) { could(p); p.ScaleUps = []autoscaler.ScaleUp{{Group: "cpu", Nodes: 1}} })
 	s.step(step.ScaleUpDone{Group: "cpu", Nodes: 1})
-	is(core.ScaleDownCandidates, `cluster_autoscaler_unremovable_nodes_count{reason="NotUnneededLongEnough"} 2`)
+	is(explain.ScaleDownCandidates, `cluster_autoscaler_unremovable_nodes_count{reason="NotUnneededLongEnough"} 2`)
 	s.now = s.now.Add(30 * time.Second)
 	s.plan(could)
 	s.plan(could)
-	is(core.ScaleDownInCooldown, `cluster_autoscaler_unremovable_nodes_count{reason="InCooldown"} 2`)
+	is(explain.ScaleDownInCooldown, `cluster_autoscaler_unremovable_nodes_count{reason="InCooldown"} 2`)
 	s.now = s.now.Add(time.Minute)
 	s.plan(could)
 	s.plan(could)
-	is(core.ScaleDownThrottled, `cluster_autoscaler_unremovable_nodes_count{reason="Throttled"} 1`)
+	is(explain.ScaleDownThrottled, `cluster_autoscaler_unremovable_nodes_count{reason="Throttled"} 1`)
 	s.plan(func(p *autoscaler.Plan) {
 		p.Kept = []autoscaler.Kept{{Node: "n2", Reason: autoscaler.KeptDisplaced, Pod: "default/p"}, {Node: "n3", Reason: autoscaler.KeptDisplaced, Pod: "default/p"}}
 	})
-	is(core.ScaleDownHeld, `cluster_autoscaler_unremovable_nodes_count{reason="DisplacedPods"} 2`)
+	is(explain.ScaleDownHeld, `cluster_autoscaler_unremovable_nodes_count{reason="DisplacedPods"} 2`)
 	s.plan(func(p *autoscaler.Plan) { p.Kept = []autoscaler.Kept{{Node: "n2", Reason: autoscaler.KeptUtilized}} })
-	is(core.ScaleDownNoCandidates, "")
+	is(explain.ScaleDownNoCandidates, "")
 }
 
 // TestRemovalLatency has a node wait after its time has come, go, and another be needed again.

@@ -4,14 +4,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/explain"
 )
 
 // This file holds the metrics of the cluster and its node groups as they stand, with the names,
 // labels and meaning of Cluster Autoscaler (pkg/metrics). None of them has a value before this
 // Berth leads and the provider has told of its groups: one that stands by knows nothing wrong.
 
-// clusterMetrics are gauges that are set from core.ScalingStatus.
+// clusterMetrics are gauges that are set from explain.ScalingStatus.
 type clusterMetrics struct {
 	safe          *prometheus.GaugeVec
 	nodes         *prometheus.GaugeVec // by state
@@ -52,7 +52,7 @@ func newClusterMetrics(r *registry) clusterMetrics {
 }
 
 // state sets where the cluster stands.
-func (m *clusterMetrics) state(s *core.ScalingStatus) {
+func (m *clusterMetrics) state(s *explain.ScalingStatus) {
 	if !s.Known {
 		return
 	}
@@ -80,7 +80,7 @@ func (m *clusterMetrics) state(s *core.ScalingStatus) {
 
 // limits sets how large the cluster may be: the sum of the groups' maximums unless --max-nodes-total
 // is lower, and --cores-total and --memory-total.
-func (m *clusterMetrics) limits(s *core.ScalingStatus) {
+func (m *clusterMetrics) limits(s *explain.ScalingStatus) {
 	all := 0
 	for i := range s.Groups {
 		all += s.Groups[i].Max
@@ -105,7 +105,7 @@ func (m *clusterMetrics) limits(s *core.ScalingStatus) {
 
 // nodeGroups sets what --emit-per-nodegroup-metrics asks for. A group that the provider lists no more
 // loses its series; a code for which a group has backed off keeps one, with 0 when that is over.
-func (m *clusterMetrics) nodeGroups(groups []core.GroupStatus) {
+func (m *clusterMetrics) nodeGroups(groups []explain.GroupStatus) {
 	for _, of := range []*prometheus.GaugeVec{m.groupMin, m.groupMax, m.groupTarget, m.groupHealthy, m.groupBackoff} {
 		of.Reset()
 	}

@@ -5,9 +5,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/scaleup"
+	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -70,7 +70,7 @@ func heldBack(plan *autoscaler.Plan) (pods int) {
 }
 
 // windows sets the limits as they are. A group that the provider lists no more loses its series.
-func (m *launchMetrics) windows(list []core.LaunchWindows) {
+func (m *launchMetrics) windows(list []explain.LaunchWindows) {
 	m.limit.Reset()
 	m.groupLimit.Reset()
 	for _, w := range list {

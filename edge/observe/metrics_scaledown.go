@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -140,22 +141,22 @@ func gpuName(resource v1.ResourceName) string {
 
 // state reads where the nodes stand, if a plan has been made since.
 func (m *scaleDownMetrics) state(c *core.Core) {
-	planned, ok := c.NodesPlanned()
+	planned, ok := c.View().NodesPlanned()
 	if !ok {
 		return
 	}
-	m.pending.Set(float64(c.NodesLeaving()))
+	m.pending.Set(float64(c.View().NodesLeaving()))
 	if planned.Equal(m.plan) && !planned.IsZero() {
 		return
 	}
 	m.plan = planned
-	x, _ := c.ExplainNodes()
+	x, _ := c.View().ExplainNodes()
 	unneeded := 0
 	m.unremovable.Reset()
 	m.price.Reset()
 	for _, r := range x.Reasons {
 		m.price.WithLabelValues(r.State, string(r.Reason)).Set(r.Price)
-		if r.State == core.NodeCandidate {
+		if r.State == explain.NodeCandidate {
 			unneeded += r.Nodes
 		}
 		if r.Reason != "" {
@@ -163,10 +164,10 @@ func (m *scaleDownMetrics) state(c *core.Core) {
 		}
 	}
 	m.unneeded.Set(float64(unneeded))
-	for _, s := range core.ScaleDownStatuses {
+	for _, s := range explain.ScaleDownStatuses {
 		m.status.WithLabelValues(string(s)).Set(oneIf(s == x.Status))
 	}
-	m.cooldown.Set(oneIf(x.Status == core.ScaleDownInCooldown))
+	m.cooldown.Set(oneIf(x.Status == explain.ScaleDownInCooldown))
 	m.skipped.Set(x.SkippedSeconds)
 }
 

@@ -29,7 +29,7 @@ func namesOf(kind string) func(c *core.Core, f func(name string)) {
 		}
 	case "nodes":
 		return func(c *core.Core, f func(string)) {
-			names, _ := c.NodeNames()
+			names, _ := c.View().NodeNames()
 			for _, name := range names {
 				f(name)
 			}

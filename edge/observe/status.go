@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/version"
 )
@@ -19,10 +20,10 @@ import (
 type Status struct {
 	At      time.Time `json:"at"`
 	Version string    `json:"version"`
-	core.Overview
+	explain.Overview
 	// NodeLines are the nodes one by one, as many as were asked for, the first in the order of
 	// core.NodeLines.
-	NodeLines []core.NodeLine `json:"nodeLines,omitempty"`
+	NodeLines []explain.NodeLine `json:"nodeLines,omitempty"`
 	// Decisions are the last runs of decisions, the oldest first.
 	Decisions []Run `json:"decisions"`
 }
@@ -41,9 +42,9 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.answerTo(w, r, func(c *core.Core) reply {
-		out := Status{At: time.Now(), Version: version.Get().Version, Overview: c.Overview(), Decisions: s.History.Runs(shownRuns)}
+		out := Status{At: time.Now(), Version: version.Get().Version, Overview: c.View().Overview(), Decisions: s.History.Runs(shownRuns)}
 		if nodes > 0 {
-			out.NodeLines, _ = c.NodeLines(nodes)
+			out.NodeLines, _ = c.View().NodeLines(nodes)
 		}
 		return reply{value: out}
 	})

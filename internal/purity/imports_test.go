@@ -84,6 +84,8 @@ var layers = []string{
 	"core/autoscaler/scaledown",
 	"core/autoscaler/planner",
 	"core/lifecycle",
+	"core/record",
+	"core/explain",
 	"core",
 }
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/edge/observe"
 	"github.com/berthproject/berth/sim/report"
 )
@@ -48,7 +48,7 @@ func inWords(row line) string {
 }
 
 // leaving returns how many nodes on their way out wait for the same, in the order of their names.
-func leaving(nodes []core.LeavingNode) (out []string) {
+func leaving(nodes []explain.LeavingNode) (out []string) {
 	var order []string
 	by := map[string]int{}
 	for _, n := range nodes {
@@ -64,7 +64,7 @@ func leaving(nodes []core.LeavingNode) (out []string) {
 }
 
 // staying returns why most of the other nodes stay, and when no node is looked at, why.
-func staying(x *core.NodesExplanation) (out []string) {
+func staying(x *explain.NodesExplanation) (out []string) {
 	if x == nil {
 		return nil
 	}
@@ -72,7 +72,7 @@ func staying(x *core.NodesExplanation) (out []string) {
 		out = append(out, fmt.Sprintf("scale-down %s: %s", x.Status, x.Why))
 	}
 	for _, r := range x.Reasons {
-		if why := report.WhyNode(r.Reason); r.State != core.NodeLeaving && why != "" && len(out) < briefReasons {
+		if why := report.WhyNode(r.Reason); r.State != explain.NodeLeaving && why != "" && len(out) < briefReasons {
 			out = append(out, fmt.Sprintf("%s %s: %s", report.Count(r.Nodes, "node"), nodesDo(r.State, r.Nodes), why))
 		}
 	}
@@ -81,7 +81,7 @@ func staying(x *core.NodesExplanation) (out []string) {
 
 // nodesDo returns what nodes of a state do or are, as a phrase goes on after their number.
 func nodesDo(state string, nodes int) string {
-	if state == core.NodeStays && nodes > 1 {
+	if state == explain.NodeStays && nodes > 1 {
 		return "stay"
 	}
 	word, _ := stateOfNode(state)

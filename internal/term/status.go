@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/edge/observe"
 	"github.com/berthproject/berth/sim/report"
 )
@@ -66,12 +66,12 @@ func headLines(s *observe.Status) []line {
 }
 
 // moneyOf says what all nodes cost, and what could go of that.
-func moneyOf(x *core.NodesExplanation) string {
+func moneyOf(x *explain.NodesExplanation) string {
 	if x.Price == 0 {
 		return ""
 	}
 	out := fmt.Sprintf("; $%.2f/h", x.Price)
-	could := core.NodesSum{}
+	could := explain.NodesSum{}
 	for _, g := range x.Groups {
 		could.Nodes, could.Price = could.Nodes+g.Candidates.Nodes, could.Price+g.Candidates.Price
 	}
@@ -83,9 +83,9 @@ func moneyOf(x *core.NodesExplanation) string {
 
 // pendingWords are the states of pods without a node as people read them.
 var pendingWords = map[string]string{
-	core.PendingBinding: "being bound", core.PendingGated: "gated", core.PendingPreempting: "waiting for preemption victims to terminate",
-	core.PendingNominated: "waiting for the node it is nominated to", core.PendingNodeComing: "waiting for an upcoming node", core.PendingUntried: "about to be scheduled",
-	core.PendingRejected: "fits no node", core.PendingUnmanaged: "assigned to another scheduler",
+	explain.PendingBinding: "being bound", explain.PendingGated: "gated", explain.PendingPreempting: "waiting for preemption victims to terminate",
+	explain.PendingNominated: "waiting for the node it is nominated to", explain.PendingNodeComing: "waiting for an upcoming node", explain.PendingUntried: "about to be scheduled",
+	explain.PendingRejected: "fits no node", explain.PendingUnmanaged: "assigned to another scheduler",
 }
 
 // pendingLines are the pods without a node by what they wait for.
@@ -95,17 +95,17 @@ func pendingLines(s *observe.Status, limit int) []line {
 	}
 	rows := []line{{{"PODS", faint}, {"REASON", faint}, {"LONGEST", faint}, {"SINCE", faint}}}
 	for _, p := range s.Pending[:min(len(s.Pending), limit)] {
-		rows = append(rows, line{{fmt.Sprint(p.Pods), strong}, {cut(whyPending(&p), 70), colourIf(p.State == core.PendingRejected, busy)}, {cut(p.Pod, 45), plain}, {ago(s.At, p.Since), faint}})
+		rows = append(rows, line{{fmt.Sprint(p.Pods), strong}, {cut(whyPending(&p), 70), colourIf(p.State == explain.PendingRejected, busy)}, {cut(p.Pod, 45), plain}, {ago(s.At, p.Since), faint}})
 	}
 	return titled("Pending pods", table(rows), len(s.Pending)-limit)
 }
 
 // whyPending returns what pods without a node wait for.
-func whyPending(p *core.PendingPods) string {
+func whyPending(p *explain.PendingPods) string {
 	switch {
-	case p.State == core.PendingRejected && p.Plugin != "":
+	case p.State == explain.PendingRejected && p.Plugin != "":
 		return p.Reason + " (" + p.Plugin + ")"
-	case p.State == core.PendingRejected:
+	case p.State == explain.PendingRejected:
 		return p.Reason
 	case p.Reason != "":
 		return pendingWords[p.State] + ": " + p.Reason
@@ -152,7 +152,7 @@ func nowRows(s *observe.Status) (rows []line) {
 }
 
 // expected says when nodes are expected.
-func expected(e *core.Expectation) string {
+func expected(e *explain.Expectation) string {
 	switch {
 	case e == nil:
 		return ""
@@ -189,13 +189,13 @@ func nodeLines(s *observe.Status) []line {
 // stateOfNode returns a node's state for scale-down as people read it.
 func stateOfNode(state string) (string, colour) {
 	switch state {
-	case core.NodeStays:
+	case explain.NodeStays:
 		return "stays", plain
-	case core.NodeCandidate:
+	case explain.NodeCandidate:
 		return "removable", good
-	case core.NodeLeaving:
+	case explain.NodeLeaving:
 		return "being removed", busy
-	case core.NodeUnknown:
+	case explain.NodeUnknown:
 		return "not simulated", faint
 	}
 	return "-", plain

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/edge/observe"
 )
 
@@ -20,9 +20,9 @@ import (
 // TestStatusSaysWhichGroupsCoolDown has nodes that could go, and a removal that failed.
 func TestStatusSaysWhichGroupsCoolDown(t *testing.T) {
 	s := &observe.Status{}
-	s.CoolingDown = []core.CoolingDown{{Group: "small-cpu", Nodes: 23, Until: time.Date(2026, 11, 23, 19, 50, 13, 0, time.UTC),
+	s.CoolingDown = []explain.CoolingDown{{Group: "small-cpu", Nodes: 23, Until: time.Date(2026, 11, 23, 19, 50, 13, 0, time.UTC),
 		Why: "node group small-cpu failed to shrink at 19:47:13 (--scale-down-delay-after-failure=3m0s)"}}
-	s.Leaving = []core.LeavingNode{{Node: "a", Leaving: core.Leaving{Step: "deleting"}}, {Node: "b", Leaving: core.Leaving{Step: "deleting"}}}
+	s.Leaving = []explain.LeavingNode{{Node: "a", Leaving: explain.Leaving{Step: "deleting"}}, {Node: "b", Leaving: explain.Leaving{Step: "deleting"}}}
 	const what = "cooldown%ssmall-cpu: 23 nodes removable; node group small-cpu failed to shrink at 19:47:13 (--scale-down-delay-after-failure=3m0s)%suntil 19:50:13"
 	if got, want := nowLines(s, maxNowLines)[1].text(palette{}, 0), "  "+fmt.Sprintf(what, "  ", "  "); got != want {
 		t.Errorf("the screen says\n%q\nwant\n%q", got, want)
@@ -37,10 +37,10 @@ func TestStatusSaysWhichGroupsCoolDown(t *testing.T) {
 func TestTopFitsOnAnyScreen(t *testing.T) {
 	s := &observe.Status{Version: "v1", At: time.Unix(1_800_000_000, 0)}
 	for i := range 300 {
-		s.NodeLines = append(s.NodeLines, core.NodeLine{Node: fmt.Sprintf("worker-%03d.with.a.very.long.name.in.some.region.example.com", i), Group: "a-group", Ready: i > 3, Price: 0.4,
-			State: core.NodeStays, Pods: 12, CPU: core.Use{Requested: int64(i * 10), Allocatable: 1000}, Memory: core.Use{Requested: 1, Allocatable: 0}})
-		s.Pending = append(s.Pending, core.PendingPods{State: core.PendingRejected, Reason: strings.Repeat("a reason that goes on ", 9), Pods: 3, Pod: "ns/pod"})
-		s.Preempting = append(s.Preempting, core.Preempting{Pod: "ns/p", Node: "n", Victims: []string{"a/b"}})
+		s.NodeLines = append(s.NodeLines, explain.NodeLine{Node: fmt.Sprintf("worker-%03d.with.a.very.long.name.in.some.region.example.com", i), Group: "a-group", Ready: i > 3, Price: 0.4,
+			State: explain.NodeStays, Pods: 12, CPU: explain.Use{Requested: int64(i * 10), Allocatable: 1000}, Memory: explain.Use{Requested: 1, Allocatable: 0}})
+		s.Pending = append(s.Pending, explain.PendingPods{State: explain.PendingRejected, Reason: strings.Repeat("a reason that goes on ", 9), Pods: 3, Pod: "ns/pod"})
+		s.Preempting = append(s.Preempting, explain.Preempting{Pod: "ns/p", Node: "n", Victims: []string{"a/b"}})
 	}
 	s.Nodes.Nodes, s.Nodes.Ready = 300, 296
 	f := &Top{Interval: 2 * time.Second}

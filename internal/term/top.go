@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/edge/observe"
 	"github.com/berthproject/berth/edge/reach"
 	"github.com/berthproject/berth/sim/report"
@@ -205,10 +205,10 @@ func topLines(s *observe.Status, height int) []line {
 }
 
 // nodeRow is a node in one line.
-func nodeRow(n *core.NodeLine) line {
+func nodeRow(n *explain.NodeLine) line {
 	state, c := stateOfNode(n.State)
 	why := report.WhyNode(n.Reason)
-	if n.State == core.NodeLeaving {
+	if n.State == explain.NodeLeaving {
 		why, _ = report.HowFar(n.Step)
 	}
 	if n.Pod != "" {
@@ -217,7 +217,7 @@ func nodeRow(n *core.NodeLine) line {
 	switch {
 	case !n.Ready:
 		state, c = "not ready", bad
-	case n.Unschedulable && n.State != core.NodeLeaving:
+	case n.Unschedulable && n.State != explain.NodeLeaving:
 		state, c = "cordoned", busy
 	}
 	return line{{cut(n.Node, 40), plain}, {orDash(cut(n.Group, 20)), faint}, {bar(n.CPU.Share()), loadColour(n.CPU.Share())}, {bar(n.Memory.Share()), loadColour(n.Memory.Share())},

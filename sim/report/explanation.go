@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/explain"
 )
 
 // This file writes an explanation of berth explain and berth simulate --explain as text:
@@ -19,7 +19,7 @@ import (
 
 // Explanation writes why a pod is where it is; when says at what time, in the words that
 // the first line is to have.
-func Explanation(w io.Writer, x *core.Explanation, when string) error {
+func Explanation(w io.Writer, x *explain.Explanation, when string) error {
 	var b strings.Builder
 	switch x.Outcome {
 	case "":
@@ -69,7 +69,7 @@ func Explanation(w io.Writer, x *core.Explanation, when string) error {
 }
 
 // waiting writes what a pod without a node has been through and what it waits for.
-func waiting(b *strings.Builder, x *core.Explanation) {
+func waiting(b *strings.Builder, x *explain.Explanation) {
 	line := func(name string, at *time.Time) {
 		if at != nil {
 			fmt.Fprintf(b, "%s: %s\n", name, at.UTC().Format("2006-01-02 15:04:05.000"))
@@ -120,7 +120,7 @@ func amount(name string, v int64) string {
 
 // candidates writes the scores of the nodes that would take the pod, a column for each
 // plugin. All candidates have the same plugins, in the same order.
-func candidates(b *strings.Builder, x *core.Explanation) {
+func candidates(b *strings.Builder, x *explain.Explanation) {
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "  NODE\tSCORE")
 	for _, s := range x.Candidates[0].Scores {

@@ -7,8 +7,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/explain"
 )
 
 // This file writes what berth explain says of nodes: why one stays, or how far it is on its way
@@ -47,12 +47,12 @@ var stayWords = map[autoscaler.KeptReason]string{
 
 // stateWords are the states of nodes as people read them.
 var stateWords = map[string]string{
-	core.NodeStays: "stays", core.NodeCandidate: "removable", core.NodeLeaving: "being removed", core.NodeUnknown: "not simulated",
+	explain.NodeStays: "stays", explain.NodeCandidate: "removable", explain.NodeLeaving: "being removed", explain.NodeUnknown: "not simulated",
 }
 
 // stateSentences end a sentence about a node in each state.
 var stateSentences = map[string]string{
-	core.NodeStays: "stays", core.NodeCandidate: "is removable", core.NodeLeaving: "is being removed", core.NodeUnknown: "was not simulated yet",
+	explain.NodeStays: "stays", explain.NodeCandidate: "is removable", explain.NodeLeaving: "is being removed", explain.NodeUnknown: "was not simulated yet",
 }
 
 // stepWords say what a node on its way out waits for.
@@ -73,7 +73,7 @@ func HowFar(leavingStep string) (words, pods string) {
 }
 
 // nodeLeaving writes how far a node is on its way out.
-func nodeLeaving(b *strings.Builder, x *core.NodeExplanation) {
+func nodeLeaving(b *strings.Builder, x *explain.NodeExplanation) {
 	if x.Leaving == nil {
 		return
 	}
@@ -89,7 +89,7 @@ func nodeLeaving(b *strings.Builder, x *core.NodeExplanation) {
 }
 
 // Node writes where one node stands; when says at what time.
-func Node(w io.Writer, x *core.NodeExplanation, when string) error {
+func Node(w io.Writer, x *explain.NodeExplanation, when string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "node %s %s (%s)\n", x.Node, stateSentences[x.State], when)
 	nodeReason(&b, x)
@@ -112,7 +112,7 @@ func Node(w io.Writer, x *core.NodeExplanation, when string) error {
 const maxBlocks = 10
 
 // nodeBlocks writes the pods that keep a node, with what would let each go.
-func nodeBlocks(b *strings.Builder, x *core.NodeExplanation) {
+func nodeBlocks(b *strings.Builder, x *explain.NodeExplanation) {
 	if len(x.Blocks) == 0 {
 		return
 	}
@@ -126,13 +126,13 @@ func nodeBlocks(b *strings.Builder, x *core.NodeExplanation) {
 }
 
 // nodePods writes where the pods of a node would go.
-func nodePods(b *strings.Builder, x *core.NodeExplanation) {
+func nodePods(b *strings.Builder, x *explain.NodeExplanation) {
 	if len(x.Pods) == 0 {
 		return
 	}
 	title := map[string]string{
-		core.NodeStays: "Where its pods would go if it alone were removed now:", core.NodeCandidate: "Where its pods would go:",
-		core.NodeLeaving: "Pods that are still on it, and where room is reserved for their replacements:",
+		explain.NodeStays: "Where its pods would go if it alone were removed now:", explain.NodeCandidate: "Where its pods would go:",
+		explain.NodeLeaving: "Pods that are still on it, and where room is reserved for their replacements:",
 	}[x.State]
 	fmt.Fprintf(b, "\n%s\n", title)
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
@@ -140,7 +140,7 @@ func nodePods(b *strings.Builder, x *core.NodeExplanation) {
 	for _, p := range x.Pods {
 		where := p.Home
 		switch {
-		case where == "" && x.State == core.NodeLeaving:
+		case where == "" && x.State == explain.NodeLeaving:
 			where = "-"
 		case where == "":
 			where = "nowhere: " + p.Why
@@ -151,7 +151,7 @@ func nodePods(b *strings.Builder, x *core.NodeExplanation) {
 }
 
 // nodeReason writes why a node stays, or what one that could go waits for.
-func nodeReason(b *strings.Builder, x *core.NodeExplanation) {
+func nodeReason(b *strings.Builder, x *explain.NodeExplanation) {
 	why := stayWords[x.Reason]
 	if x.Reason != "" {
 		why += fmt.Sprintf(" (%s)", x.Reason)
@@ -166,7 +166,7 @@ func nodeReason(b *strings.Builder, x *core.NodeExplanation) {
 		why += x.Detail
 	}
 	name := "why"
-	if x.State == core.NodeCandidate {
+	if x.State == explain.NodeCandidate {
 		name = "waits"
 	}
 	if why != "" {
@@ -174,7 +174,7 @@ func nodeReason(b *strings.Builder, x *core.NodeExplanation) {
 	}
 }
 
-func nodeTimes(b *strings.Builder, x *core.NodeExplanation) {
+func nodeTimes(b *strings.Builder, x *explain.NodeExplanation) {
 	for _, line := range []struct {
 		name string
 		at   *time.Time
@@ -185,7 +185,7 @@ func nodeTimes(b *strings.Builder, x *core.NodeExplanation) {
 	}
 }
 
-func nodeFacts(b *strings.Builder, x *core.NodeExplanation) {
+func nodeFacts(b *strings.Builder, x *explain.NodeExplanation) {
 	group := "not in a node group"
 	if x.Group != "" {
 		group = "node group " + x.Group
@@ -217,7 +217,7 @@ const (
 
 // Nodes writes where all nodes stand, on one screen of some 120 columns; when says at what
 // time.
-func Nodes(w io.Writer, x *core.NodesExplanation, when string) error {
+func Nodes(w io.Writer, x *explain.NodesExplanation, when string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "scale-down: %s (%s", x.Status, when)
 	if x.Planned != nil {
@@ -227,7 +227,7 @@ func Nodes(w io.Writer, x *core.NodesExplanation, when string) error {
 	if x.Why != "" {
 		fmt.Fprintf(&b, "  %s\n", x.Why)
 	}
-	candidates, leaving := core.NodesSum{}, core.NodesSum{}
+	candidates, leaving := explain.NodesSum{}, explain.NodesSum{}
 	for _, g := range x.Groups {
 		candidates.Nodes, candidates.Price = candidates.Nodes+g.Candidates.Nodes, candidates.Price+g.Candidates.Price
 		leaving.Nodes, leaving.Price = leaving.Nodes+g.Leaving.Nodes, leaving.Price+g.Leaving.Price
@@ -241,14 +241,14 @@ func Nodes(w io.Writer, x *core.NodesExplanation, when string) error {
 	return err
 }
 
-func nodesAndMoney(s *core.NodesSum) string {
+func nodesAndMoney(s *explain.NodesSum) string {
 	if s.Price == 0 {
 		return fmt.Sprintf("%s, prices unknown", Count(s.Nodes, "node"))
 	}
 	return fmt.Sprintf("%s, $%.2f/h", Count(s.Nodes, "node"), s.Price)
 }
 
-func saves(s *core.NodesSum) string {
+func saves(s *explain.NodesSum) string {
 	if s.Price == 0 {
 		return ""
 	}
@@ -256,7 +256,7 @@ func saves(s *core.NodesSum) string {
 }
 
 // nodeReasons writes a line for each state and reason.
-func nodeReasons(b *strings.Builder, x *core.NodesExplanation) {
+func nodeReasons(b *strings.Builder, x *explain.NodesExplanation) {
 	b.WriteByte('\n')
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "NODES\t$/H\tSTATE\tWHY\tEXAMPLE")
@@ -275,7 +275,7 @@ func nodeReasons(b *strings.Builder, x *core.NodesExplanation) {
 }
 
 // nodeGroups writes a line for each of the groups that cost most.
-func nodeGroups(b *strings.Builder, x *core.NodesExplanation) {
+func nodeGroups(b *strings.Builder, x *explain.NodesExplanation) {
 	b.WriteByte('\n')
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "GROUP\tNODES\t$/H\tREMOVABLE\tSAVES $/H\tBEING REMOVED")

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/lifecycle/staying"
 	"github.com/berthproject/berth/internal/testkit"
 	"github.com/berthproject/berth/sim/report"
@@ -21,7 +21,7 @@ import (
 func TestEveryReasonHasWords(t *testing.T) {
 	for _, reason := range testkit.Constants(t, "../../core/autoscaler/removal.go", "KeptReason") {
 		var out bytes.Buffer
-		if err := report.Node(&out, &core.NodeExplanation{Node: "n", State: core.NodeStays, Reason: autoscaler.KeptReason(reason)}, "now"); err != nil {
+		if err := report.Node(&out, &explain.NodeExplanation{Node: "n", State: explain.NodeStays, Reason: autoscaler.KeptReason(reason)}, "now"); err != nil {
 			t.Fatal(err)
 		}
 		if got := out.String(); !strings.Contains(got, "("+reason+")\n") || strings.Contains(got, "why:  (") {
@@ -35,12 +35,12 @@ func TestEveryReasonHasWords(t *testing.T) {
 func TestNodesFitOnOneScreen(t *testing.T) {
 	long := strings.Repeat("a-long-name-", 10)
 	at := time.Unix(1e9, 0)
-	x := core.NodesExplanation{Status: core.ScaleDownCandidates, Planned: &at, NodesSum: core.NodesSum{Nodes: 50000, Price: 123456.78}}
+	x := explain.NodesExplanation{Status: explain.ScaleDownCandidates, Planned: &at, NodesSum: explain.NodesSum{Nodes: 50000, Price: 123456.78}}
 	for _, reason := range testkit.Constants(t, "../../core/autoscaler/removal.go", "KeptReason") {
-		x.Reasons = append(x.Reasons, core.NodesOfReason{State: core.NodeStays, Reason: autoscaler.KeptReason(reason), NodesSum: core.NodesSum{Nodes: 5000, Price: 99999.99}, Node: long, Pod: long})
+		x.Reasons = append(x.Reasons, explain.NodesOfReason{State: explain.NodeStays, Reason: autoscaler.KeptReason(reason), NodesSum: explain.NodesSum{Nodes: 5000, Price: 99999.99}, Node: long, Pod: long})
 	}
 	for i := range 20 {
-		x.Groups = append(x.Groups, core.NodesOfGroup{Group: fmt.Sprint(long, i), NodesSum: core.NodesSum{Nodes: 5000, Price: 99999.99}})
+		x.Groups = append(x.Groups, explain.NodesOfGroup{Group: fmt.Sprint(long, i), NodesSum: explain.NodesSum{Nodes: 5000, Price: 99999.99}})
 	}
 	var out bytes.Buffer
 	if err := report.Nodes(&out, &x, "2026-01-01 00:10:00"); err != nil {
@@ -77,7 +77,7 @@ func TestEveryStepHasWords(t *testing.T) {
 			continue
 		}
 		var out bytes.Buffer
-		if err := report.Node(&out, &core.NodeExplanation{Node: "n", State: core.NodeLeaving, Leaving: &core.Leaving{Step: step, Why: "it is empty"}}, "now"); err != nil {
+		if err := report.Node(&out, &explain.NodeExplanation{Node: "n", State: explain.NodeLeaving, Leaving: &explain.Leaving{Step: step, Why: "it is empty"}}, "now"); err != nil {
 			t.Fatal(err)
 		}
 		if got := out.String(); strings.Contains(got, "how far:  (") {
@@ -102,7 +102,7 @@ func TestDocumentsHaveEveryReason(t *testing.T) {
 			t.Errorf("docs/why-a-node-stays.md has no row %s", row)
 		}
 	}
-	for _, status := range core.ScaleDownStatuses {
+	for _, status := range explain.ScaleDownStatuses {
 		if row := fmt.Sprintf("| `%s` |", status); !strings.Contains(string(text), row) {
 			t.Errorf("docs/why-a-node-stays.md has no row %s", row)
 		}

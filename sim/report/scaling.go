@@ -8,15 +8,15 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/explain"
 )
 
 // This file writes what berth explain says of node groups: for a pod that waits, and of the
 // groups themselves. Times are UTC.
 
 // scaling writes what node groups do for a pod, section by section.
-func scaling(b *strings.Builder, x *core.Scaling) {
-	for _, section := range []func(*strings.Builder, *core.Scaling){
+func scaling(b *strings.Builder, x *explain.Scaling) {
+	for _, section := range []func(*strings.Builder, *explain.Scaling){
 		planned,
 		coming,
 		groupAnswers,
@@ -26,7 +26,7 @@ func scaling(b *strings.Builder, x *core.Scaling) {
 }
 
 // planned writes whether nodes are bought for the pod, and what was.
-func planned(b *strings.Builder, x *core.Scaling) {
+func planned(b *strings.Builder, x *explain.Scaling) {
 	b.WriteString("\nNew nodes:\n")
 	if x.NotPlanned != "" {
 		fmt.Fprintf(b, "  no scale-up for it now: %s\n", x.NotPlanned)
@@ -46,7 +46,7 @@ func planned(b *strings.Builder, x *core.Scaling) {
 }
 
 // coming writes which node the pod waits for.
-func coming(b *strings.Builder, x *core.Scaling) {
+func coming(b *strings.Builder, x *explain.Scaling) {
 	if x.Coming == nil {
 		b.WriteString("  no upcoming node has room for it\n")
 		return
@@ -66,7 +66,7 @@ func coming(b *strings.Builder, x *core.Scaling) {
 }
 
 // groupAnswers writes a line for each group.
-func groupAnswers(b *strings.Builder, x *core.Scaling) {
+func groupAnswers(b *strings.Builder, x *explain.Scaling) {
 	if len(x.Groups) == 0 {
 		return
 	}
@@ -83,24 +83,24 @@ func groupAnswers(b *strings.Builder, x *core.Scaling) {
 // words returns the answer of a group as people read it.
 func words(answer string) string {
 	switch answer {
-	case core.Bought:
+	case explain.Bought:
 		return "scaled up"
-	case core.Limited:
+	case explain.Limited:
 		return "can't be scaled up"
-	case core.Rejects:
+	case explain.Rejects:
 		return "doesn't fit"
-	case core.NotChosen:
+	case explain.NotChosen:
 		return "not chosen"
-	case core.NotNeeded:
+	case explain.NotNeeded:
 		return "not needed"
-	case core.WouldTake:
+	case explain.WouldTake:
 		return "would fit"
 	}
 	return answer
 }
 
 // why writes the reasons of a group, with what an empty node of it is short of.
-func why(g *core.GroupAnswer) string {
+func why(g *explain.GroupAnswer) string {
 	parts := append([]string{}, g.Reasons...)
 	if g.Detail != "" { // it is about the first reason, if there is any
 		parts = slices.Insert(parts, min(len(parts), 1), g.Detail)
@@ -114,7 +114,7 @@ func why(g *core.GroupAnswer) string {
 }
 
 // expectation writes when a node is expected.
-func expectation(e *core.Expectation) string {
+func expectation(e *explain.Expectation) string {
 	if e.Ordered == nil {
 		return "ordered before this instance became the leader, so its arrival can't be estimated"
 	}
@@ -130,7 +130,7 @@ func expectation(e *core.Expectation) string {
 func clock(t *time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 
 // Groups writes a table of node groups.
-func Groups(w io.Writer, list []core.GroupExplanation) error {
+func Groups(w io.Writer, list []explain.GroupExplanation) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "GROUP\tTARGET\tREADY\tLAUNCHING\tMIN\tMAX\tROOM\tLIMIT\tNEXT NODE\tLAST SCALE-UP")
 	for i := range list {
@@ -156,7 +156,7 @@ func Groups(w io.Writer, list []core.GroupExplanation) error {
 }
 
 // Group writes where one node group stands; when says at what time.
-func Group(w io.Writer, x *core.GroupExplanation, when string) error {
+func Group(w io.Writer, x *explain.GroupExplanation, when string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "node group %s: target size %d, min %d, max %d (%s)\n", x.Group, x.Target, x.Min, x.Max, when)
 	fmt.Fprintf(&b, "  %d ready, %d launching, %d being removed\n", x.Ready, x.Launching, x.Deleting)
@@ -180,7 +180,7 @@ func Group(w io.Writer, x *core.GroupExplanation, when string) error {
 }
 
 // limits writes how far a group may grow, and what keeps it from growing further.
-func limits(b *strings.Builder, x *core.GroupExplanation) {
+func limits(b *strings.Builder, x *explain.GroupExplanation) {
 	if x.Limit == "" {
 		fmt.Fprintf(b, "  can grow by %s, then: %s\n", Count(x.Room, "node"), x.NextLimit)
 	} else {
@@ -198,7 +198,7 @@ func limits(b *strings.Builder, x *core.GroupExplanation) {
 }
 
 // launches writes what is launching, and how long that takes.
-func launches(b *strings.Builder, x *core.GroupExplanation) {
+func launches(b *strings.Builder, x *explain.GroupExplanation) {
 	if x.Next != nil {
 		fmt.Fprintf(b, "\nLaunching: the oldest %s\n", expectation(x.Next))
 	}
@@ -219,7 +219,7 @@ func launches(b *strings.Builder, x *core.GroupExplanation) {
 }
 
 // options writes what there was to choose from.
-func options(b *strings.Builder, order *core.Order) {
+func options(b *strings.Builder, order *explain.Order) {
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "  OPTION\tNODES\tPODS\tUNUSED\t$/H")
 	for i := range order.Choice.Options {

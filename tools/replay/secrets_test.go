@@ -199,13 +199,13 @@ func TestNothingSecretIsTold(t *testing.T) {
 		if _, err := driver.Step(time.Unix(1000+15*int64(i), 0), in...); err != nil {
 			t.Fatal(err)
 		}
-		x, known := driver.Core().Explain(pod.Namespace, pod.Name)
+		x, known := driver.Core().View().Explain(pod.Namespace, pod.Name)
 		tell(x)
-		n, _ := driver.Core().ExplainNode("n")
+		n, _ := driver.Core().View().ExplainNode("n")
 		tell(n)
-		nodes, _ := driver.Core().ExplainNodes()
+		nodes, _ := driver.Core().View().ExplainNodes()
 		tell(nodes)
-		tell(driver.Core().ExplainGroups())
+		tell(driver.Core().View().ExplainGroups())
 		if !known {
 			t.Error("the pod isn't explained")
 		}

@@ -1,4 +1,4 @@
-package core
+package explain
 
 // This file explains to people where one pod stands: in the queue, on the way to its
 // node, and what each rule says of it now. An explanation decides nothing: what it tries
@@ -7,6 +7,7 @@ package core
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -93,23 +95,23 @@ const maxCandidates = 10
 // Explain says where a pod stands, in O(pods + nodes × rules); ok is false when
 // the core doesn't know the pod. A placed pod is explained as if it were to be
 // placed now.
-func (c *Core) Explain(namespace, name string) (x Explanation, ok bool) {
+func (v *View) Explain(namespace, name string) (x Explanation, ok bool) {
 	x.Pod = namespace + "/" + name
 	is := func(obj *v1.Pod) bool { return obj.Namespace == namespace && obj.Name == name }
-	for _, p := range c.pods { // in any order: names are unique
-		if is(p.parsed.Object) {
-			c.explainQueued(p, &x)
+	for p := range v.Pods.All() { // in any order: names are unique
+		if is(p.Parsed.Object) {
+			v.explainQueued(&p, &x)
 			return x, true
 		}
 	}
-	for _, obj := range c.others {
+	for obj := range v.Others {
 		if is(obj) {
-			c.explainForeign(obj, &x)
+			v.explainForeign(obj, &x)
 			return x, true
 		}
 	}
 	var placed *cluster.Pod
-	c.state.Pods(func(p *cluster.Pod) {
+	v.State.Pods(func(p *cluster.Pod) {
 		if is(p.Object) {
 			placed = p
 		}
@@ -117,46 +119,46 @@ func (c *Core) Explain(namespace, name string) (x Explanation, ok bool) {
 	if placed == nil {
 		return x, false
 	}
-	c.explainPlaced(placed, &x)
+	v.explainPlaced(placed, &x)
 	return x, true
 }
 
 // explainQueued explains a pod of our profiles that the API doesn't show on a node.
-func (c *Core) explainQueued(p *pod, x *Explanation) {
-	uid := p.parsed.UID
-	if item := c.queue.Get(uid); item != nil {
+func (v *View) explainQueued(p *record.Description, x *Explanation) {
+	uid := p.Parsed.UID
+	if item := v.Queue.Get(uid); item != nil {
 		x.Attempts, x.Queue = item.Attempts(), item.Stage().String()
 		queued := item.Queued()
 		x.Queued = &queued
 		if tried := item.Tried(); !tried.IsZero() {
 			x.Tried = &tried
 		}
-		if until := item.BackoffEnd(); until.After(c.turn.Now) {
+		if until := item.BackoffEnd(); until.After(v.Now()) {
 			x.Backoff = &until
 		}
 	}
-	x.Node, x.Nominated = p.node(), c.state.NominatedTo(uid)
-	for _, w := range p.binding.Permissions() {
+	x.Node, x.Nominated = p.Node, v.State.NominatedTo(uid)
+	for _, w := range p.Permissions {
 		x.Permissions = append(x.Permissions, PermissionWait(w))
 	}
-	for _, victim := range c.preemption.VictimsOf(uid) {
-		if v := c.state.PodOn(victim); v != nil {
+	for _, victim := range v.Victims.VictimsOf(uid) {
+		if v := v.State.PodOn(victim); v != nil {
 			x.Victims = append(x.Victims, v.Name())
 		}
 	}
-	if gate := c.sched.Gate(p.parsed); gate != nil {
-		x.Outcome, x.Message = string(step.Gated), p.reports.Condition()
+	if gate := v.Scheduler.Gate(p.Parsed); gate != nil {
+		x.Outcome, x.Message = string(step.Gated), p.Condition
 		return
 	}
-	if c.explainNodes(p.parsed, x); x.Outcome == string(step.Waits) {
-		x.Scaling = c.explainScaling(p)
+	if v.explainNodes(p.Parsed, x); x.Outcome == string(step.Waits) {
+		x.Scaling = v.explainScaling(p)
 	}
 }
 
 // explainForeign explains a pod without a node that asks for a scheduler other than ours.
-func (c *Core) explainForeign(obj *v1.Pod, x *Explanation) {
+func (v *View) explainForeign(obj *v1.Pod, x *Explanation) {
 	var ours []string
-	for _, profile := range c.cfg.Profiles {
+	for _, profile := range v.Profiles {
 		ours = append(ours, profile.SchedulerName)
 	}
 	x.Outcome = string(step.Waits)
@@ -165,26 +167,26 @@ func (c *Core) explainForeign(obj *v1.Pod, x *Explanation) {
 
 // explainPlaced explains a pod that the API shows on a node, whether or not that node is
 // known.
-func (c *Core) explainPlaced(pod *cluster.Pod, x *Explanation) {
-	x.Outcome, x.Node = string(step.Placed), c.nodeName(pod)
-	if c.sched.Responsible(pod) && c.state.NodeByName(x.Node) != nil {
-		c.explainNodes(pod, x)
+func (v *View) explainPlaced(pod *cluster.Pod, x *Explanation) {
+	x.Outcome, x.Node = string(step.Placed), v.State.NodeNameOf(pod)
+	if v.Scheduler.Responsible(pod) && v.State.NodeByName(x.Node) != nil {
+		v.explainNodes(pod, x)
 	}
 }
 
 // explainNodes says what the rules say of each node for the pod, wherever the pod is now:
 // it is taken off its node, and its nomination back, while they are asked.
-func (c *Core) explainNodes(pod *cluster.Pod, x *Explanation) {
-	mark := c.state.Mark()
-	defer c.state.Rollback(mark)
-	c.state.Remove(pod.UID)
-	c.state.Nominate(pod, "")
-	e := c.sched.Engine(pod)
+func (v *View) explainNodes(pod *cluster.Pod, x *Explanation) {
+	mark := v.State.Mark()
+	defer v.State.Rollback(mark)
+	v.State.Remove(pod.UID)
+	v.State.Nominate(pod, "")
+	e := v.Scheduler.Engine(pod)
 	class := e.Class(pod)
 	d := e.Diagnose(class)
-	x.Reasons = reasonsOf(d)
+	x.Reasons = step.WhyRejected(d)
 	slices.SortStableFunc(x.Reasons, func(a, b step.Why) int { return cmp.Compare(b.Nodes, a.Nodes) })
-	x.Candidates = c.candidates(e, class)
+	x.Candidates = v.candidates(e, class)
 	switch {
 	case x.Node != "":
 		x.Outcome = string(step.Placed)
@@ -193,15 +195,15 @@ func (c *Core) explainNodes(pod *cluster.Pod, x *Explanation) {
 	default:
 		x.Outcome, x.Message = string(step.Waits), d.Message()
 		explainWait(e, class, d, x)
-		x.Kept = c.keptFrom(e, class)
+		x.Kept = v.keptFrom(e, class)
 	}
 }
 
 // candidates returns the best nodes that all rules allow, by falling score, then by name.
-func (c *Core) candidates(e *engine.Engine, class *engine.Class) []Candidate {
+func (v *View) candidates(e *engine.Engine, class *engine.Class) []Candidate {
 	var out []Candidate
 	for n, scores := range e.Scores(class) {
-		k := Candidate{Node: c.state.Node(n).Name, Scores: scores}
+		k := Candidate{Node: v.State.Node(n).Name, Scores: scores}
 		for _, s := range scores {
 			k.Score += s.Score
 		}
@@ -230,31 +232,13 @@ func explainWait(e *engine.Engine, class *engine.Class, d *engine.Diagnosis, x *
 	})
 }
 
-// reasonsOf lists the reasons of a diagnosis.
-func reasonsOf(d *engine.Diagnosis) []step.Why {
-	out := make([]step.Why, 0, len(d.Counts())+1)
-	for _, n := range d.Counts() {
-		why := step.Why{Plugin: n.Plugin, Message: n.Message, Nodes: n.Nodes}
-		if s := n.Nearest; s != nil {
-			why.Short = &step.Shortfall{Resource: s.Resource, Needed: s.Needed, Available: s.Available, Node: s.Node}
-		}
-		out = append(out, why)
-	}
-	if e := d.Everywhere(); e != nil {
-		for _, m := range e.Messages {
-			out = append(out, step.Why{Plugin: e.Plugin, Message: m, Nodes: d.Nodes()})
-		}
-	}
-	return out
-}
-
 // waitsFor returns the changes after which a class is tried again that fits on no node for
 // the reasons in d: one for each plugin that rejects nodes.
 func waitsFor(e *engine.Engine, d *engine.Diagnosis) (out []WaitsFor) {
 	if all := d.Everywhere(); all != nil && all.OfPod {
 		return []WaitsFor{{all.Plugin, "the pod itself changes"}}
 	}
-	for _, why := range reasonsOf(d) {
+	for _, why := range step.WhyRejected(d) {
 		if slices.ContainsFunc(out, func(x WaitsFor) bool { return x.Plugin == why.Plugin }) {
 			continue
 		}
@@ -267,4 +251,34 @@ func waitsFor(e *engine.Engine, d *engine.Diagnosis) (out []WaitsFor) {
 		out = append(out, WaitsFor{why.Plugin, change})
 	}
 	return out
+}
+
+// keptFrom returns, by whom room is kept for, on how many nodes a class that fits on none
+// would fit if it weren't. It leaves the state as it is.
+func (v *View) keptFrom(e *engine.Engine, class *engine.Class) (out []Kept) {
+	standIns := map[string][]*cluster.Pod{}
+	for _, n := range v.State.Nominations() {
+		if n.Pod.StandsIn() && class.LeavesRoomFor(n.Pod) {
+			standIns[v.keptFor(n.Pod)] = append(standIns[v.keptFor(n.Pod)], n.Pod)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(standIns)) {
+		mark := v.State.Mark()
+		for _, p := range standIns[name] {
+			v.State.Nominate(p, "")
+		}
+		if nodes := len(e.Feasible(class)); nodes > 0 {
+			out = append(out, Kept{For: name, Nodes: nodes})
+		}
+		v.State.Rollback(mark)
+	}
+	return out
+}
+
+// keptFor names for people whom a stand-in keeps room for.
+func (v *View) keptFor(standIn *cluster.Pod) string {
+	if v.Autoscaler != nil && v.Autoscaler.Homes.Knows(standIn) {
+		return v.Autoscaler.Homes.Named(standIn)
+	}
+	return v.Headroom.Named(standIn.StandIn)
 }

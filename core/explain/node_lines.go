@@ -1,4 +1,4 @@
-package core
+package explain
 
 // This file lists nodes for people, one line each: what of them is requested, what they cost,
 // and why they stay.
@@ -47,14 +47,14 @@ func (u Use) Share() float64 {
 // NodeLines returns a line for each node, and how many nodes there are: those on their way out
 // first, then those that aren't ready, then those that could go, then the others, each by rising
 // share of what is requested. It returns limit lines at most.
-func (c *Core) NodeLines(limit int) (lines []NodeLine, nodes int) {
+func (v *View) NodeLines(limit int) (lines []NodeLine, nodes int) {
 	var sum *nodesSummary
-	if c.cfg.Autoscale != nil {
-		sum = newNodesSummary(c) // for what the last plan has of each
+	if v.Autoscaler != nil {
+		sum = newNodesSummary(v) // for what the last plan has of each
 	}
-	c.state.Nodes(func(n *cluster.Node) { lines = append(lines, c.nodeLine(n, sum)) })
+	v.State.Nodes(func(n *cluster.Node) { lines = append(lines, v.nodeLine(n, sum)) })
 	if sum != nil {
-		c.scale.deletions.OutOfState(func(info *cluster.NodeInfo) { lines = append(lines, c.nodeLine(cluster.DetachedNode(info), sum)) })
+		v.Autoscaler.Deletions.OutOfState(func(info *cluster.NodeInfo) { lines = append(lines, v.nodeLine(cluster.DetachedNode(info), sum)) })
 	}
 	slices.SortFunc(lines, func(a, b NodeLine) int {
 		return cmp.Or(cmp.Compare(a.order(), b.order()), cmp.Compare(a.share(), b.share()), strings.Compare(a.Node, b.Node))
@@ -62,7 +62,7 @@ func (c *Core) NodeLines(limit int) (lines []NodeLine, nodes int) {
 	return lines[:min(len(lines), max(limit, 0))], len(lines)
 }
 
-func (c *Core) nodeLine(n *cluster.Node, sum *nodesSummary) NodeLine {
+func (v *View) nodeLine(n *cluster.Node, sum *nodesSummary) NodeLine {
 	x := NodeLine{
 		Node: n.Name, Group: n.Group, Ready: n.Ready(), Unschedulable: n.Object.Spec.Unschedulable, Pods: len(n.Pods),
 		CPU:    Use{n.Requested.At(cluster.CPU), n.Allocatable.At(cluster.CPU)},
@@ -71,13 +71,13 @@ func (c *Core) nodeLine(n *cluster.Node, sum *nodesSummary) NodeLine {
 	if sum == nil {
 		return x
 	}
-	at := c.standing(n, sum.removals[n.Name])
-	x.Price, x.State, x.Reason = c.price(n.Group), at.state, at.reason
-	switch at.state {
+	at := v.Autoscaler.Nodes.Of(v.Now(), n, sum.removals[n.Name])
+	x.Price, x.State, x.Reason = v.price(n.Group), at.State, at.Reason
+	switch at.State {
 	case NodeStays:
-		x.Pod = at.stay.Pod
+		x.Pod = at.Stay.Pod
 	case NodeLeaving:
-		x.Step = at.way.State
+		x.Step = at.Way.State
 	}
 	return x
 }

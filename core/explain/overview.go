@@ -1,4 +1,4 @@
-package core
+package explain
 
 // This file says for people where a whole cluster stands, at a glance: which pods have no node
 // and what they wait for, which nodes are being bought, which are leaving, and which pods take
@@ -19,7 +19,9 @@ import (
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/lifecycle/nodestatus"
 	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -123,11 +125,11 @@ type CoolingDown struct {
 }
 
 // Overview says where the cluster stands, in O(nodes × log nodes + pods without a node).
-func (c *Core) Overview() Overview {
-	o := Overview{Pending: c.pendingPods(), Preempting: c.preempting()}
-	_, o.Placed = c.Size()
-	c.state.Nodes(func(n *cluster.Node) {
+func (v *View) Overview() Overview {
+	o := Overview{Pending: v.pendingPods(), Preempting: v.preempting()}
+	v.State.Nodes(func(n *cluster.Node) {
 		o.Nodes.Nodes++
+		o.Placed += len(n.Pods)
 		if n.Ready() {
 			o.Nodes.Ready++
 		} else {
@@ -137,18 +139,18 @@ func (c *Core) Overview() Overview {
 			o.Nodes.Unschedulable++
 		}
 	})
-	if x, ok := c.ExplainNodes(); ok {
+	if x, ok := v.ExplainNodes(); ok {
 		o.Nodes.ScaleDown = &x
-		o.Buying, o.BackingOff = c.buying()
-		o.Leaving, o.CoolingDown = c.leavingNodes(), c.coolingDown(x.Groups)
+		o.Buying, o.BackingOff = v.buying()
+		o.Leaving, o.CoolingDown = v.leavingNodes(), v.coolingDown(x.Groups)
 	}
 	return o
 }
 
 // coolingDown returns the groups with candidates for removal whose scale-down is delayed.
-func (c *Core) coolingDown(groups []NodesOfGroup) (out []CoolingDown) {
+func (v *View) coolingDown(groups []NodesOfGroup) (out []CoolingDown) {
 	for _, g := range groups {
-		until, why := c.scale.groups.ScaleDownDelay(c.turn.Now, g.Group)
+		until, why := v.Autoscaler.Groups.ScaleDownDelay(v.Now(), g.Group)
 		if g.Candidates.Nodes > 0 && !until.IsZero() {
 			out = append(out, CoolingDown{Group: g.Group, Nodes: g.Candidates.Nodes, Until: until.UTC(), Why: why})
 		}
@@ -158,7 +160,7 @@ func (c *Core) coolingDown(groups []NodesOfGroup) (out []CoolingDown) {
 }
 
 // pendingPods returns the pods without a node by what they wait for.
-func (c *Core) pendingPods() []PendingPods {
+func (v *View) pendingPods() []PendingPods {
 	by := map[PendingPods]*PendingPods{}
 	add := func(key PendingPods, obj *v1.Pod, since time.Time) {
 		p := by[key]
@@ -172,17 +174,17 @@ func (c *Core) pendingPods() []PendingPods {
 			p.Pod, p.Since = name, since
 		}
 	}
-	groups := c.state.Groups()
+	groups := v.State.Groups()
 	waiting := map[*engine.Class]*engine.Diagnosis{}
-	c.queue.Each(func(w *queue.WaitingClass) { waiting[w.Class()] = w.Diagnosis() })
+	v.Queue.Each(func(w *queue.WaitingClass) { waiting[w.Class()] = w.Diagnosis() })
 	preempts := map[types.UID]bool{}
-	c.preemption.EachVictim(func(_, by types.UID) { preempts[by] = true })
-	for uid, p := range c.pods { // in any order: they are added up
-		if !p.parsed.StandsIn() {
-			add(c.pendingState(p, preempts[uid], waiting, groups), p.parsed.Object, p.seen.UTC())
+	v.Victims.EachVictim(func(_, by types.UID) { preempts[by] = true })
+	for p := range v.Pods.All() { // in any order: they are added up
+		if !p.Parsed.StandsIn() {
+			add(v.pendingState(&p, preempts[p.Parsed.UID], waiting, groups), p.Parsed.Object, p.Seen.UTC())
 		}
 	}
-	for _, obj := range c.others { // in any order: they are added up
+	for obj := range v.Others { // in any order: they are added up
 		add(PendingPods{State: PendingUnmanaged, Reason: obj.Spec.SchedulerName}, obj, time.Time{})
 	}
 	out := []PendingPods{}
@@ -196,19 +198,19 @@ func (c *Core) pendingPods() []PendingPods {
 }
 
 // pendingState returns what a pod of ours waits for, without a number: the first that holds.
-func (c *Core) pendingState(p *pod, preempts bool, waiting map[*engine.Class]*engine.Diagnosis, groups []*cluster.NodeGroup) PendingPods {
-	item := c.queue.Get(p.parsed.UID)
-	place, placed := c.reservation.Of(p.parsed.UID)
+func (v *View) pendingState(p *record.Description, preempts bool, waiting map[*engine.Class]*engine.Diagnosis, groups []*cluster.NodeGroup) PendingPods {
+	item := v.Queue.Get(p.Parsed.UID)
+	place, placed := v.Places.Of(p.Parsed.UID)
 	switch {
-	case p.node() != "":
+	case p.Node != "":
 		return PendingPods{State: PendingBinding}
-	case c.sched.Gate(p.parsed) != nil:
-		return PendingPods{State: PendingGated, Reason: p.reports.Condition()}
+	case v.Scheduler.Gate(p.Parsed) != nil:
+		return PendingPods{State: PendingGated, Reason: p.Condition}
 	case preempts:
 		return PendingPods{State: PendingPreempting}
 	case placed && place.Node == "":
 		return PendingPods{State: PendingNodeComing, Reason: place.Group}
-	case c.hasNodeToWaitFor(p) || placed:
+	case p.HasNodeToWaitFor(v.State) || placed:
 		return PendingPods{State: PendingNominated}
 	case item == nil || item.Diagnosis() == nil:
 		return PendingPods{State: PendingUntried}
@@ -219,7 +221,7 @@ func (c *Core) pendingState(p *pod, preempts bool, waiting map[*engine.Class]*en
 	}
 	plugin, reason := mostNodes(d)
 	if plugin == "" { // there are no nodes: what matters is whether a node group has room
-		reason = cmp.Or(tooLarge(p.parsed, groups), reason)
+		reason = cmp.Or(tooLarge(p.Parsed, groups), reason)
 	}
 	return PendingPods{State: PendingRejected, Plugin: plugin, Reason: reason}
 }
@@ -256,7 +258,7 @@ func amount(name v1.ResourceName, v int64) string {
 
 // mostNodes returns for what most nodes reject a pod, and the plugin that says so.
 func mostNodes(d *engine.Diagnosis) (plugin, reason string) {
-	reasons := reasonsOf(d)
+	reasons := step.WhyRejected(d)
 	if len(reasons) == 0 {
 		return "", d.Message()
 	}
@@ -267,20 +269,20 @@ func mostNodes(d *engine.Diagnosis) (plugin, reason string) {
 }
 
 // buying returns the node groups with nodes that are coming, and those that back off.
-func (c *Core) buying() (buying []Buying, backingOff []BackingOff) {
-	if !c.scale.groups.Known() {
+func (v *View) buying() (buying []Buying, backingOff []BackingOff) {
+	if !v.Autoscaler.Groups.Known() {
 		return nil, nil
 	}
 	pods := map[string]int{}
-	for _, p := range c.reservation.Places() {
+	for _, p := range v.Places.Places() {
 		pods[p.Group] += len(p.Pods)
 	}
-	for _, g := range c.state.Groups() {
-		d, _ := c.scale.groups.Describe(c.turn, g.ID)
+	for _, g := range v.State.Groups() {
+		d, _ := v.Autoscaler.Groups.Describe(g.ID)
 		if d.Coming > 0 {
 			b := Buying{Group: g.ID, Nodes: d.Coming, Price: g.Price * float64(d.Coming), Pods: pods[g.ID]}
-			if list := c.underway(g.ID); len(list) > 0 {
-				e := c.expect(g.ID, list[0].Ordered)
+			if list := v.underway(g.ID); len(list) > 0 {
+				e := v.expect(g.ID, list[0].Ordered)
 				b.Next = &e
 			}
 			buying = append(buying, b)
@@ -293,38 +295,39 @@ func (c *Core) buying() (buying []Buying, backingOff []BackingOff) {
 }
 
 // leavingNodes returns the nodes on their way out.
-func (c *Core) leavingNodes() []LeavingNode {
+func (v *View) leavingNodes() []LeavingNode {
 	var out []LeavingNode
 	add := func(n *cluster.Node) {
-		at := c.standing(n, nil)
-		if at.state != NodeLeaving {
+		at := v.Autoscaler.Nodes.Of(v.Now(), n, nil)
+		if at.State != nodestatus.Leaving {
 			return
 		}
-		x := LeavingNode{Node: n.Name, Group: n.Group, Price: c.price(n.Group), Leaving: leavingOf(&at), Pods: n.Workload}
+		x := LeavingNode{Node: n.Name, Group: n.Group, Price: v.price(n.Group), Leaving: leavingOf(&at), Pods: n.Workload}
 		out = append(out, x)
 	}
-	if c.NodesLeaving() > 0 {
-		c.state.Nodes(add)
+	if v.NodesLeaving() > 0 {
+		v.State.Nodes(add)
 	}
-	c.scale.deletions.OutOfState(func(info *cluster.NodeInfo) { add(cluster.DetachedNode(info)) })
+	v.Autoscaler.Deletions.OutOfState(func(info *cluster.NodeInfo) { add(cluster.DetachedNode(info)) })
 	slices.SortFunc(out, func(a, b LeavingNode) int { return strings.Compare(a.Node, b.Node) })
 	return out[:min(len(out), maxListed)]
 }
 
 // preempting returns the pods whose victims are leaving.
-func (c *Core) preempting() []Preempting {
+func (v *View) preempting() []Preempting {
 	by := map[types.UID]*Preempting{}
-	c.preemption.EachVictim(func(victim, preemptor types.UID) {
-		p, v := c.pods[preemptor], c.state.PodOn(victim)
-		if p == nil || v == nil {
+	v.Victims.EachVictim(func(victim, preemptor types.UID) {
+		p, ok := v.Pods.Describe(preemptor)
+		going := v.State.PodOn(victim)
+		if !ok || going == nil {
 			return
 		}
 		x := by[preemptor]
 		if x == nil {
-			x = &Preempting{Pod: p.parsed.Name(), Node: c.state.NominatedTo(preemptor)}
+			x = &Preempting{Pod: p.Parsed.Name(), Node: v.State.NominatedTo(preemptor)}
 			by[preemptor] = x
 		}
-		x.Victims = append(x.Victims, v.Name())
+		x.Victims = append(x.Victims, going.Name())
 	})
 	var out []Preempting
 	for _, x := range slices.SortedFunc(maps.Values(by), func(a, b *Preempting) int { return strings.Compare(a.Pod, b.Pod) }) {

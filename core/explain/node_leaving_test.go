@@ -1,4 +1,4 @@
-package core_test
+package explain_test
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
 
@@ -44,22 +45,22 @@ func TestExplainNodeOnItsWayOut(t *testing.T) {
 		}, `{"step":"deleting","why":"it has been unneeded"}`},
 	} {
 		x.do()
-		n, _ := p.ExplainNode("n1")
+		n, _ := p.View().ExplainNode("n1")
 		got, err := json.Marshal(n.Leaving)
-		if err != nil || n.State != core.NodeLeaving || string(got) != x.want {
+		if err != nil || n.State != explain.NodeLeaving || string(got) != x.want {
 			t.Errorf("%s: %s, %v %s, want %s", x.happens, n.State, err, got, x.want)
 		}
 		if strings.HasPrefix(n.Leaving.Step, "t") && (len(n.Pods) != 1 || n.Pods[0].Pod != "default/web") {
 			t.Errorf("%s: pods on it are %v", x.happens, n.Pods)
 		}
-		if n, _ := p.ExplainNode("n3"); n.Reason != autoscaler.KeptThrottled || !strings.Contains(n.Detail, "--max-drain-parallelism") {
+		if n, _ := p.View().ExplainNode("n3"); n.Reason != autoscaler.KeptThrottled || !strings.Contains(n.Detail, "--max-drain-parallelism") {
 			t.Errorf("%s: the second is explained as %+v", x.happens, n)
 		}
 	}
-	if n, _ := p.ExplainNode("n4"); n.State != core.NodeStays || n.Reason != autoscaler.KeptSomebodyElsesTask {
+	if n, _ := p.View().ExplainNode("n4"); n.State != explain.NodeStays || n.Reason != autoscaler.KeptSomebodyElsesTask {
 		t.Errorf("a node with somebody else's taint is explained as %+v", n)
 	}
-	if got := p.NodesLeaving(); got != 1 {
+	if got := p.View().NodesLeaving(); got != 1 {
 		t.Errorf("%d nodes are on their way out, want 1", got)
 	}
 }

@@ -1,4 +1,4 @@
-package core_test
+package explain_test
 
 import (
 	"encoding/json"
@@ -17,71 +17,16 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/door"
-	"github.com/berthproject/berth/core/framework"
-	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
 )
-
-// handPlanned is a core that is handed plans which the test fills.
-type handPlanned struct {
-	t *testing.T
-	*core.Core
-	now     time.Time
-	request *autoscaler.Request // without an answer; nil for none
-}
-
-// newHandPlanned returns a core with a group "g" of nodes that cost 0.40 an hour, of which the
-// nodes n1 to n4 exist, and n0, which is in no group.
-func newHandPlanned(t *testing.T, change func(*core.Autoscale)) *handPlanned {
-	t.Helper()
-	schema := cluster.NewSchema()
-	cfg := autoscaling(change)
-	cfg.Profiles = []*framework.Profile{plugins.Default(schema, plugins.Options{})}
-	c, err := core.New(schema, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &handPlanned{t: t, Core: c, now: time.Unix(1000, 0)}
-	in := []step.Input{step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Min: 1, Max: 9, Target: 4, Price: 0.4, Template: testkit.Node("g").Alloc("cpu", "4").Obj()}}}}
-	for i := range 5 {
-		n := step.NodeSet{Node: testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", "4", "memory", "8Gi").Obj(), Group: "g"}
-		if i == 0 {
-			n.Group = ""
-		}
-		in = append(in, n)
-	}
-	p.step(0, in...)
-	return p
-}
-
-func (p *handPlanned) step(after time.Duration, in ...step.Input) step.Ready {
-	p.t.Helper()
-	p.now = p.now.Add(after)
-	r := p.Step(p.now, door.Must(in...)...)
-	if r.Plan != nil {
-		p.request = r.Plan
-	}
-	for _, broken := range p.Invariants() {
-		p.t.Errorf("broken invariant: %s", broken)
-	}
-	return r
-}
-
-// plan answers the open request, which was made when the last was answered, after 10 seconds.
-func (p *handPlanned) plan(change func(*autoscaler.Plan)) step.Ready {
-	p.t.Helper()
-	p.step(10 * time.Second)
-	plan := autoscaler.NewPlan(p.request, 0)
-	change(plan)
-	return p.step(0, step.PlanMade{Plan: plan})
-}
 
 // TestExplainNodeSaysWhyItStays has a node for each state, and compares what the explanation
 // says of it: state, reason, pod, since when, and what would change it.
 func TestExplainNodeSaysWhyItStays(t *testing.T) {
 	p := newHandPlanned(t, func(a *core.Autoscale) { a.UnneededTime, a.DelayAfterAdd = time.Minute, 0 })
-	if x, ok := p.ExplainNode("n1"); !ok || x.State != core.NodeUnknown || x.Detail != "no plan has been made since this instance became the leader" {
+	if x, ok := p.View().ExplainNode("n1"); !ok || x.State != explain.NodeUnknown || x.Detail != "no plan has been made since this instance became the leader" {
 		t.Errorf("before a plan: %+v %v", x, ok)
 	}
 	p.step(0, step.PodSet{Pod: testkit.Pod("db").Req("cpu", "1").On("n2").Obj()}, step.PodSet{Pod: testkit.Pod("web").Req("cpu", "1").On("n3").Obj()},
@@ -117,13 +62,13 @@ func TestExplainNodeSaysWhyItStays(t *testing.T) {
 			"pods":[{"pod":"default/web","home":"n2"}],"planned":"1970-01-01T00:16:50Z"}`},
 		{"n5", `{"node":"n5","group":"g","ready":true,"price":0.4,"state":"Unknown","detail":"the last plan, made at 1970-01-01 00:16:50, does not mention it","planned":"1970-01-01T00:16:50Z"}`},
 	} {
-		got, ok := p.ExplainNode(x.name)
+		got, ok := p.View().ExplainNode(x.name)
 		text, err := json.Marshal(got)
 		if want := strings.NewReplacer("\n", "", "\t", "").Replace(x.want); err != nil || !ok || string(text) != want {
 			t.Errorf("node %s is explained as %v %v\n%s\nwant\n%s", x.name, ok, err, text, want)
 		}
 	}
-	if x, ok := p.ExplainNode("n9"); ok {
+	if x, ok := p.View().ExplainNode("n9"); ok {
 		t.Errorf("a node that isn't there is explained as %+v", x)
 	}
 }
@@ -150,7 +95,7 @@ func TestExplainNodeHasAllPodsThatKeepIt(t *testing.T) {
 	p.plan(func(plan *autoscaler.Plan) {
 		plan.Kept = []autoscaler.Kept{{Node: "n1", Reason: autoscaler.KeptBlockedByPod, Pod: "default/alone"}}
 	})
-	x, _ := p.ExplainNode("n1")
+	x, _ := p.View().ExplainNode("n1")
 	var got []string
 	for _, b := range x.Blocks {
 		got = append(got, fmt.Sprintf("%s %s: %s", strings.TrimPrefix(b.Pod, "default/"), b.Rule, strings.ReplaceAll(b.Change, "cluster-autoscaler.kubernetes.io/", "…/")))
@@ -184,26 +129,26 @@ func TestExplainNodeFollowsItOut(t *testing.T) {
 		happens string
 		do      func()
 		want    string // of n3, n4 and n2
-		status  core.ScaleDownStatus
+		status  explain.ScaleDownStatus
 	}{
-		{"the first plan", func() { p.plan(says) }, "Candidate NotUnneededLongEnough, Candidate NotUnneededLongEnough, Candidate NotUnneededLongEnough", core.ScaleDownCandidates},
-		{"time", func() { p.plan(says); p.step(6 * time.Second) }, "Candidate , Candidate BlockedByOnCompletionPod, Candidate ", core.ScaleDownCandidates},
-		{"the next plan", func() { p.plan(says) }, "Leaving , Candidate BlockedByOnCompletionPod, Candidate Throttled", core.ScaleDownThrottled},
+		{"the first plan", func() { p.plan(says) }, "Candidate NotUnneededLongEnough, Candidate NotUnneededLongEnough, Candidate NotUnneededLongEnough", explain.ScaleDownCandidates},
+		{"time", func() { p.plan(says); p.step(6 * time.Second) }, "Candidate , Candidate BlockedByOnCompletionPod, Candidate ", explain.ScaleDownCandidates},
+		{"the next plan", func() { p.plan(says) }, "Leaving , Candidate BlockedByOnCompletionPod, Candidate Throttled", explain.ScaleDownThrottled},
 		{"the taint is there, and its time is over", func() {
 			p.step(0, step.TaintDone{Node: "n3", Key: autoscaler.ToBeDeletedTaint})
 			p.step(5 * time.Second)
-		}, "Leaving , Candidate BlockedByOnCompletionPod, Candidate Throttled", core.ScaleDownThrottled},
+		}, "Leaving , Candidate BlockedByOnCompletionPod, Candidate Throttled", explain.ScaleDownThrottled},
 	} {
 		x.do()
 		var got []string
 		for _, name := range []string{"n3", "n4", "n2"} {
-			n, _ := p.ExplainNode(name)
+			n, _ := p.View().ExplainNode(name)
 			got = append(got, n.State+" "+string(n.Reason))
 		}
 		if got := strings.Join(got, ", "); got != x.want {
 			t.Errorf("%s: nodes are %s, want %s", x.happens, got, x.want)
 		}
-		if all, _ := p.ExplainNodes(); all.Status != x.status {
+		if all, _ := p.View().ExplainNodes(); all.Status != x.status {
 			t.Errorf("%s: scale-down is %s, want %s", x.happens, all.Status, x.status)
 		}
 	}
@@ -224,20 +169,20 @@ func TestCandidatesWaitForTimeAndDelay(t *testing.T) {
 		happens string
 		do      func()
 		want    string // of n1 and n2
-		status  core.ScaleDownStatus
+		status  explain.ScaleDownStatus
 	}{
 		{"nodes were ordered", func() {
 			p.plan(func(plan *autoscaler.Plan) { could(plan); plan.ScaleUps = []autoscaler.ScaleUp{{Group: "g", Nodes: 1}} })
 			p.step(0, step.ScaleUpDone{Group: "g", Nodes: 1})
-		}, "NotUnneededLongEnough, NotUnreadyLongEnough", core.ScaleDownCandidates},
-		{"the time of the ready one is over", func() { p.plan(could) }, "InCooldown, NotUnreadyLongEnough", core.ScaleDownInCooldown},
-		{"that of the other is over", func() { p.plan(could); p.plan(could) }, "InCooldown, InCooldown", core.ScaleDownInCooldown},
-		{"the delay is over", func() { p.step(time.Minute) }, ", ", core.ScaleDownCandidates},
+		}, "NotUnneededLongEnough, NotUnreadyLongEnough", explain.ScaleDownCandidates},
+		{"the time of the ready one is over", func() { p.plan(could) }, "InCooldown, NotUnreadyLongEnough", explain.ScaleDownInCooldown},
+		{"that of the other is over", func() { p.plan(could); p.plan(could) }, "InCooldown, InCooldown", explain.ScaleDownInCooldown},
+		{"the delay is over", func() { p.step(time.Minute) }, ", ", explain.ScaleDownCandidates},
 	} {
 		x.do()
-		one, _ := p.ExplainNode("n1")
-		other, _ := p.ExplainNode("n2")
-		if all, _ := p.ExplainNodes(); fmt.Sprintf("%s, %s", one.Reason, other.Reason) != x.want || all.Status != x.status || one.State+other.State != core.NodeCandidate+core.NodeCandidate {
+		one, _ := p.View().ExplainNode("n1")
+		other, _ := p.View().ExplainNode("n2")
+		if all, _ := p.View().ExplainNodes(); fmt.Sprintf("%s, %s", one.Reason, other.Reason) != x.want || all.Status != x.status || one.State+other.State != explain.NodeCandidate+explain.NodeCandidate {
 			t.Errorf("%s: %s %s and %s %s, scale-down is %s; want %s, %s", x.happens, one.State, one.Reason, other.State, other.Reason, all.Status, x.want, x.status)
 		}
 	}
@@ -264,21 +209,21 @@ func TestScaleDownIsThrottledWhenNoDueNodeMayGo(t *testing.T) {
 		happens string
 		do      func()
 		want    string // of n1, n2 and n3
-		status  core.ScaleDownStatus
+		status  explain.ScaleDownStatus
 	}{
-		{"two nodes with pods could go", func() { p.plan(both) }, "Candidate NotUnneededLongEnough, Candidate NotUnneededLongEnough, Unknown ", core.ScaleDownCandidates},
-		{"one of them goes", func() { p.plan(both); p.plan(both) }, "Leaving , Candidate Throttled, Unknown ", core.ScaleDownThrottled},
-		{"an empty node could go", func() { p.plan(andEmpty) }, "Leaving , Candidate Throttled, Candidate NotUnneededLongEnough", core.ScaleDownThrottled},
-		{"it is due", func() { p.plan(andEmpty); p.step(6 * time.Second) }, "Leaving , Candidate Throttled, Candidate ", core.ScaleDownCandidates},
-		{"it goes", func() { p.plan(andEmpty) }, "Leaving , Candidate Throttled, Leaving ", core.ScaleDownThrottled},
+		{"two nodes with pods could go", func() { p.plan(both) }, "Candidate NotUnneededLongEnough, Candidate NotUnneededLongEnough, Unknown ", explain.ScaleDownCandidates},
+		{"one of them goes", func() { p.plan(both); p.plan(both) }, "Leaving , Candidate Throttled, Unknown ", explain.ScaleDownThrottled},
+		{"an empty node could go", func() { p.plan(andEmpty) }, "Leaving , Candidate Throttled, Candidate NotUnneededLongEnough", explain.ScaleDownThrottled},
+		{"it is due", func() { p.plan(andEmpty); p.step(6 * time.Second) }, "Leaving , Candidate Throttled, Candidate ", explain.ScaleDownCandidates},
+		{"it goes", func() { p.plan(andEmpty) }, "Leaving , Candidate Throttled, Leaving ", explain.ScaleDownThrottled},
 	} {
 		x.do()
 		var got []string
 		for _, name := range []string{"n1", "n2", "n3"} {
-			n, _ := p.ExplainNode(name)
+			n, _ := p.View().ExplainNode(name)
 			got = append(got, n.State+" "+string(n.Reason))
 		}
-		if all, _ := p.ExplainNodes(); strings.Join(got, ", ") != x.want || all.Status != x.status {
+		if all, _ := p.View().ExplainNodes(); strings.Join(got, ", ") != x.want || all.Status != x.status {
 			t.Errorf("%s: nodes are %s, scale-down is %s; want %s, %s", x.happens, strings.Join(got, ", "), all.Status, x.want, x.status)
 		}
 	}
@@ -315,7 +260,7 @@ func TestExplainNodeSaysWhyADueNodeIsntDrained(t *testing.T) {
 		if got := ledger(&ready, step.NodeStays); got != x.ledger {
 			t.Errorf("with a home on %q the ledger has\n%s, want\n%s", x.home, got, x.ledger)
 		}
-		n, _ := p.ExplainNode("n3")
+		n, _ := p.View().ExplainNode("n3")
 		if got := fmt.Sprintf("%s %s %s", n.State, n.Reason, n.Detail); got != x.want {
 			t.Errorf("with a home on %q the node is %q, want %q", x.home, got, x.want)
 		}
@@ -333,7 +278,7 @@ func TestExplainNodesAddsUp(t *testing.T) {
 			{Node: "n3", Reason: autoscaler.KeptUtilized},
 		}
 	})
-	x, ok := p.ExplainNodes()
+	x, ok := p.View().ExplainNodes()
 	got, err := json.Marshal(x)
 	if err != nil || !ok {
 		t.Fatal(ok, err)
@@ -356,23 +301,23 @@ func TestExplainNodesSaysWhyNoneGoes(t *testing.T) {
 		name   string
 		change func(*core.Autoscale)
 		plan   func(*autoscaler.Plan) // nil for none
-		status core.ScaleDownStatus
+		status explain.ScaleDownStatus
 		why    string
 	}{
-		{"switched off", func(a *core.Autoscale) { a.DisableScaleDown = true }, func(*autoscaler.Plan) {}, core.ScaleDownDisabled, "scale-down is disabled (--scale-down-enabled=false)"},
-		{"no plan yet", func(*core.Autoscale) {}, nil, core.ScaleDownUnknown, "no plan has been made since this instance became the leader"},
-		{"a sick cluster", func(*core.Autoscale) {}, func(p *autoscaler.Plan) { p.Sick = "9 of 9 nodes are not ready" }, core.ScaleDownHeld,
+		{"switched off", func(a *core.Autoscale) { a.DisableScaleDown = true }, func(*autoscaler.Plan) {}, explain.ScaleDownDisabled, "scale-down is disabled (--scale-down-enabled=false)"},
+		{"no plan yet", func(*core.Autoscale) {}, nil, explain.ScaleDownUnknown, "no plan has been made since this instance became the leader"},
+		{"a sick cluster", func(*core.Autoscale) {}, func(p *autoscaler.Plan) { p.Sick = "9 of 9 nodes are not ready" }, explain.ScaleDownHeld,
 			"scale-down is on hold: ClusterUnhealthy: 9 of 9 nodes are not ready"},
 		{"displaced pods", func(*core.Autoscale) {}, func(p *autoscaler.Plan) {
 			p.Kept = []autoscaler.Kept{{Node: "n1", Reason: autoscaler.KeptDisplaced, Pod: "default/p", Detail: "default/p has no room"}}
-		}, core.ScaleDownHeld, "scale-down is on hold: DisplacedPods: default/p has no room"},
-		{"nothing could go", func(*core.Autoscale) {}, func(*autoscaler.Plan) {}, core.ScaleDownNoCandidates, ""},
+		}, explain.ScaleDownHeld, "scale-down is on hold: DisplacedPods: default/p has no room"},
+		{"nothing could go", func(*core.Autoscale) {}, func(*autoscaler.Plan) {}, explain.ScaleDownNoCandidates, ""},
 	} {
 		p := newHandPlanned(t, x.change)
 		if x.plan != nil {
 			p.plan(x.plan)
 		}
-		if got, ok := p.ExplainNodes(); !ok || got.Status != x.status || got.Why != x.why {
+		if got, ok := p.View().ExplainNodes(); !ok || got.Status != x.status || got.Why != x.why {
 			t.Errorf("%s: %v %s, %s; want %s, %s", x.name, ok, got.Status, got.Why, x.status, x.why)
 		}
 	}
@@ -385,7 +330,7 @@ func TestEveryReasonHasARemedy(t *testing.T) {
 	candidates := map[autoscaler.KeptReason]bool{ // no plan gives these: they are of candidates
 		autoscaler.KeptNotLongEnough: true, autoscaler.KeptNotUnreadyEnough: true, autoscaler.KeptGroupDelayed: true, autoscaler.KeptThrottled: true, autoscaler.KeptNodeBudget: true, autoscaler.KeptOnCompletion: true,
 	}
-	for _, word := range testkit.Constants(t, "autoscaler/removal.go", "KeptReason") {
+	for _, word := range testkit.Constants(t, "../autoscaler/removal.go", "KeptReason") {
 		reason := autoscaler.KeptReason(word)
 		var again *v1.Node // n1, when this reason needs another one
 		if candidates[reason] {
@@ -395,9 +340,9 @@ func TestEveryReasonHasARemedy(t *testing.T) {
 			plan.Kept = []autoscaler.Kept{{Node: "n1", Reason: reason, Pod: "default/gone"}}
 		})
 		if reason == autoscaler.KeptLeaving {
-			x, _ := p.ExplainNode("n1")
-			if want := "its removal was cancelled, and no plan has been made since"; x.State != core.NodeUnknown || x.Detail != want {
-				t.Errorf("a node that was leaving when the plan was made is %s, %s; want %s, %s", x.State, x.Detail, core.NodeUnknown, want)
+			x, _ := p.View().ExplainNode("n1")
+			if want := "its removal was cancelled, and no plan has been made since"; x.State != explain.NodeUnknown || x.Detail != want {
+				t.Errorf("a node that was leaving when the plan was made is %s, %s; want %s, %s", x.State, x.Detail, explain.NodeUnknown, want)
 			}
 			n := testkit.Node("n1").Alloc("cpu", "4", "memory", "8Gi").Obj()
 			alive := *n
@@ -405,7 +350,7 @@ func TestEveryReasonHasARemedy(t *testing.T) {
 			p.step(0, step.NodeSet{Node: n, Group: "g"})
 			again = &alive
 		}
-		x, _ := p.ExplainNode("n1")
+		x, _ := p.View().ExplainNode("n1")
 		if x.Reason != reason || len(x.Changes) == 0 || slices.Contains(x.Changes, "") || strings.Contains(strings.Join(x.Changes, " "), "NODE ") {
 			t.Errorf("a node that is kept for %s is explained as %+v", reason, x)
 		}
@@ -417,40 +362,19 @@ func TestEveryReasonHasARemedy(t *testing.T) {
 
 // TestExplainNodeWithoutAutoscaler: there is nothing to say of nodes.
 func TestExplainNodeWithoutAutoscaler(t *testing.T) {
-	schema := cluster.NewSchema()
-	c, err := core.New(schema, core.DefaultConfig(plugins.Default(schema, plugins.Options{})))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := newCore(t, core.DefaultConfig())
 	c.Step(time.Unix(1, 0), door.Must(step.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "4").Obj()})...)
-	_, one := c.ExplainNode("n1")
-	_, all := c.ExplainNodes()
-	if _, autoscales := c.NodeNames(); one || all || autoscales {
+	_, one := c.View().ExplainNode("n1")
+	_, all := c.View().ExplainNodes()
+	if _, autoscales := c.View().NodeNames(); one || all || autoscales {
 		t.Errorf("a scheduler explains nodes' removal: %v %v %v", one, all, autoscales)
 	}
-}
-
-// ledger returns the decisions of a kind, a line each.
-func ledger(r *step.Ready, kind step.DecisionKind) string {
-	var b strings.Builder
-	for i := range r.Decisions {
-		if d := &r.Decisions[i]; d.Kind == kind {
-			fmt.Fprintln(&b, d)
-		}
-	}
-	return b.String()
 }
 
 // BenchmarkExplainNodes sums up a large cluster, most of whose nodes could go: metrics ask for
 // it every few seconds.
 func BenchmarkExplainNodes(b *testing.B) {
-	schema := cluster.NewSchema()
-	cfg := autoscaling(func(a *core.Autoscale) { a.UnneededTime = time.Hour })
-	cfg.Profiles = []*framework.Profile{plugins.Default(schema, plugins.Options{})}
-	c, err := core.New(schema, cfg)
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := newCore(b, autoscaling(func(a *core.Autoscale) { a.UnneededTime = time.Hour }))
 	in := []step.Input{step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: 9000, Target: 5000, Price: 0.4, Template: testkit.Node("g").Alloc("cpu", "4").Obj()}}}}
 	var removals []*autoscaler.Removal
 	var kept []autoscaler.Kept
@@ -470,7 +394,7 @@ func BenchmarkExplainNodes(b *testing.B) {
 	c.Step(now, door.Must(step.PlanMade{Plan: plan})...)
 	b.ReportAllocs()
 	for b.Loop() {
-		if x, ok := c.ExplainNodes(); !ok || len(x.Reasons) != 2 {
+		if x, ok := c.View().ExplainNodes(); !ok || len(x.Reasons) != 2 {
 			b.Fatalf("%v %+v", ok, x)
 		}
 	}

@@ -1,4 +1,4 @@
-package core_test
+package explain_test
 
 import (
 	"encoding/json"
@@ -12,8 +12,8 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/testkit"
 )
 
@@ -43,7 +43,7 @@ func TestOverviewSaysWhatPodsWaitFor(t *testing.T) {
 	if got := pendingOf(p.Core); got != want {
 		t.Errorf("pending are\n%s\nwant\n%s", got, want)
 	}
-	o := p.Overview()
+	o := p.View().Overview()
 	if len(o.Preempting) != 1 || o.Preempting[0].Pod != "default/urgent" || len(o.Preempting[0].Victims) != 1 || !strings.HasPrefix(o.Preempting[0].Victims[0], "default/full") || o.Preempting[0].Node == "" {
 		t.Errorf("preempting are %+v, want urgent in the place of one that fills a node", o.Preempting)
 	}
@@ -74,7 +74,7 @@ func TestOverviewSaysWhatIsTooLargeForAllNodeGroups(t *testing.T) {
 // pendingOf writes the pods that an overview has without a node, a line for each group of them.
 func pendingOf(c *core.Core) string {
 	var b strings.Builder
-	for _, x := range c.Overview().Pending {
+	for _, x := range c.View().Overview().Pending {
 		since := int64(0)
 		if !x.Since.IsZero() {
 			since = x.Since.Unix()
@@ -96,7 +96,7 @@ func TestOverviewFollowsAPurchase(t *testing.T) {
 	pods := []types.UID{"pod-big-0", "pod-big-1"}
 	plan.ScaleUps = []autoscaler.ScaleUp{{Group: "g", Nodes: 2, Pods: pods, Bins: [][]types.UID{pods[:1], pods[1:]}}}
 	p.step(0, step.PlanMade{Plan: plan})
-	o := p.Overview()
+	o := p.View().Overview()
 	if len(o.Buying) != 1 || o.Buying[0].Group != "g" || o.Buying[0].Nodes != 2 || o.Buying[0].Pods != 2 || o.Buying[0].Price != 0.8 {
 		t.Errorf("being bought is %+v, want 2 nodes of g for 0.8 an hour", o.Buying)
 	}
@@ -117,13 +117,13 @@ func TestOverviewSaysWhichGroupsCoolDown(t *testing.T) {
 	ordered := p.now
 	p.step(time.Second)
 	p.plan(candidate)
-	want := core.CoolingDown{Group: "g", Nodes: 1, Until: ordered.Add(5 * time.Minute).UTC(),
+	want := explain.CoolingDown{Group: "g", Nodes: 1, Until: ordered.Add(5 * time.Minute).UTC(),
 		Why: "node group g grew at " + ordered.UTC().Format(time.TimeOnly) + " (--scale-down-delay-after-add=5m0s)"}
-	if got := p.Overview().CoolingDown; len(got) != 1 || got[0] != want {
+	if got := p.View().Overview().CoolingDown; len(got) != 1 || got[0] != want {
 		t.Errorf("cooling down are %+v, want %+v", got, want)
 	}
 	p.step(5 * time.Minute)
-	if got := p.Overview().CoolingDown; len(got) != 0 {
+	if got := p.View().Overview().CoolingDown; len(got) != 0 {
 		t.Errorf("when the delay is over, %+v still cool down", got)
 	}
 }
@@ -137,7 +137,7 @@ func TestNodeLinesHaveTheEmptiestFirst(t *testing.T) {
 		plan.Removals = []*autoscaler.Removal{{Node: "n3"}, {Node: "n4"}}
 		plan.Kept = []autoscaler.Kept{{Node: "n0", Reason: autoscaler.KeptNotAutoscaled}, {Node: "n1", Reason: autoscaler.KeptMinSize}, {Node: "n2", Reason: autoscaler.KeptBlockedByPod, Pod: "default/db"}}
 	})
-	lines, nodes := p.NodeLines(100)
+	lines, nodes := p.View().NodeLines(100)
 	var got strings.Builder
 	for _, x := range lines {
 		fmt.Fprintf(&got, "%s %s %s %s %.2f %.2f %d %.1f\n", x.Node, x.State, x.Reason, x.Pod, x.CPU.Share(), x.Memory.Share(), x.Pods, x.Price)
@@ -151,7 +151,7 @@ n2 Stays BlockedByPod default/db 0.25 0.50 1 0.4
 	if got.String() != want || nodes != 5 {
 		t.Errorf("%d nodes:\n%s\nwant\n%s", nodes, got.String(), want)
 	}
-	if lines, nodes := p.NodeLines(2); len(lines) != 2 || nodes != 5 || lines[0].Node != "n4" {
+	if lines, nodes := p.View().NodeLines(2); len(lines) != 2 || nodes != 5 || lines[0].Node != "n4" {
 		t.Errorf("two lines are %+v of %d", lines, nodes)
 	}
 	// After its time the empty one is on its way out, and one that isn't ready comes before the rest.
@@ -159,18 +159,18 @@ n2 Stays BlockedByPod default/db 0.25 0.50 1 0.4
 	sick.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionFalse}}
 	p.step(time.Minute, step.NodeSet{Node: sick, Group: "g"})
 	p.plan(func(plan *autoscaler.Plan) { plan.Removals = []*autoscaler.Removal{{Node: "n4"}} })
-	if lines, _ := p.NodeLines(2); lines[0].Node != "n4" || lines[0].State != core.NodeLeaving || lines[0].Step != "tainting" || lines[1].Node != "n1" || lines[1].Ready {
+	if lines, _ := p.View().NodeLines(2); lines[0].Node != "n4" || lines[0].State != explain.NodeLeaving || lines[0].Step != "tainting" || lines[1].Node != "n1" || lines[1].Ready {
 		t.Errorf("the first lines are %+v", lines)
 	}
-	if o := p.Overview(); len(o.Leaving) != 1 || o.Leaving[0].Node != "n4" || o.Leaving[0].Step != "tainting" || o.Nodes.NotReady != 1 {
+	if o := p.View().Overview(); len(o.Leaving) != 1 || o.Leaving[0].Node != "n4" || o.Leaving[0].Step != "tainting" || o.Nodes.NotReady != 1 {
 		t.Errorf("leaving are %+v, nodes %+v", o.Leaving, o.Nodes)
 	}
 }
 
 // TestOverviewWithoutAutoscaling has no states, no money and no purchases.
 func TestOverviewWithoutAutoscaling(t *testing.T) {
-	d := newDriven(t, core.DefaultConfig(), drive.Unanswered{}, defaults)
-	raw, err := json.Marshal(d.Core().Overview())
+	c := newCore(t, core.DefaultConfig())
+	raw, err := json.Marshal(c.View().Overview())
 	if err != nil || string(raw) != `{"placed":0,"pending":[],"nodes":{"nodes":0,"ready":0}}` {
 		t.Errorf("of nothing: %s %v", raw, err)
 	}

@@ -1,4 +1,4 @@
-package core
+package explain
 
 // This file sums up for people where the nodes of a cluster stand: how many stay for which
 // reason, how many could go or are on their way out, and what all these cost.
@@ -78,37 +78,37 @@ type NodesOfGroup struct {
 
 // ExplainNodes sums up where all nodes stand, in O(nodes × log nodes); ok is false when Berth
 // only schedules.
-func (c *Core) ExplainNodes() (x NodesExplanation, ok bool) {
-	if c.cfg.Autoscale == nil {
+func (v *View) ExplainNodes() (x NodesExplanation, ok bool) {
+	if v.Autoscaler == nil {
 		return NodesExplanation{}, false
 	}
-	sum := newNodesSummary(c)
-	c.state.Nodes(sum.add)
-	c.scale.deletions.OutOfState(func(info *cluster.NodeInfo) { sum.add(cluster.DetachedNode(info)) })
+	sum := newNodesSummary(v)
+	v.State.Nodes(sum.add)
+	v.Autoscaler.Deletions.OutOfState(func(info *cluster.NodeInfo) { sum.add(cluster.DetachedNode(info)) })
 	x = sum.explanation()
-	if plan := c.scale.staying.Plan(); plan != nil {
+	if plan := v.Autoscaler.Staying.Plan(); plan != nil {
 		x.Planned = utcTime(plan.Now)
 	}
-	if x.Status = c.scaleDownStatus(sum); x.Status == ScaleDownDisabled || x.Status == ScaleDownUnknown || x.Status == ScaleDownHeld {
-		x.Why = c.notPlanned()
+	if x.Status = v.scaleDownStatus(sum); x.Status == ScaleDownDisabled || x.Status == ScaleDownUnknown || x.Status == ScaleDownHeld {
+		x.Why = v.Autoscaler.Nodes.NotPlanned()
 	}
 	return x, true
 }
 
 // NodesPlanned returns when the plan was asked for that ExplainNodes tells of, zero before the
 // first; ok is false when Berth only schedules. It costs nothing.
-func (c *Core) NodesPlanned() (at time.Time, ok bool) {
-	if c.cfg.Autoscale == nil {
+func (v *View) NodesPlanned() (at time.Time, ok bool) {
+	if v.Autoscaler == nil {
 		return time.Time{}, false
 	}
-	if plan := c.scale.staying.Plan(); plan != nil {
+	if plan := v.Autoscaler.Staying.Plan(); plan != nil {
 		at = plan.Now
 	}
 	return at, true
 }
 
 // scaleDownStatus returns where scale-down stands.
-func (c *Core) scaleDownStatus(sum *nodesSummary) ScaleDownStatus {
+func (v *View) scaleDownStatus(sum *nodesSummary) ScaleDownStatus {
 	candidates := func(reason autoscaler.KeptReason) int {
 		if r := sum.reasons[reasonKey{NodeCandidate, reason}]; r != nil {
 			return r.Nodes
@@ -116,11 +116,11 @@ func (c *Core) scaleDownStatus(sum *nodesSummary) ScaleDownStatus {
 		return 0
 	}
 	switch {
-	case c.cfg.Autoscale.DisableScaleDown:
+	case v.Autoscaler.DisableScaleDown:
 		return ScaleDownDisabled
-	case c.scale.staying.Held() != "":
+	case v.Autoscaler.Staying.Held() != "":
 		return ScaleDownHeld
-	case c.scale.staying.Plan() == nil:
+	case v.Autoscaler.Staying.Plan() == nil:
 		return ScaleDownUnknown
 	case candidates("") > 0: // some go with the next plan
 		return ScaleDownCandidates
@@ -136,7 +136,7 @@ func (c *Core) scaleDownStatus(sum *nodesSummary) ScaleDownStatus {
 
 // nodesSummary adds up nodes.
 type nodesSummary struct {
-	c        *Core
+	v        *View
 	removals map[string]*autoscaler.Removal
 	all      NodesSum
 	skipped  time.Duration // of the node that has been skipped longest
@@ -150,9 +150,9 @@ type reasonKey struct {
 	reason autoscaler.KeptReason
 }
 
-func newNodesSummary(c *Core) *nodesSummary {
-	s := &nodesSummary{c: c, removals: map[string]*autoscaler.Removal{}, states: map[string]int{}, reasons: map[reasonKey]*NodesOfReason{}, groups: map[string]*NodesOfGroup{}}
-	if plan := c.scale.staying.Plan(); plan != nil {
+func newNodesSummary(v *View) *nodesSummary {
+	s := &nodesSummary{v: v, removals: map[string]*autoscaler.Removal{}, states: map[string]int{}, reasons: map[reasonKey]*NodesOfReason{}, groups: map[string]*NodesOfGroup{}}
+	if plan := v.Autoscaler.Staying.Plan(); plan != nil {
 		for _, r := range plan.Removals {
 			s.removals[r.Node] = r
 		}
@@ -161,22 +161,22 @@ func newNodesSummary(c *Core) *nodesSummary {
 }
 
 func (s *nodesSummary) add(n *cluster.Node) {
-	at, price := s.c.standing(n, s.removals[n.Name]), s.c.price(n.Group)
+	at, price := s.v.Autoscaler.Nodes.Of(s.v.Now(), n, s.removals[n.Name]), s.v.price(n.Group)
 	s.all.add(price)
-	if at.reason == autoscaler.KeptNotSimulated {
-		s.skipped = max(s.skipped, s.c.turn.Now.Sub(at.stay.Since))
+	if at.Reason == autoscaler.KeptNotSimulated {
+		s.skipped = max(s.skipped, s.v.Now().Sub(at.Stay.Since))
 	}
-	s.states[at.state]++
-	k := reasonKey{at.state, at.reason}
+	s.states[at.State]++
+	k := reasonKey{at.State, at.Reason}
 	r := s.reasons[k]
 	if r == nil {
-		r = &NodesOfReason{State: at.state, Reason: at.reason}
+		r = &NodesOfReason{State: at.State, Reason: at.Reason}
 		s.reasons[k] = r
 	}
 	if r.add(price); r.Node == "" || n.Name < r.Node {
 		r.Node, r.Pod = n.Name, ""
-		if at.state == NodeStays {
-			r.Pod = at.stay.Pod
+		if at.State == NodeStays {
+			r.Pod = at.Stay.Pod
 		}
 	}
 	g := s.groups[n.Group]
@@ -185,7 +185,7 @@ func (s *nodesSummary) add(n *cluster.Node) {
 		s.groups[n.Group] = g
 	}
 	g.add(price)
-	switch at.state {
+	switch at.State {
 	case NodeCandidate:
 		g.Candidates.add(price)
 	case NodeLeaving:

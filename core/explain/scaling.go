@@ -1,4 +1,4 @@
-package core
+package explain
 
 // This file explains to people what node groups do for a pod without a node: why each would
 // or wouldn't be bought for it, which node it waits for, and when that is expected. Nothing
@@ -15,6 +15,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/scaleup"
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
 	"github.com/berthproject/berth/core/lifecycle/planning"
+	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/weighing"
 )
 
@@ -80,26 +81,26 @@ type Missing struct {
 
 // explainScaling returns what node groups do for a pod that waits; nil when Berth only
 // schedules. Each section is a function that fills in its own fields.
-func (c *Core) explainScaling(p *pod) *Scaling {
-	if c.cfg.Autoscale == nil {
+func (v *View) explainScaling(p *record.Description) *Scaling {
+	if v.Autoscaler == nil {
 		return nil
 	}
-	x := &Scaling{Event: p.reports.ScaleUp()}
-	if c.reservation.WaitsFor(p.parsed.UID) {
-		x.Weighed = p.weighing.account
+	x := &Scaling{Event: p.ScaleUp}
+	if v.Places.WaitsFor(p.Parsed.UID) {
+		x.Weighed = p.Weighed
 	}
-	if c.explainPlanning(p, x); !c.scale.groups.Known() {
+	if v.explainPlanning(p, x); !v.Autoscaler.Groups.Known() {
 		return x
 	}
-	req, _ := c.newRequest()
-	if !slices.Contains(req.Pending, p.parsed) {
-		req.Pending = append(req.Pending, p.parsed) // it may use the room that others leave
+	req := v.Autoscaler.Plans.Request()
+	if !slices.Contains(req.Pending, p.Parsed) {
+		req.Pending = append(req.Pending, p.Parsed) // it may use the room that others leave
 	}
-	answer := c.packer().Explain(*req, p.parsed)
-	for _, section := range []func(*pod, *scaleup.Answer, *Scaling){
-		c.explainOrdered,
-		c.explainComing,
-		c.explainGroups,
+	answer := v.packer().Explain(*req, p.Parsed)
+	for _, section := range []func(*record.Description, *scaleup.Answer, *Scaling){
+		v.explainOrdered,
+		v.explainComing,
+		v.explainGroups,
 	} {
 		section(p, &answer, x)
 	}
@@ -107,46 +108,46 @@ func (c *Core) explainScaling(p *pod) *Scaling {
 }
 
 // packer returns a packer for what-ifs on the core's own state.
-func (c *Core) packer() *scaleup.Packer {
-	return &scaleup.Packer{State: c.state, Engine: c.sched.Engine}
+func (v *View) packer() *scaleup.Packer {
+	return &scaleup.Packer{State: v.State, Engine: v.Scheduler.Engine}
 }
 
 // explainPlanning says whether plans are made for the pod, and when the next is due.
-func (c *Core) explainPlanning(p *pod, x *Scaling) {
-	item, a := c.queue.Get(p.parsed.UID), c.cfg.Autoscale
-	e := c.eligible(p)
+func (v *View) explainPlanning(p *record.Description, x *Scaling) {
+	item, a := v.Queue.Get(p.Parsed.UID), v.Autoscaler
+	now, from := v.Autoscaler.Plans.Eligible(p.Parsed.UID)
 	switch {
-	case c.scale.planning.State(c.turn.Now) == planning.Unknown:
+	case v.Autoscaler.Planning.State(v.Now()) == planning.Unknown:
 		x.NotPlanned = "the provider has not listed its node groups yet"
 	case item.Diagnosis() == nil:
 		x.NotPlanned = "no attempt to schedule it has been made yet"
-	case c.hasNodeToWaitFor(p):
-		x.NotPlanned = fmt.Sprintf("it is nominated to %s", c.state.NominatedTo(p.parsed.UID))
-	case int(p.parsed.Priority) < a.PriorityCutoff:
-		x.NotPlanned = fmt.Sprintf("its priority %d is below %d (--expendable-pods-priority-cutoff)", p.parsed.Priority, a.PriorityCutoff)
-	case !e.now && !e.from.IsZero():
-		x.NotPlanned = fmt.Sprintf("it must be pending for %s, until %s (--new-pod-scale-up-delay or its annotation)", e.from.Sub(p.seen), utc(e.from))
-	case !e.now:
+	case p.HasNodeToWaitFor(v.State):
+		x.NotPlanned = fmt.Sprintf("it is nominated to %s", v.State.NominatedTo(p.Parsed.UID))
+	case int(p.Parsed.Priority) < a.PriorityCutoff:
+		x.NotPlanned = fmt.Sprintf("its priority %d is below %d (--expendable-pods-priority-cutoff)", p.Parsed.Priority, a.PriorityCutoff)
+	case !now && !from.IsZero():
+		x.NotPlanned = fmt.Sprintf("it must be pending for %s, until %s (--new-pod-scale-up-delay or its annotation)", from.Sub(p.Seen), utc(from))
+	case !now:
 		x.NotPlanned = "its scheduler has not marked it unschedulable yet"
 	}
-	if at := c.scale.planning.NextWake(); !at.IsZero() {
+	if at := v.Autoscaler.Planning.NextWake(); !at.IsZero() {
 		at = at.UTC()
 		x.NextPlan = &at
 	}
 }
 
-func (c *Core) explainOrdered(p *pod, _ *scaleup.Answer, x *Scaling) {
-	if p.asked != nil {
-		order := c.orderOf(p.asked)
+func (v *View) explainOrdered(p *record.Description, _ *scaleup.Answer, x *Scaling) {
+	if p.Asked != nil {
+		order := v.orderOf(p.Asked)
 		x.Ordered = &order
 	}
 }
 
 // explainComing says which node the pod waits for: the one where its place is kept, or else
 // one with room that nobody has a place in, which may be on its way out and stay.
-func (c *Core) explainComing(p *pod, answer *scaleup.Answer, x *Scaling) {
-	if place, ok := c.reservation.Of(p.parsed.UID); ok {
-		x.Coming = &ComingNode{Group: place.Group, Node: place.Node, Kept: true, Expectation: c.expect(place.Group, place.Since)}
+func (v *View) explainComing(p *record.Description, answer *scaleup.Answer, x *Scaling) {
+	if place, ok := v.Places.Of(p.Parsed.UID); ok {
+		x.Coming = &ComingNode{Group: place.Group, Node: place.Node, Kept: true, Expectation: v.expect(place.Group, place.Since)}
 		return
 	}
 	n := answer.Node
@@ -161,18 +162,18 @@ func (c *Core) explainComing(p *pod, answer *scaleup.Answer, x *Scaling) {
 	ordered := time.Time{}
 	if answer.Registered {
 		x.Coming.Node = n.Name
-		for _, l := range c.scale.launches.Underway(n.Group) {
+		for _, l := range v.Autoscaler.Launches.Underway(n.Group) {
 			if l.Node == n.Name {
 				ordered = l.Ordered
 			}
 		}
-	} else if oldest := c.underway(n.Group); len(oldest) > 0 {
+	} else if oldest := v.underway(n.Group); len(oldest) > 0 {
 		ordered = oldest[0].Ordered
 	}
-	x.Coming.Expectation = c.expect(n.Group, ordered)
+	x.Coming.Expectation = v.expect(n.Group, ordered)
 }
 
-func (c *Core) explainGroups(p *pod, answer *scaleup.Answer, x *Scaling) {
+func (v *View) explainGroups(p *record.Description, answer *scaleup.Answer, x *Scaling) {
 	for _, g := range answer.Groups {
 		a := GroupAnswer{Group: g.Group}
 		if r := g.Reason; r != nil {
@@ -182,18 +183,18 @@ func (c *Core) explainGroups(p *pod, answer *scaleup.Answer, x *Scaling) {
 			}
 		}
 		switch coming := x.Coming != nil && x.Coming.Group == g.Group; {
-		case coming && !x.Coming.Stays && p.asked != nil && p.asked.Group == g.Group:
-			a.Answer, a.Detail = Bought, c.orderOf(p.asked).String()
+		case coming && !x.Coming.Stays && p.Asked != nil && p.Asked.Group == g.Group:
+			a.Answer, a.Detail = Bought, v.orderOf(p.Asked).String()
 		case g.Limit != "":
-			a.Answer, a.Detail = Limited, c.limitDetail(g.Group, g.Limit)
+			a.Answer, a.Detail = Limited, v.limitDetail(g.Group, g.Limit)
 			a.Reasons = append(a.Reasons, g.Limit)
 			if g.Reason != nil { // the limit isn't all
 				a.Reasons = append(a.Reasons, g.Reason.Messages...)
 			}
 		case g.Reason != nil:
 			a.Answer, a.Reasons = Rejects, g.Reason.Messages
-		case p.asked != nil && p.asked.Group != g.Group && x.Coming != nil && x.Coming.Group == p.asked.Group:
-			a.Answer, a.Detail = NotChosen, notChosen(p.asked, g.Group)
+		case p.Asked != nil && p.Asked.Group != g.Group && x.Coming != nil && x.Coming.Group == p.Asked.Group:
+			a.Answer, a.Detail = NotChosen, notChosen(p.Asked, g.Group)
 		case x.Coming != nil:
 			a.Answer = NotNeeded
 		default:
@@ -205,8 +206,8 @@ func (c *Core) explainGroups(p *pod, answer *scaleup.Answer, x *Scaling) {
 
 // limitDetail says until when a group backs off, and why, or why the provider can't say what
 // its nodes look like; "" when neither is so.
-func (c *Core) limitDetail(group, limit string) string {
-	d, _ := c.scale.groups.Describe(c.turn, group)
+func (v *View) limitDetail(group, limit string) string {
+	d, _ := v.Autoscaler.Groups.Describe(group)
 	switch {
 	case limit == scaleup.InBackoff && d.Backoff != nil:
 		return fmt.Sprintf("until %s: %s", utc(d.Backoff.Until), d.Backoff.Reason)

@@ -1,4 +1,4 @@
-package core
+package explain
 
 // This file says which pods keep a node that stays because of one: all of them, since a plan
 // ends at the first, and what would change it for each. It asks the rules that plans ask, of
@@ -28,18 +28,18 @@ type PodBlock struct {
 const disruptionBudget = "DisruptionBudget"
 
 // blocks returns the pods that keep a node, by name.
-func (c *Core) blocks(n *cluster.Node) (out []PodBlock) {
-	rules := c.drainRules()
+func (v *View) blocks(n *cluster.Node) (out []PodBlock) {
+	rules := v.drainRules()
 	for _, p := range n.Pods {
-		v := rules.Judge(p)
-		if v.Outcome == drainability.Evict {
-			if b := c.refusingBudget(p); b != nil {
+		judged := rules.Judge(p)
+		if judged.Outcome == drainability.Evict {
+			if b := v.refusingBudget(p); b != nil {
 				out = append(out, PodBlock{p.Name(), disruptionBudget, fmt.Sprintf("is covered by disruption budget %s, which allows no disruptions now", b.Name), unblock(disruptionBudget, p)})
 			}
 			continue
 		}
-		if v.Outcome == drainability.Block || v.Outcome == drainability.WaitFor {
-			out = append(out, PodBlock{p.Name(), v.Rule, v.Why, unblock(v.Rule, p)})
+		if judged.Outcome == drainability.Block || judged.Outcome == drainability.WaitFor {
+			out = append(out, PodBlock{p.Name(), judged.Rule, judged.Why, unblock(judged.Rule, p)})
 		}
 	}
 	slices.SortFunc(out, func(a, b PodBlock) int { return strings.Compare(a.Pod, b.Pod) })
@@ -48,8 +48,8 @@ func (c *Core) blocks(n *cluster.Node) (out []PodBlock) {
 
 // refusingBudget returns a disruption budget that doesn't allow a pod to be evicted now; nil
 // when none refuses it.
-func (c *Core) refusingBudget(p *cluster.Pod) *cluster.Budget {
-	for _, b := range c.state.Budgets(p.Object.Namespace) {
+func (v *View) refusingBudget(p *cluster.Pod) *cluster.Budget {
+	for _, b := range v.State.Budgets(p.Object.Namespace) {
 		if b.Covers(p) && b.Status.DisruptionsAllowed <= 0 {
 			return b
 		}

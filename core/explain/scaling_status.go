@@ -1,4 +1,4 @@
-package core
+package explain
 
 // This file sums up where the autoscaler stands, with the counts and the conditions that
 // Cluster Autoscaler has in its status ConfigMap and its metrics.
@@ -79,46 +79,47 @@ type NodeCounts struct {
 const suspended v1.NodeConditionType = "Suspended"
 
 // Groups returns how the node groups stand, by ID.
-func (c *Core) Groups() []GroupStatus { return c.ScalingStatus().Groups }
+func (v *View) Groups() []GroupStatus { return v.ScalingStatus().Groups }
 
 // ScalingStatus returns where the autoscaler stands, in O(nodes); nearly nothing when Berth only
 // schedules.
-func (c *Core) ScalingStatus() ScalingStatus {
-	if c.cfg.Autoscale == nil {
+func (v *View) ScalingStatus() ScalingStatus {
+	if v.Autoscaler == nil {
 		return ScalingStatus{}
 	}
-	s := ScalingStatus{Known: c.scale.groups.Known(), Limits: c.cfg.Autoscale.Limits, Taints: map[string]int{}}
-	s.Planned, _ = c.NodesPlanned()
-	conditions := c.scale.groups.Conditions(c.turn.Now)
-	coming := scaleup.Survey(c.state, conditions, &c.cfg.Autoscale.Readiness, c.turn.ServerNow())
-	s.Sick = scaleup.Sick(c.state, &autoscaler.Request{Limits: c.cfg.Autoscale.Limits, Readiness: c.cfg.Autoscale.Readiness, Conditions: conditions, ServerNow: c.turn.ServerNow()})
+	s := ScalingStatus{Known: v.Autoscaler.Groups.Known(), Limits: v.Autoscaler.Limits, Taints: map[string]int{}}
+	s.Planned, _ = v.NodesPlanned()
+	conditions := v.Autoscaler.Groups.Conditions(v.Now())
+	coming := scaleup.Survey(v.State, conditions, &v.Autoscaler.Readiness, v.ServerNow())
+	s.Sick = scaleup.Sick(v.State, &autoscaler.Request{Limits: v.Autoscaler.Limits, Readiness: v.Autoscaler.Readiness, Conditions: conditions, ServerNow: v.ServerNow()})
 	at := map[string]int{}
-	for i, g := range c.state.Groups() {
-		at[g.ID] = i
+	var ids []string
+	for i, g := range v.State.Groups() {
+		at[g.ID], ids = i, append(ids, g.ID)
 		of, in := conditions[g.ID], coming[g.ID]
 		counts := NodeCounts{Unregistered: in.Unregistered, LongUnregistered: of.LongUnregistered + of.Deleting}
-		s.Groups = append(s.Groups, GroupStatus{NodeGroup: *g, NodeCounts: counts, Coming: in.Nodes(), Backoff: c.scale.groups.BackingOff(c.turn.Now, g.ID)})
+		s.Groups = append(s.Groups, GroupStatus{NodeGroup: *g, NodeCounts: counts, Coming: in.Nodes(), Backoff: v.Autoscaler.Groups.BackingOff(v.Now(), g.ID)})
 		s.Nodes.Unregistered += counts.Unregistered
 		s.Nodes.LongUnregistered += counts.LongUnregistered
 	}
-	c.scale.deletions.Asked(func(group string) {
+	v.Autoscaler.Deletions.Asked(func(group string) {
 		s.Nodes.deleted()
 		if i, ok := at[group]; ok {
 			s.Groups[i].deleted()
 		}
 	})
-	c.state.Nodes(func(n *cluster.Node) {
-		s.addResources(n, &c.cfg.Autoscale.Readiness)
-		s.Nodes.add(c, n)
+	v.State.Nodes(func(n *cluster.Node) {
+		s.addResources(n, &v.Autoscaler.Readiness)
+		s.Nodes.add(v, n)
 		if i, ok := at[n.Group]; ok {
-			s.Groups[i].add(c, n)
+			s.Groups[i].add(v, n)
 		}
 	})
-	c.countCandidates(&s, at)
-	s.Launches = c.scale.launches.Windows(groupIDs(c.state))
-	s.Unschedulable, s.Untried = c.queue.Pending(func(p *cluster.Pod) bool { return !p.StandsIn() })
+	v.countCandidates(&s, at)
+	s.Launches = v.Autoscaler.Launches.Windows(ids)
+	s.Unschedulable, s.Untried = v.Queue.Pending(func(p *cluster.Pod) bool { return !p.StandsIn() })
 	for i := range s.Groups {
-		s.Groups[i].Healthy = s.Groups[i].healthy(&c.cfg.Autoscale.Limits)
+		s.Groups[i].Healthy = s.Groups[i].healthy(&v.Autoscaler.Limits)
 	}
 	return s
 }
@@ -132,8 +133,8 @@ func (x *NodeCounts) deleted() {
 
 // add counts a node of the state. One that is tainted for its removal counts as what it else is:
 // the group's target includes it.
-func (x *NodeCounts) add(c *Core, n *cluster.Node) {
-	readiness, leaving := &c.cfg.Autoscale.Readiness, n.HasTaint(autoscaler.ToBeDeletedTaint)
+func (x *NodeCounts) add(v *View, n *cluster.Node) {
+	readiness, leaving := &v.Autoscaler.Readiness, n.HasTaint(autoscaler.ToBeDeletedTaint)
 	x.Registered++
 	if leaving {
 		x.Leaving++
@@ -141,12 +142,12 @@ func (x *NodeCounts) add(c *Core, n *cluster.Node) {
 	switch {
 	case isSuspended(n.Object):
 		x.Suspended++
-	case readiness.Usable(n.NodeInfo, c.template(n.NodeInfo)):
+	case readiness.Usable(n.NodeInfo, v.State.Template(n.Group)):
 		x.Ready++
 		if leaving {
 			x.LeavingReady++
 		}
-	case !readiness.Late(n.NodeInfo, c.state.Group(n.Group), c.turn.ServerNow()):
+	case !readiness.Late(n.NodeInfo, v.State.Group(n.Group), v.ServerNow()):
 		x.NotStarted++
 	default:
 		x.Unready++
@@ -172,9 +173,9 @@ func (s *ScalingStatus) addResources(n *cluster.Node, readiness *autoscaler.Read
 }
 
 // countCandidates counts the nodes that could be removed and aren't on their way out.
-func (c *Core) countCandidates(s *ScalingStatus, at map[string]int) {
-	c.scale.candidates.Each(func(node string) {
-		n := c.state.NodeByName(node)
+func (v *View) countCandidates(s *ScalingStatus, at map[string]int) {
+	v.Autoscaler.Candidates.Each(func(node string) {
+		n := v.State.NodeByName(node)
 		if n == nil || n.HasTaint(autoscaler.ToBeDeletedTaint) {
 			return
 		}

@@ -1,8 +1,7 @@
-package core_test
+package explain_test
 
 import (
 	"fmt"
-	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/door"
+	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/step"
@@ -21,11 +21,7 @@ import (
 // TestExplainsPodsOfOthers shows that a pod is accounted for also when its place is
 // not Berth's business, or its node isn't known.
 func TestExplainsPodsOfOthers(t *testing.T) {
-	schema := cluster.NewSchema()
-	c, err := core.New(schema, core.DefaultConfig(plugins.Default(schema, plugins.Options{})))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := newCore(t, core.DefaultConfig())
 	other := func(name string) *testkit.PodBuilder {
 		p := testkit.Pod(name)
 		p.Spec.SchedulerName = "anothr"
@@ -41,28 +37,24 @@ func TestExplainsPodsOfOthers(t *testing.T) {
 		{"placed", "Placed", "n1", ""},
 		{"early", "Placed", "unknown", ""},
 	} {
-		got, ok := c.Explain("default", x.pod)
+		got, ok := c.View().Explain("default", x.pod)
 		if !ok || got.Outcome != x.outcome || got.Node != x.node || got.Message != x.message {
 			t.Errorf("%s: explained as %+v (%v)", x.pod, got, ok)
 		}
 	}
 	c.Step(time.Unix(2, 0), door.Must(step.PodGone{UID: "pod-waits"})...)
-	if got, ok := c.Explain("default", "waits"); ok {
+	if got, ok := c.View().Explain("default", "waits"); ok {
 		t.Errorf("a pod that is gone is explained as %+v", got)
 	}
 }
 
 // TestExplainsWhatRejectsAllNodesAtOnce asks about a pod whose claim doesn't exist.
 func TestExplainsWhatRejectsAllNodesAtOnce(t *testing.T) {
-	schema := cluster.NewSchema()
-	c, err := core.New(schema, core.DefaultConfig(plugins.Default(schema, plugins.Options{})))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := newCore(t, core.DefaultConfig())
 	c.Step(time.Unix(1, 0), door.Must(
 		step.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "2").Obj()}, step.NodeSet{Node: testkit.Node("n2").Alloc("cpu", "2").Obj()},
 		step.PodSet{Pod: testkit.Pod("p").Uses("none").Obj()})...)
-	x, ok := c.Explain("default", "p")
+	x, ok := c.View().Explain("default", "p")
 	if want := `VolumeRestrictions: 2 persistentvolumeclaim "none" not found; `; !ok || whyText(x.Reasons) != want {
 		t.Errorf("rejected by %s, want %s", whyText(x.Reasons), want)
 	}
@@ -105,7 +97,7 @@ func TestLedgerSaysHowAndWhyNot(t *testing.T) {
 	if waits.Kind != step.Waits || whyText(waits.Rejected) != whyText(want) {
 		t.Errorf("rejected by %s, want %s", whyText(waits.Rejected), whyText(want))
 	}
-	x, ok := c.Explain("default", "waits")
+	x, ok := c.View().Explain("default", "waits")
 	if !ok || x.Outcome != "Waits" || fmt.Sprint(x.Relax) != "[{NodeResourcesFit 2} {TaintToleration 1}]" {
 		t.Errorf("explained as %+v", x)
 	}
@@ -115,31 +107,6 @@ func TestLedgerSaysHowAndWhyNot(t *testing.T) {
 	}
 	if got := strings.Join(plugins, " "); got != "TaintToleration NodeResourcesFit" {
 		t.Errorf("waits for changes that concern %s", got)
-	}
-}
-
-// TestRejectersCountEachClassOnce: of each plugin that rejects a node, how many pods wait for
-// it; once, for however many reasons and nodes it rejects them.
-func TestRejectersCountEachClassOnce(t *testing.T) {
-	schema := cluster.NewSchema()
-	c, err := core.New(schema, core.DefaultConfig(plugins.Default(schema, plugins.Options{})))
-	if err != nil {
-		t.Fatal(err)
-	}
-	waits := func(name string) *testkit.PodBuilder { return testkit.Pod(name).Req("cpu", "4", "memory", "4Gi") }
-	c.Step(time.Unix(1, 0), door.Must(
-		step.NodeSet{Node: testkit.Node("little-cpu").Alloc("cpu", "2", "memory", "8Gi").Obj()},
-		step.NodeSet{Node: testkit.Node("little-memory").Alloc("cpu", "8", "memory", "2Gi").Obj()},
-		step.NodeSet{Node: testkit.Node("closed").Alloc("cpu", "8", "memory", "8Gi").Taint("only", "gpus", "NoSchedule").Obj()},
-		// Three classes: one of two pods, which each node rejects for a reason of its own; one
-		// whose claim doesn't exist, for which no node is looked at; one that tolerates the taint.
-		step.PodSet{Pod: waits("a").Obj()}, step.PodSet{Pod: waits("b").Obj()},
-		step.PodSet{Pod: waits("claims").Uses("none").Obj()},
-		step.PodSet{Pod: waits("tolerates").Req("cpu", "9").Tolerate("only").Obj()})...)
-	of := func(plugin string) core.Rejecter { return core.Rejecter{Plugin: plugin, Profile: "default-scheduler"} }
-	want := map[core.Rejecter]int{of("NodeResourcesFit"): 2 + 1, of("TaintToleration"): 2, of("VolumeRestrictions"): 1}
-	if got := c.Rejecters(); !maps.Equal(got, want) {
-		t.Errorf("pods wait for %v, want %v", got, want)
 	}
 }
 
@@ -169,17 +136,11 @@ func TestRejectingPluginsSayWhatWakes(t *testing.T) {
 // TestExplainSaysWhyAGroupHasNoTemplate has a provider that can't say what the nodes of a group
 // look like: that is what there is to say of the group, not what such nodes would lack.
 func TestExplainSaysWhyAGroupHasNoTemplate(t *testing.T) {
-	schema := cluster.NewSchema()
-	cfg := autoscaling(func(*core.Autoscale) {})
-	cfg.Profiles = []*framework.Profile{plugins.Default(schema, plugins.Options{})}
-	c, err := core.New(schema, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := newCore(t, autoscaling(func(*core.Autoscale) {}))
 	c.Step(time.Unix(1, 0), door.Must(step.PodSet{Pod: testkit.Pod("p").Req("cpu", "1").Obj()},
 		step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: 3, TemplateError: "no such machine type"}}})...)
-	x, _ := c.Explain("default", "p")
-	want := []core.GroupAnswer{{Group: "g", Answer: core.Limited, Reasons: []string{"template error"}, Detail: "no such machine type"}}
+	x, _ := c.View().Explain("default", "p")
+	want := []explain.GroupAnswer{{Group: "g", Answer: explain.Limited, Reasons: []string{"template error"}, Detail: "no such machine type"}}
 	if x.Scaling == nil || !reflect.DeepEqual(x.Scaling.Groups, want) {
 		t.Errorf("groups are explained as %+v, want %+v", x.Scaling, want)
 	}

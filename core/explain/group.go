@@ -1,4 +1,4 @@
-package core
+package explain
 
 // This file explains to people where a node group stands: its size, what limits it, what is
 // launching and when that is expected, what it was last asked for and why.
@@ -74,9 +74,9 @@ type Order struct {
 	Failed string `json:"failed,omitempty"`
 }
 
-func (c *Core) orderOf(a *nodegroups.Asked) Order {
+func (v *View) orderOf(a *nodegroups.Asked) Order {
 	out := Order{Group: a.Group, At: a.At.UTC(), From: a.From, To: a.To, Wanted: a.Wanted, Pods: a.Pods, Choice: a.Choice}
-	if f := c.scale.groups.LastFailure(a.Group); f != nil && !f.At.Before(a.At) {
+	if f := v.Autoscaler.Groups.LastFailure(a.Group); f != nil && !f.At.Before(a.At) {
 		out.Failed = f.Why
 	}
 	return out
@@ -119,8 +119,8 @@ type LaunchTimes struct {
 
 // ExplainGroup says where a node group stands, in O(nodes + pending pods); ok is false when
 // the provider doesn't list it.
-func (c *Core) ExplainGroup(name string) (x GroupExplanation, ok bool) {
-	for _, x := range c.ExplainGroups() {
+func (v *View) ExplainGroup(name string) (x GroupExplanation, ok bool) {
+	for _, x := range v.ExplainGroups() {
 		if x.Group == name {
 			return x, true
 		}
@@ -130,26 +130,26 @@ func (c *Core) ExplainGroup(name string) (x GroupExplanation, ok bool) {
 
 // ExplainGroups says where each node group stands, by name; none when Berth only schedules
 // or the provider hasn't told of its groups.
-func (c *Core) ExplainGroups() []GroupExplanation {
-	if c.cfg.Autoscale == nil || !c.scale.groups.Known() {
+func (v *View) ExplainGroups() []GroupExplanation {
+	if v.Autoscaler == nil || !v.Autoscaler.Groups.Known() {
 		return nil
 	}
-	status := c.Groups()
-	req, _ := c.newRequest()
+	status := v.Groups()
+	req := v.Autoscaler.Plans.Request()
 	var out []GroupExplanation
-	for i, room := range c.packer().Rooms(*req) {
-		out = append(out, c.explainGroup(&status[i], room))
+	for i, room := range v.packer().Rooms(*req) {
+		out = append(out, v.explainGroup(&status[i], room))
 	}
 	return out
 }
 
-func (c *Core) explainGroup(g *GroupStatus, room scaleup.GroupAnswer) GroupExplanation {
-	d, _ := c.scale.groups.Describe(c.turn, g.ID)
+func (v *View) explainGroup(g *GroupStatus, room scaleup.GroupAnswer) GroupExplanation {
+	d, _ := v.Autoscaler.Groups.Describe(g.ID)
 	x := GroupExplanation{
 		Group: g.ID, Min: g.Min, Max: g.Max, Price: g.Price,
 		Target: g.Target, Ready: g.Ready - g.LeavingReady, Launching: d.Coming, Deleting: g.Leaving,
 		Room: room.Room, Limit: room.Limit, NextLimit: room.Next, TemplateError: d.TemplateError, MaxOrder: d.MaxOrder,
-		LaunchControl: c.scale.launches.DescribeControl(g.ID), Instances: d.Instances,
+		LaunchControl: v.Autoscaler.Launches.DescribeControl(g.ID), Instances: d.Instances,
 	}
 	for i := range x.Instances {
 		x.Instances[i].Since = x.Instances[i].Since.UTC()
@@ -157,18 +157,18 @@ func (c *Core) explainGroup(g *GroupStatus, room scaleup.GroupAnswer) GroupExpla
 	if b := d.Backoff; b != nil {
 		x.Backoff = &Backoff{Class: b.Class.String(), Reason: b.Reason, Until: b.Until.UTC()}
 	}
-	if t := c.scale.launches.Times(g.ID); t.Launches > 0 {
+	if t := v.Autoscaler.Launches.Times(g.ID); t.Launches > 0 {
 		x.Launches = &LaunchTimes{t.Launches, t.Median.Seconds(), t.P90.Seconds()}
 	}
-	if list := c.underway(g.ID); len(list) > 0 {
-		e := c.expect(g.ID, list[0].Ordered)
+	if list := v.underway(g.ID); len(list) > 0 {
+		e := v.expect(g.ID, list[0].Ordered)
 		x.Next = &e
 	}
-	if a := c.scale.groups.LastAsked(g.ID); a != nil {
-		o := c.orderOf(a)
+	if a := v.Autoscaler.Groups.LastAsked(g.ID); a != nil {
+		o := v.orderOf(a)
 		x.Ordered = &o
 	}
-	if f := c.scale.groups.LastFailure(g.ID); f != nil {
+	if f := v.Autoscaler.Groups.LastFailure(g.ID); f != nil {
 		x.Failed = &Failure{f.At.UTC(), f.Nodes, f.Why}
 	}
 	return x
@@ -176,9 +176,9 @@ func (c *Core) explainGroup(g *GroupStatus, room scaleup.GroupAnswer) GroupExpla
 
 // underway returns the launches of a group of which it is known when they were ordered, the
 // oldest first: no more than there are nodes coming, since some may have been given up.
-func (c *Core) underway(group string) []launching.Launch {
-	d, _ := c.scale.groups.Describe(c.turn, group)
-	list := c.scale.launches.Underway(group)
+func (v *View) underway(group string) []launching.Launch {
+	d, _ := v.Autoscaler.Groups.Describe(group)
+	list := v.Autoscaler.Launches.Underway(group)
 	coming := 0
 	for i := len(list) - 1; i >= 0; i-- {
 		if coming >= d.Coming || list[i].Ordered.IsZero() {
@@ -191,14 +191,14 @@ func (c *Core) underway(group string) []launching.Launch {
 
 // expect returns when a node of a group is expected that was ordered at a time, zero when it
 // isn't known.
-func (c *Core) expect(group string, ordered time.Time) Expectation {
+func (v *View) expect(group string, ordered time.Time) Expectation {
 	if ordered.IsZero() {
 		return Expectation{}
 	}
 	ordered = ordered.UTC()
 	after := func(d time.Duration) *time.Time { at := ordered.Add(d); return &at }
-	e := Expectation{Ordered: &ordered, GivenUp: after(c.scale.groups.ProvisionTime(c.state.Group(group)))}
-	if t := c.scale.launches.Times(group); t.Launches > 0 {
+	e := Expectation{Ordered: &ordered, GivenUp: after(v.Autoscaler.Groups.ProvisionTime(v.State.Group(group)))}
+	if t := v.Autoscaler.Launches.Times(group); t.Launches > 0 {
 		e.Likely, e.Late, e.Launches = after(t.Median), after(t.P90), t.Launches
 	}
 	return e

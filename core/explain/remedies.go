@@ -1,4 +1,4 @@
-package core
+package explain
 
 // This file says what would have a node go that stays: for each reason the annotation, the
 // limit, the flag or the pod that somebody could change. It is advice for people; what may go
@@ -13,7 +13,7 @@ import (
 )
 
 // remedy says what would have a node go that is kept for one reason.
-type remedy func(c *Core, n *cluster.Node, k *autoscaler.Kept) []string
+type remedy func(v *View, n *cluster.Node, k *autoscaler.Kept) []string
 
 // remedies has one for each reason for which a plan keeps a node.
 var remedies = map[autoscaler.KeptReason]remedy{
@@ -43,17 +43,17 @@ var remedies = map[autoscaler.KeptReason]remedy{
 }
 
 // wouldChange says what would have a node go that is kept, a line for each way.
-func (c *Core) wouldChange(n *cluster.Node, k *autoscaler.Kept) []string {
+func (v *View) wouldChange(n *cluster.Node, k *autoscaler.Kept) []string {
 	of := remedies[k.Reason]
 	if of == nil {
 		return nil
 	}
-	return of(c, n, k)
+	return of(v, n, k)
 }
 
 // says is a remedy that is the same for all nodes but for their names.
 func says(lines ...string) remedy {
-	return func(_ *Core, n *cluster.Node, _ *autoscaler.Kept) []string {
+	return func(_ *View, n *cluster.Node, _ *autoscaler.Kept) []string {
 		out := make([]string, len(lines))
 		for i, line := range lines {
 			out[i] = strings.ReplaceAll(line, "NODE", n.Name)
@@ -62,29 +62,29 @@ func says(lines ...string) remedy {
 	}
 }
 
-func remedyUtilized(c *Core, n *cluster.Node, k *autoscaler.Kept) []string {
+func remedyUtilized(v *View, n *cluster.Node, k *autoscaler.Kept) []string {
 	out := []string{
 		"lower the requests of its pods",
 		fmt.Sprintf("raise --scale-down-utilization-threshold to %.2f or more (for nodes with GPUs --scale-down-gpu-utilization-threshold)", k.Utilization),
 	}
-	if g := c.state.Group(n.Group); g != nil && g.Options != nil && (g.Options.UtilizationThreshold != nil || g.Options.GPUUtilizationThreshold != nil) {
+	if g := v.State.Group(n.Group); g != nil && g.Options != nil && (g.Options.UtilizationThreshold != nil || g.Options.GPUUtilizationThreshold != nil) {
 		out[1] = fmt.Sprintf("raise the utilization threshold to %.2f or more in the provider's options of node group %s", k.Utilization, g.ID)
 	}
-	if !c.cfg.Autoscale.Removal.IgnoreDaemonPods {
+	if !v.Autoscaler.Removal.IgnoreDaemonPods {
 		out = append(out, "set --ignore-daemonsets-utilization=true, if DaemonSet pods account for its utilization")
 	}
 	return out
 }
 
-func remedyMinSize(c *Core, n *cluster.Node, _ *autoscaler.Kept) []string {
-	g := c.state.Group(n.Group)
+func remedyMinSize(v *View, n *cluster.Node, _ *autoscaler.Kept) []string {
+	g := v.State.Group(n.Group)
 	if g == nil {
 		return []string{fmt.Sprintf("nothing: the provider no longer lists node group %s", n.Group)}
 	}
 	return []string{fmt.Sprintf("lower the minimum size of node group %s below %d, or grow it beyond its %d nodes: others of them are removed first", g.ID, g.Min, g.Target)}
 }
 
-func remedyNoPlace(_ *Core, n *cluster.Node, k *autoscaler.Kept) []string {
+func remedyNoPlace(_ *View, n *cluster.Node, k *autoscaler.Kept) []string {
 	if k.Pod == "" {
 		return []string{"make room for its pods on other nodes"}
 	}
@@ -96,7 +96,7 @@ func remedyNoPlace(_ *Core, n *cluster.Node, k *autoscaler.Kept) []string {
 }
 
 // remedyBlocked leaves what would change it to the blocks, a line for each pod.
-func remedyBlocked(_ *Core, n *cluster.Node, k *autoscaler.Kept) []string {
+func remedyBlocked(_ *View, n *cluster.Node, k *autoscaler.Kept) []string {
 	if podOn(n, k.Pod) == nil {
 		return []string{fmt.Sprintf("nothing: %s has since left the node, and the next plan reconsiders it", k.Pod)}
 	}

@@ -1,4 +1,4 @@
-package core
+package explain
 
 // This file explains to people where a node stands on its way out of the cluster, or why it
 // isn't on it: why it stays and what would change that, since when it could go and what it
@@ -6,7 +6,6 @@ package core
 // a node that stays, is a what-if on the state.
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -17,14 +16,15 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/drainability"
 	"github.com/berthproject/berth/core/autoscaler/scaledown"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle/nodestatus"
 )
 
 // The states of a node, for scale-down.
 const (
-	NodeStays     = "Stays"     // the last plan kept it, for Reason
-	NodeCandidate = "Candidate" // it could go; what it waits for is in Reason, "" when it goes with the next plan
-	NodeLeaving   = "Leaving"   // it is on its way out
-	NodeUnknown   = "Unknown"   // no plan has looked at it
+	NodeStays     = nodestatus.Stays     // the last plan kept it, for Reason
+	NodeCandidate = nodestatus.Candidate // it could go; what it waits for is in Reason, "" when it goes with the next plan
+	NodeLeaving   = nodestatus.Leaving   // it is on its way out
+	NodeUnknown   = nodestatus.Unknown   // no plan has looked at it
 )
 
 // NodeExplanation is why a node stays, or how far it is on its way out.
@@ -83,94 +83,94 @@ type PodHome struct {
 
 // ExplainNode says where a node stands, in O(removals + nodes × classes of the node's pods); ok
 // is false when there is no such node, or Berth only schedules.
-func (c *Core) ExplainNode(name string) (x NodeExplanation, ok bool) {
-	if c.cfg.Autoscale == nil {
+func (v *View) ExplainNode(name string) (x NodeExplanation, ok bool) {
+	if v.Autoscaler == nil {
 		return NodeExplanation{}, false
 	}
 	x = NodeExplanation{Node: name}
-	if plan := c.scale.staying.Plan(); plan != nil {
+	if plan := v.Autoscaler.Staying.Plan(); plan != nil {
 		x.Planned = utcTime(plan.Now)
 	}
-	n := c.state.NodeByName(name)
+	n := v.State.NodeByName(name)
 	if n == nil {
-		info := c.outOfState(name)
+		info := v.outOfState(name)
 		if info == nil {
 			return NodeExplanation{}, false
 		}
 		n = cluster.DetachedNode(info)
 	}
-	x.Group, x.Ready, x.Price = n.Group, n.Ready(), c.price(n.Group)
+	x.Group, x.Ready, x.Price = n.Group, n.Ready(), v.price(n.Group)
 	for _, p := range n.Nominated {
 		x.Awaits = append(x.Awaits, p.Name())
 	}
-	at := c.standing(n, c.scale.staying.Removal(name))
-	x.State, x.Reason, x.Detail = at.state, at.reason, at.detail
-	switch at.state {
+	at := v.Autoscaler.Nodes.Of(v.Now(), n, v.Autoscaler.Staying.Removal(name))
+	x.State, x.Reason, x.Detail = at.State, at.Reason, at.Detail
+	switch at.State {
 	case NodeStays:
-		c.explainStay(n, at, &x)
+		v.explainStay(n, at, &x)
 	case NodeCandidate:
-		c.explainCandidate(n, at, &x)
+		v.explainCandidate(n, at, &x)
 	case NodeLeaving:
-		c.explainLeaving(n, at, &x)
+		v.explainLeaving(n, at, &x)
 	}
 	return x, true
 }
 
 // explainStay fills in why a node stays, and what would change it.
-func (c *Core) explainStay(n *cluster.Node, at standing, x *NodeExplanation) {
-	x.Pod, x.Changes = at.stay.Pod, c.wouldChange(n, at.stay.Kept)
-	if !at.stay.Since.IsZero() {
-		x.Since = utcTime(at.stay.Since)
+func (v *View) explainStay(n *cluster.Node, at nodestatus.Status, x *NodeExplanation) {
+	x.Pod, x.Changes = at.Stay.Pod, v.wouldChange(n, at.Stay.Kept)
+	if !at.Stay.Since.IsZero() {
+		x.Since = utcTime(at.Stay.Since)
 	}
-	if !at.stay.Looked.IsZero() {
-		x.Looked = utcTime(at.stay.Looked)
+	if !at.Stay.Looked.IsZero() {
+		x.Looked = utcTime(at.Stay.Looked)
 	}
-	if at.stay.Utilization > 0 { // else the plan may not have looked
-		x.Utilization = &at.stay.Utilization
+	if at.Stay.Utilization > 0 { // else the plan may not have looked
+		x.Utilization = &at.Stay.Utilization
 	}
-	switch at.reason {
+	switch at.Reason {
 	case autoscaler.KeptNotAutoscaled, autoscaler.KeptStarting, autoscaler.KeptLeaving, autoscaler.KeptSomebodyElsesTask:
 		return // where its pods would go is of no interest
 	case autoscaler.KeptBlockedByPod:
-		x.Blocks = c.blocks(n)
+		x.Blocks = v.blocks(n)
 	}
-	for _, d := range c.destinations(n) {
+	for _, d := range v.destinations(n) {
 		x.Pods = append(x.Pods, PodHome{Pod: d.Pod.Name(), Home: d.Node, Why: d.Why})
 	}
 }
 
 // destinations returns where the pods of a node would go if it alone were removed now.
-func (c *Core) destinations(n *cluster.Node) []scaledown.Destination {
-	if c.scale.whatIf == nil {
-		whatIf, err := scaledown.NewWhatIf(c.state, c.cfg.Profiles, c.cfg.Engine)
+func (v *View) destinations(n *cluster.Node) []scaledown.Destination {
+	if v.whatIf == nil {
+		whatIf, err := scaledown.NewWhatIf(v.State, v.Profiles, v.Options)
 		if err != nil {
-			panic("core: an engine for the profiles of the scheduler: " + err.Error()) // New has made one
+			panic("explain: an engine for the profiles of the scheduler: " + err.Error()) // New has made one
 		}
-		c.scale.whatIf = whatIf
+		v.whatIf = whatIf
 	}
-	return c.scale.whatIf.Destinations(n, c.drainRules())
+	return v.whatIf.Destinations(n, v.drainRules())
 }
 
 // drainRules returns what says of a pod whether it may be evicted, as things are now.
-func (c *Core) drainRules() *drainability.Context {
-	return &drainability.Context{Rules: &c.cfg.Autoscale.Removal, State: c.state, Now: c.turn.ServerNow()}
+func (v *View) drainRules() *drainability.Context {
+	return &drainability.Context{Rules: &v.Autoscaler.Removal, State: v.State, Now: v.ServerNow()}
 }
 
 // explainCandidate fills in since when a node could go, and where its pods would.
-func (c *Core) explainCandidate(n *cluster.Node, at standing, x *NodeExplanation) {
-	x.Since = utcTime(at.candidate.Since)
-	if !at.candidate.Due.IsZero() {
-		x.Due = utcTime(at.candidate.Due)
+func (v *View) explainCandidate(n *cluster.Node, at nodestatus.Status, x *NodeExplanation) {
+	x.Since = utcTime(at.Candidate.Since)
+	if !at.Candidate.Due.IsZero() {
+		x.Due = utcTime(at.Candidate.Due)
 	}
-	if at.removal == nil {
+	if at.Removal == nil {
 		return
 	}
-	x.Utilization, x.WaitsFor = &at.removal.Utilization, at.removal.WaitsFor
+	x.Utilization, x.WaitsFor = &at.Removal.Utilization, at.Removal.WaitsFor
 	names := map[types.UID]string{}
 	for _, p := range n.Pods {
 		names[p.UID] = p.Name()
 	}
-	for _, h := range at.removal.Homes {
+	for _, h := range at.Removal.Homes {
 		if name, ok := names[h.Pod]; ok { // else it has left since the plan
 			x.Pods = append(x.Pods, PodHome{Pod: name, Home: h.Node})
 		}
@@ -178,12 +178,12 @@ func (c *Core) explainCandidate(n *cluster.Node, at standing, x *NodeExplanation
 }
 
 // explainLeaving fills in how far a node is on its way out, and which pods are still on it.
-func (c *Core) explainLeaving(n *cluster.Node, at standing, x *NodeExplanation) {
+func (v *View) explainLeaving(n *cluster.Node, at nodestatus.Status, x *NodeExplanation) {
 	leaving := leavingOf(&at)
 	x.Leaving = &leaving
 	for _, p := range n.Pods {
 		if !p.OfNode {
-			home, _ := c.scale.homes.Of(p.UID)
+			home, _ := v.Autoscaler.Homes.Of(p.UID)
 			x.Pods = append(x.Pods, PodHome{Pod: p.Name(), Home: home})
 		}
 	}
@@ -191,18 +191,18 @@ func (c *Core) explainLeaving(n *cluster.Node, at standing, x *NodeExplanation) 
 }
 
 // leavingOf returns how far a node is that is on its way out.
-func leavingOf(at *standing) Leaving {
-	x := Leaving{Step: at.way.State, Why: at.way.Why}
-	if !at.way.Next.IsZero() {
-		x.Next = utcTime(at.way.Next)
+func leavingOf(at *nodestatus.Status) Leaving {
+	x := Leaving{Step: at.Way.State, Why: at.Way.Why}
+	if !at.Way.Next.IsZero() {
+		x.Next = utcTime(at.Way.Next)
 	}
 	return x
 }
 
 // outOfState returns what the API last showed of a node that the provider was asked to
 // delete; nil for any other.
-func (c *Core) outOfState(name string) (found *cluster.NodeInfo) {
-	c.scale.deletions.OutOfState(func(info *cluster.NodeInfo) {
+func (v *View) outOfState(name string) (found *cluster.NodeInfo) {
+	v.Autoscaler.Deletions.OutOfState(func(info *cluster.NodeInfo) {
 		if info.Name == name {
 			found = info
 		}
@@ -211,8 +211,8 @@ func (c *Core) outOfState(name string) (found *cluster.NodeInfo) {
 }
 
 // price returns what a node of a group costs an hour, 0 when that isn't known.
-func (c *Core) price(group string) float64 {
-	if g := c.state.Group(group); g != nil {
+func (v *View) price(group string) float64 {
+	if g := v.State.Group(group); g != nil {
 		return g.Price
 	}
 	return 0
@@ -220,9 +220,9 @@ func (c *Core) price(group string) float64 {
 
 // NodeNames returns the names of all nodes, for people who mistype one; ok is false when
 // Berth only schedules and there is nothing to say of any.
-func (c *Core) NodeNames() (names []string, ok bool) {
-	c.state.Nodes(func(n *cluster.Node) { names = append(names, n.Name) })
-	return names, c.cfg.Autoscale != nil
+func (v *View) NodeNames() (names []string, ok bool) {
+	v.State.Nodes(func(n *cluster.Node) { names = append(names, n.Name) })
+	return names, v.Autoscaler != nil
 }
 
 // utcTime returns a time for people.
@@ -231,18 +231,12 @@ func utcTime(t time.Time) *time.Time {
 	return &t
 }
 
-// notPlanned says why no plan has looked at a node.
-func (c *Core) notPlanned() string {
-	switch plan := c.scale.staying.Plan(); {
-	case c.cfg.Autoscale.DisableScaleDown:
-		return "scale-down is disabled (--scale-down-enabled=false)"
-	case !c.scale.groups.Known():
-		return "the provider has not listed its node groups yet"
-	case c.scale.staying.Held() != "":
-		return fmt.Sprintf("scale-down is on hold: %s", c.scale.staying.Held())
-	case plan == nil:
-		return "no plan has been made since this instance became the leader"
-	default:
-		return fmt.Sprintf("the last plan, made at %s, does not mention it", utc(plan.Now))
+// NodesLeaving returns how many nodes are on their way out, in O(of them); none when Berth only
+// schedules.
+func (v *View) NodesLeaving() int {
+	if v.Autoscaler == nil {
+		return 0
 	}
+	all, _ := v.Autoscaler.Deletions.Going()
+	return all
 }

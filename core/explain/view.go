@@ -1,0 +1,174 @@
+package explain
+
+import (
+	"iter"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/scaledown"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/lifecycle/candidates"
+	"github.com/berthproject/berth/core/lifecycle/launching"
+	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
+	"github.com/berthproject/berth/core/lifecycle/nodegroups"
+	"github.com/berthproject/berth/core/lifecycle/nodestatus"
+	"github.com/berthproject/berth/core/lifecycle/planning"
+	"github.com/berthproject/berth/core/lifecycle/reservation"
+	"github.com/berthproject/berth/core/lifecycle/staying"
+	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/record"
+)
+
+// View is what explanations read. The core fills it in once; what is behind the interfaces is
+// the core's own, so an answer is of the moment when it is asked for. Only the core's goroutine
+// may ask, between Steps.
+type View struct {
+	Profiles []*framework.Profile
+	Options  engine.Options
+	// Now is the time of the core's last call, and ServerNow the API server's clock then.
+	Now, ServerNow func() time.Time
+	// State is as it was when an answer has been given: what-ifs are rolled back.
+	State     *cluster.State
+	Scheduler Scheduler
+	Queue     Queue
+	Pods      Pods
+	Others    iter.Seq[*v1.Pod] // the pods without a node that other schedulers are to place
+	Victims   Victims
+	Places    Places
+	Headroom  Headroom
+	// Autoscaler is nil when Berth only schedules.
+	Autoscaler *Autoscaler
+
+	whatIf *scaledown.WhatIf // of removals; nil until somebody asks
+}
+
+// Autoscaler is what explanations read of the autoscaler.
+type Autoscaler struct {
+	Removal          autoscaler.RemovalRules
+	Limits           autoscaler.Limits
+	Readiness        autoscaler.Readiness
+	PriorityCutoff   int
+	DisableScaleDown bool
+
+	Plans      Plans
+	Planning   Planning
+	Groups     Groups
+	Launches   Launches
+	Nodes      Nodes
+	Staying    Staying
+	Candidates Candidates
+	Deletions  Deletions
+	Homes      Homes
+}
+
+// Scheduler has the rules by which pods are placed.
+type Scheduler interface {
+	Engine(*cluster.Pod) *engine.Engine
+	Gate(*cluster.Pod) *framework.Reason
+	Responsible(*cluster.Pod) bool
+}
+
+// Queue describes the pods that wait.
+type Queue interface {
+	Get(types.UID) *queue.Item
+	Each(func(*queue.WaitingClass))
+	Pending(counted func(*cluster.Pod) bool) (rejected, untried int)
+}
+
+// Pods describes the pods that the core is to schedule.
+type Pods interface {
+	Describe(types.UID) (record.Description, bool)
+	All() iter.Seq[record.Description] // in no particular order
+}
+
+// Victims describes the pods that are to leave their nodes for others.
+type Victims interface {
+	VictimsOf(preemptor types.UID) []types.UID
+	EachVictim(func(victim, preemptor types.UID))
+}
+
+// Places describes the places that are kept for pods.
+type Places interface {
+	Of(types.UID) (reservation.Place, bool)
+	WaitsFor(types.UID) bool
+	Places() []autoscaler.Place
+}
+
+// Headroom names the objects that headroom is kept for.
+type Headroom interface {
+	Named(cluster.HeadroomID) string
+}
+
+// Plans describes what a plan made now is to know.
+type Plans interface {
+	Request() *autoscaler.Request
+	// Eligible reports whether nodes may be bought for a pod with a record now, and if not from
+	// when on; zero for never.
+	Eligible(types.UID) (now bool, from time.Time)
+}
+
+// Planning describes when plans are made.
+type Planning interface {
+	State(now time.Time) planning.State
+	NextWake() time.Time
+}
+
+// Groups describes node groups.
+type Groups interface {
+	Known() bool
+	Describe(group string) (nodegroups.Description, bool)
+	BackingOff(now time.Time, group string) *nodegroups.Backoff
+	Conditions(now time.Time) map[string]autoscaler.GroupCondition
+	LastAsked(group string) *nodegroups.Asked
+	LastFailure(group string) *nodegroups.Failure
+	ProvisionTime(*cluster.NodeGroup) time.Duration
+	ScaleDownDelay(now time.Time, group string) (until time.Time, why string)
+}
+
+// Launches describes the nodes that are launching.
+type Launches interface {
+	DescribeControl(group string) []string
+	Times(group string) launching.Times
+	Underway(group string) []launching.Launch
+	Windows(groups []string) []launching.Windows
+}
+
+// Nodes describes where nodes stand for scale-down.
+type Nodes interface {
+	Of(now time.Time, n *cluster.Node, removal *autoscaler.Removal) nodestatus.Status
+	NotPlanned() string
+}
+
+// Staying describes what the last plan says of nodes.
+type Staying interface {
+	Of(node string) (staying.Stay, bool)
+	Plan() *autoscaler.Plan
+	Removal(node string) *autoscaler.Removal
+	Held() string
+}
+
+// Candidates describes the nodes that could go.
+type Candidates interface {
+	Describe(node string, g *cluster.NodeGroup) (candidates.Description, bool)
+	Each(func(node string))
+}
+
+// Deletions describes the nodes on their way out.
+type Deletions interface {
+	Describe(node string) (nodedeletion.Description, bool)
+	Going() (all, draining int)
+	Asked(func(group string))
+	OutOfState(func(*cluster.NodeInfo))
+}
+
+// Homes describes the room that is kept for evicted pods.
+type Homes interface {
+	Of(types.UID) (node string, ok bool)
+	Knows(standIn *cluster.Pod) bool
+	Named(standIn *cluster.Pod) string
+}

@@ -1,0 +1,165 @@
+package nodestatus
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/scaledown"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle/candidates"
+	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
+	"github.com/berthproject/berth/core/lifecycle/staying"
+)
+
+// The states of a node, for scale-down.
+const (
+	Stays     = "Stays"     // the last plan kept it, for Reason
+	Candidate = "Candidate" // it could go; what it waits for is in Reason, "" when it goes with the next plan
+	Leaving   = "Leaving"   // it is on its way out
+	Unknown   = "Unknown"   // no plan has looked at it
+)
+
+// Status is where a node stands for scale-down. Only the fields of its state are set.
+type Status struct {
+	State  string
+	Reason autoscaler.KeptReason
+	Detail string
+	Stay   staying.Stay             // of one that stays
+	Way    nodedeletion.Description // of one that is on its way out
+	// Candidate and Removal are of one that could go; Removal is nil when it was one before
+	// the last plan and that plan has held back.
+	Candidate candidates.Description
+	Removal   *autoscaler.Removal
+}
+
+// Config has the limits that a node may wait for.
+type Config struct {
+	DisableScaleDown bool
+	MaxDeletions     int // of nodes at a time
+	MaxDrains        int // of nodes with pods at a time
+}
+
+// Groups describes node groups.
+type Groups interface {
+	Known() bool
+	ScaleDownDelay(now time.Time, group string) (until time.Time, why string)
+}
+
+// Staying describes what the last plan says of nodes.
+type Staying interface {
+	Of(node string) (staying.Stay, bool)
+	Plan() *autoscaler.Plan
+	Held() string
+}
+
+// Candidates describes nodes that could go.
+type Candidates interface {
+	Describe(node string, g *cluster.NodeGroup) (candidates.Description, bool)
+}
+
+// Deletions describes nodes on their way out.
+type Deletions interface {
+	Describe(node string) (nodedeletion.Description, bool)
+	Going() (all, draining int)
+	Homeless(node string) (why string)
+}
+
+// Reader reads the status of nodes. Only the core's goroutine may call it.
+type Reader struct {
+	cfg        Config
+	state      *cluster.State
+	groups     Groups
+	staying    Staying
+	candidates Candidates
+	deletions  Deletions
+	// overBudget are the nodes whose time had come when the last plan was committed and that a
+	// node budget kept, with why; nil for none.
+	overBudget map[string]string
+}
+
+// New returns a reader of a state and of these machines.
+func New(cfg Config, state *cluster.State, groups Groups, staying Staying, candidates Candidates, deletions Deletions) *Reader {
+	return &Reader{cfg: cfg, state: state, groups: groups, staying: staying, candidates: candidates, deletions: deletions}
+}
+
+// SetOverBudget records the nodes that a node budget keeps though their time has come, with why;
+// nil for none. Those of before are forgotten.
+func (r *Reader) SetOverBudget(why map[string]string) { r.overBudget = why }
+
+// Of returns where a node stands; removal is what the last plan has of it, nil for nothing.
+func (r *Reader) Of(now time.Time, n *cluster.Node, removal *autoscaler.Removal) Status {
+	stay, stays := r.staying.Of(n.Name)
+	candidate, could := r.candidates.Describe(n.Name, r.state.Group(n.Group))
+	way, leaves := r.deletions.Describe(n.Name)
+	switch {
+	case leaves && !way.Stays:
+		return Status{State: Leaving, Way: way}
+	case n.HasTaint(autoscaler.ToBeDeletedTaint):
+		k := &autoscaler.Kept{Node: n.Name, Reason: autoscaler.KeptSomebodyElsesTask, Detail: "it has the taint " + autoscaler.ToBeDeletedTaint + ", which Berth did not set"}
+		return Status{State: Stays, Reason: k.Reason, Detail: k.Detail, Stay: staying.Stay{Kept: k, Since: stay.Since}}
+	case could:
+		s := Status{State: Candidate, Candidate: candidate, Removal: removal}
+		s.Reason, s.Detail = r.candidateWaits(now, n, &s)
+		return s
+	case stays && stay.Reason == autoscaler.KeptLeaving && !scaledown.Leaving(n.NodeInfo):
+		return Status{State: Unknown, Detail: "its removal was cancelled, and no plan has been made since"}
+	case stays:
+		return Status{State: Stays, Reason: stay.Reason, Detail: stay.Detail, Stay: stay}
+	}
+	return Status{State: Unknown, Detail: r.NotPlanned()}
+}
+
+// candidateWaits says what a node that could go waits for: "" when it goes with the next plan.
+func (r *Reader) candidateWaits(now time.Time, n *cluster.Node, s *Status) (autoscaler.KeptReason, string) {
+	due := s.Candidate.Due
+	until, delay := r.groups.ScaleDownDelay(now, n.Group)
+	switch {
+	case due.IsZero():
+		return autoscaler.KeptUnready, "unready nodes are not removed (--scale-down-unready-enabled=false)"
+	case now.Before(due) && !s.Candidate.Ready:
+		return autoscaler.KeptNotUnreadyEnough, "unready for " + progress(now, &s.Candidate) + " (--scale-down-unready-time)"
+	case now.Before(due):
+		return autoscaler.KeptNotLongEnough, "unneeded for " + progress(now, &s.Candidate) + " (--scale-down-unneeded-time)"
+	case !until.IsZero():
+		return autoscaler.KeptGroupDelayed, fmt.Sprintf("%s, so it is not removed before %s", delay, utc(until))
+	case s.Removal != nil && len(s.Removal.WaitsFor) > 0:
+		return autoscaler.KeptOnCompletion, "these pods must complete first: " + strings.Join(s.Removal.WaitsFor, ", ")
+	}
+	switch all, draining := r.deletions.Going(); {
+	case all >= r.cfg.MaxDeletions:
+		return autoscaler.KeptThrottled, fmt.Sprintf("%d node(s) are being removed, the maximum (--max-scale-down-parallelism)", all)
+	case s.Removal != nil && !s.Removal.Empty() && draining >= r.cfg.MaxDrains:
+		return autoscaler.KeptThrottled, fmt.Sprintf("%d node(s) are being drained, the maximum (--max-drain-parallelism)", draining)
+	case r.overBudget[n.Name] != "":
+		return autoscaler.KeptNodeBudget, r.overBudget[n.Name]
+	case r.deletions.Homeless(n.Name) != "":
+		return autoscaler.KeptNoPlace, r.deletions.Homeless(n.Name)
+	}
+	return "", "it is removed with the next plan"
+}
+
+// progress says how much of the time that a candidate has to wait is over.
+func progress(now time.Time, candidate *candidates.Description) string {
+	return fmt.Sprintf("%s of %s", now.Sub(candidate.Since).Round(time.Second), candidate.Due.Sub(candidate.Since))
+}
+
+// NotPlanned says why no plan has looked at a node.
+func (r *Reader) NotPlanned() string {
+	switch plan := r.staying.Plan(); {
+	case r.cfg.DisableScaleDown:
+		return "scale-down is disabled (--scale-down-enabled=false)"
+	case !r.groups.Known():
+		return "the provider has not listed its node groups yet"
+	case r.staying.Held() != "":
+		return fmt.Sprintf("scale-down is on hold: %s", r.staying.Held())
+	case plan == nil:
+		return "no plan has been made since this instance became the leader"
+	default:
+		return fmt.Sprintf("the last plan, made at %s, does not mention it", utc(plan.Now))
+	}
+}
+
+// utc writes a time for people.
+func utc(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }

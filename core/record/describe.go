@@ -1,0 +1,59 @@
+package record
+
+import (
+	"iter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle/binding"
+	"github.com/berthproject/berth/core/lifecycle/nodegroups"
+	"github.com/berthproject/berth/core/weighing"
+)
+
+// Description is what is known of a pod at one moment, for people.
+type Description struct {
+	Parsed *cluster.Pod
+	Seen   time.Time
+	Asked  *nodegroups.Asked
+	Node   string // as Pod.Node returns it
+	// Decided says that it is nominated by a decision or by what somebody else has written.
+	Decided     bool
+	Permissions []binding.Permission // that it waits for on its node
+	Condition   string               // the message of the last condition
+	ScaleUp     string               // the message of the last event about a scale-up
+	Weighed     *weighing.Account
+}
+
+func (p *Pod) describe() Description {
+	return Description{
+		Parsed: p.Parsed, Seen: p.Seen, Asked: p.Asked, Node: p.Node(), Decided: p.Nomination.Decided(),
+		Permissions: p.Binding.Permissions(), Condition: p.Reports.Condition(), ScaleUp: p.Reports.ScaleUp(), Weighed: p.Weighing.Account,
+	}
+}
+
+// HasNodeToWaitFor reports what Pod.HasNodeToWaitFor does.
+func (d *Description) HasNodeToWaitFor(state *cluster.State) bool {
+	return d.Decided && nominatedToAny(d.Parsed, state)
+}
+
+// Describe returns what is known of a pod; ok is false when there is no record of it.
+func (p Pods) Describe(uid types.UID) (d Description, ok bool) {
+	r := p[uid]
+	if r == nil {
+		return Description{}, false
+	}
+	return r.describe(), true
+}
+
+// All ranges over what is known of all pods, in no particular order.
+func (p Pods) All() iter.Seq[Description] {
+	return func(yield func(Description) bool) {
+		for _, r := range p {
+			if !yield(r.describe()) {
+				return
+			}
+		}
+	}
+}
