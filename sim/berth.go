@@ -38,6 +38,8 @@ type berth struct {
 	leaving map[string]bool    // nodes whose deletion was asked for
 	cancels map[types.UID]bool // pods whose bind isn't to be sent any more
 	idle    int                // how many Steps in a row had no input
+	// seenGone are the pods of which a Step has shown the process that they are gone.
+	seenGone map[types.UID]bool
 }
 
 // maxIdle is how many Steps without an input the core may want at once. More are a defect:
@@ -77,7 +79,7 @@ func (b *berth) start() error {
 	if err != nil {
 		return err
 	}
-	b.driver, b.up, b.inbox, b.wake = d, true, nil, w.now
+	b.driver, b.up, b.inbox, b.wake, b.seenGone = d, true, nil, w.now, map[types.UID]bool{}
 	if cfg.Autoscale != nil {
 		w.afterInBackground(0, phaseCalls, func() { b.pollGroups(life, max(cfg.Autoscale.ScanInterval/2, tick)) })
 	}
@@ -88,6 +90,9 @@ func (b *berth) start() error {
 // lives.
 func (b *berth) pollGroups(life int, period time.Duration) {
 	if b.life == life {
+		if b.w.clockAhead() > 0 {
+			b.receive(step.ServerTime{At: b.w.serverTime()})
+		}
 		b.w.callListGroups()
 		b.w.afterInBackground(period, phaseCalls, func() { b.pollGroups(life, period) })
 	}
@@ -117,6 +122,9 @@ func (b *berth) crash(down time.Duration) {
 	b.up, b.inbox = false, nil
 	b.leaving = map[string]bool{} // the next process doesn't know of them, and asks again
 	b.cancels = map[types.UID]bool{}
+	for _, g := range w.groups {
+		g.toldAt = -1
+	}
 	for _, q := range w.watch {
 		q.waiting = nil
 	}
@@ -138,6 +146,15 @@ func (b *berth) receive(in step.Input) {
 	}
 }
 
+// noteGone notes the pods that a Step is told are gone.
+func (b *berth) noteGone(in []step.Input) {
+	for i := range in {
+		if x, ok := in[i].(step.PodGone); ok && b.w.opt.Check {
+			b.seenGone[x.UID] = true
+		}
+	}
+}
+
 // step takes Steps until the inbox is empty and the core wants none before a later time.
 // It is called at the end of each tick that had events. An error says that the planner
 // can't follow the core, or that the core wants Steps without end.
@@ -151,6 +168,7 @@ func (b *berth) step() error {
 			return fmt.Errorf("at virtual time %s Berth steps in an endless loop", w.now)
 		}
 		in := b.inbox
+		b.noteGone(in)
 		b.inbox = nil
 		wake, err := b.driver.Step(w.time(), in...)
 		if err != nil {

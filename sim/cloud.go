@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/sim/scenario"
@@ -37,9 +39,21 @@ type group struct {
 	listed      []nodegroup.Instance
 	nextLaunch  time.Duration   // not before this time, by launchesPerSecond
 	serial      int             // of the last instance's name
-	lastExtra   time.Duration   // when the cloud last made an instance that nobody had asked for, 0 for never
+	lastExtra   time.Duration   // when the group last got larger than Berth may take it for, 0 for never
 	removals    []time.Duration // when Berth removed a node, of the last buyBackTime; those that were bought back left out
 	lastReclaim time.Duration   // when the cloud last took an instance back, 0 for never
+	unlisted    bool            // the last list didn't have the group
+	toldAt      time.Duration   // of when the last list is that this process of Berth's has got and that has the group; -1 for none
+	taintedNew  bool            // a Berth started after somebody had put a taint on a node of it, and can't know that new ones lack it
+	mixed       bool            // it has a node of another group, and what new ones are like may be taken from that
+	vanished    []time.Duration // when the instances were ordered that the target counts and that were never made
+	freed       []freed         // the names of instances that are gone, the first first
+}
+
+// freed is the name of an instance that is gone.
+type freed struct {
+	name string
+	at   time.Duration
 }
 
 type instanceState uint8
@@ -54,6 +68,7 @@ const (
 // instance is a instance of the cloud, a node or not.
 type instance struct {
 	id, name  string
+	luck      string // names what is drawn of it: another for each instance of one name
 	group     *group
 	state     instanceState
 	failed    string // why the launch failed, "" if it didn't
@@ -63,10 +78,14 @@ type instance struct {
 	gone      bool
 	made      time.Duration // when it was ordered
 	billed    time.Duration // since when it costs, -1 for not yet
+	listed    time.Duration // from when on a list has it
+	asked     bool          // Berth has asked for its deletion
+	moved     time.Duration // when it came from another group, 0 for never
+	lingers   time.Duration // how long its Node object stays when it is gone, 0 for as the faults say
 }
 
 func (w *World) addGroup(cfg *scenario.NodeGroup) {
-	w.groups = append(w.groups, &group{cfg: cfg, template: cfg.NewNode(cfg.Name + "-template")})
+	w.groups = append(w.groups, &group{cfg: cfg, toldAt: -1, template: cfg.NewNode(cfg.Name + "-template")})
 	slices.SortFunc(w.groups, func(a, b *group) int { return strings.Compare(a.cfg.Name, b.cfg.Name) })
 }
 
@@ -78,13 +97,17 @@ func (w *World) group(id string) *group {
 }
 
 func (w *World) newInstance(g *group, name string) *instance {
-	m := &instance{id: "sim://" + g.cfg.Name + "/" + name, name: name, group: g, made: w.now, billed: -1}
+	m := &instance{id: instanceID(g, name), name: name, luck: name, group: g, made: w.now, billed: -1}
 	g.instances, g.listed = append(g.instances, m), nil
 	return m
 }
 
+// instanceName returns the name of a new instance, which may be one that is free again.
 func (w *World) instanceName(g *group) string {
 	g.serial++
+	if name := w.nameAgain(g); name != "" {
+		return name
+	}
 	return fmt.Sprintf("%s-%04d", g.cfg.Name, g.serial)
 }
 
@@ -102,7 +125,7 @@ func (w *World) initialInstance(g *group) {
 func (w *World) nodeOf(m *instance) *v1.Node {
 	n := m.group.cfg.NewNode(m.name)
 	n.Spec.ProviderID = m.id
-	if w.faults.hits(w, scenario.WrongShape, m.group.cfg.Name, m.name) {
+	if w.faults.hits(w, scenario.WrongShape, m.group.cfg.Name, m.luck) {
 		n.Status.Allocatable = maps.Clone(n.Status.Allocatable)
 		for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
 			q := n.Status.Allocatable[name]
@@ -125,8 +148,11 @@ func (w *World) bill(m *instance) {
 func (w *World) listGroups() []nodegroup.Group {
 	out := make([]nodegroup.Group, 0, len(w.groups))
 	for _, g := range w.groups {
+		if g.unlisted = !g.unlisted && w.faults.hits(w, scenario.GroupUnlisted, g.cfg.Name, g.cfg.Name, fmt.Sprint(w.cloud.made)); g.unlisted {
+			continue
+		}
 		x := nodegroup.Group{ID: g.cfg.Name, Min: g.cfg.Min, Max: g.cfg.Max, Target: g.target, Price: g.cfg.PricePerHour,
-			Template: g.template, Instances: g.list()}
+			Template: g.template, Instances: g.list(w.now)}
 		if w.faults.anyInForce(w, scenario.NoTemplate, g.cfg.Name) {
 			x.Template, x.TemplateError = nil, "the cloud's API refused the call"
 		}
@@ -136,11 +162,13 @@ func (w *World) listGroups() []nodegroup.Group {
 }
 
 // list returns the instances as a provider lists them.
-func (g *group) list() []nodegroup.Instance {
+func (g *group) list(now time.Duration) []nodegroup.Instance {
 	if g.listed == nil {
 		g.listed = make([]nodegroup.Instance, 0, len(g.instances))
 		for _, m := range g.instances {
-			g.listed = append(g.listed, nodegroup.Instance{ID: m.id, Node: m.name, Failed: m.failed})
+			if m.listed <= now {
+				g.listed = append(g.listed, nodegroup.Instance{ID: m.id, Node: m.name, Failed: m.failed})
+			}
 		}
 	}
 	return g.listed
@@ -155,7 +183,7 @@ func (w *World) increaseTarget(id string, n int) error {
 	}
 	if n <= 0 || g.target+n > g.cfg.Max {
 		// Berth may not have seen yet that the cloud made more than it was asked for.
-		if g.lastExtra == 0 || w.now-g.lastExtra > time.Minute {
+		if !g.mixed && (g.lastExtra == 0 || w.now-g.lastExtra > time.Minute && g.lastExtra < g.toldAt) {
 			w.violation("group %s is asked for %d more nodes at %d of %d", id, n, g.target, g.cfg.Max)
 		}
 		return fmt.Errorf("node group %s is at %d of %d", id, g.target, g.cfg.Max)
@@ -171,6 +199,7 @@ func (w *World) increaseTarget(id string, n int) error {
 		name := w.instanceName(g)
 		if w.faults.hits(w, scenario.LaunchVanishes, id, name) {
 			w.stats.FailedLaunches++
+			g.vanished = append(g.vanished, w.now)
 			continue
 		}
 		w.launch(w.newInstance(g, name))
@@ -187,7 +216,8 @@ func (w *World) increaseTarget(id string, n int) error {
 func (w *World) launch(m *instance) {
 	g := m.group
 	cfg := g.cfg
-	at := w.now + cfg.LaunchDelay.Between(w.chance("launch", m.name))
+	w.listLate(m)
+	at := w.now + cfg.LaunchDelay.Between(w.chance("launch", m.luck))
 	if cfg.LaunchesPerSecond > 0 {
 		at = max(at, g.nextLaunch)
 		g.nextLaunch = at + simulatedgroup.Interval(cfg.LaunchesPerSecond)
@@ -196,7 +226,7 @@ func (w *World) launch(m *instance) {
 		if m.gone {
 			return
 		}
-		if w.faults.hits(w, scenario.LaunchFails, cfg.Name, m.name) || w.chance("fails", m.name) < cfg.FailureRate {
+		if w.faults.hits(w, scenario.LaunchFails, cfg.Name, m.luck) || w.chance("fails", m.luck) < cfg.FailureRate {
 			m.failed, g.listed = "the launch failed", nil
 			w.stats.FailedLaunches++
 			w.noteChange()
@@ -212,16 +242,20 @@ func (w *World) launch(m *instance) {
 // register creates the instance's Node, which is ready after its startup.
 func (w *World) register(m *instance) {
 	cfg := m.group.cfg
-	if m.gone || w.faults.hits(w, scenario.NeverRegisters, cfg.Name, m.name) {
+	if m.gone || w.faults.hits(w, scenario.NeverRegisters, cfg.Name, m.luck) {
 		return
 	}
 	m.state = registered
+	m.listed, m.group.listed = 0, nil
 	n := w.nodeOf(m)
+	if x := w.faults.thatHits(w, scenario.FutureStamp, cfg.Name, m.luck); x != nil {
+		n.CreationTimestamp = metav1.NewTime(w.stamp().Add(cmp.Or(x.For.Duration, time.Hour)))
+	}
 	n.Spec.Taints = append(n.Spec.Taints, v1.Taint{Key: v1.TaintNodeNotReady, Effect: v1.TaintEffectNoSchedule})
 	w.stats.Launched++
 	node := w.addNode(n, m)
-	w.after(cfg.Startup.Between(w.chance("startup", m.name)), phaseWorld, func() {
-		if m.gone || node.dead || w.faults.hits(w, scenario.NeverReady, cfg.Name, m.name) {
+	w.after(cfg.Startup.Between(w.chance("startup", m.luck)), phaseWorld, func() {
+		if m.gone || node.dead || w.faults.hits(w, scenario.NeverReady, cfg.Name, m.luck) {
 			return
 		}
 		m.state = isReady
@@ -239,6 +273,7 @@ func (w *World) terminate(m *instance, byBerth bool) {
 	g := m.group
 	g.instances, g.listed = slices.DeleteFunc(g.instances, func(x *instance) bool { return x == m }), nil
 	g.target--
+	g.freed = append(g.freed, freed{m.name, w.now})
 	w.storage.stop(m.boot)
 	w.stats.instanceGone(m)
 	w.noteChange()
@@ -247,7 +282,7 @@ func (w *World) terminate(m *instance, byBerth bool) {
 		if byBerth {
 			w.stats.nodeRemoved(m)
 		}
-		w.after(w.between(nil, 100, 2000, "unregister", m.name), phaseWorld, func() { w.removeNode(n, byBerth) })
+		w.after(w.between(nil, 100, 2000, "unregister", m.luck), phaseWorld, func() { w.unregister(n, byBerth) })
 		return
 	}
 	switch {
@@ -269,7 +304,7 @@ func (w *World) deleteInstance(id string, d step.NodeDeletion) error {
 	for _, m := range g.instances {
 		if m.id == d.Instance || d.Instance == "" && m.name == d.Node {
 			// Berth may not have seen yet that the cloud took an instance back.
-			stale := g.lastReclaim > 0 && w.now-g.lastReclaim < time.Minute
+			stale := g.lastReclaim > 0 && (w.now-g.lastReclaim < time.Minute || g.lastReclaim >= g.toldAt)
 			if g.target-1 < g.cfg.Min && !stale && m.failed == "" && !(m.node == nil && w.run.Autoscale.ForceDeleteUnregistered) {
 				w.violation("group %s is shrunk to %d, below its min %d", id, g.target-1, g.cfg.Min)
 			}
@@ -278,7 +313,11 @@ func (w *World) deleteInstance(id string, d step.NodeDeletion) error {
 			return nil
 		}
 	}
-	return nil // gone already
+	if m := w.instance(d.Instance); m != nil {
+		return fmt.Errorf("instance %s isn't in node group %q", d.Instance, id)
+	}
+	g.lastExtra = w.now // gone already: Berth takes the group for smaller than it is
+	return nil
 }
 
 // decreaseTarget lowers a group's target by n, to the instances that it has at least.
@@ -288,6 +327,7 @@ func (w *World) decreaseTarget(id string, n int) error {
 		return fmt.Errorf("node group %q can't give up %d instances", id, n)
 	}
 	g.target -= n
+	g.vanished = g.vanished[min(n, len(g.vanished)):]
 	w.noteChange()
 	return nil
 }

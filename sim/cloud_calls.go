@@ -158,6 +158,11 @@ func (w *World) callListGroups() {
 
 // groupsAnswer returns what delivers the groups as the cloud has them now.
 func (w *World) groupsAnswer() func() {
-	groups := step.GroupsSet{Groups: w.listGroups()}
-	return func() { w.berth.receive(groups) }
+	groups, at := step.GroupsSet{Groups: w.listGroups()}, w.now
+	return func() {
+		for i := range groups.Groups {
+			w.group(groups.Groups[i].ID).toldAt = at
+		}
+		w.berth.receive(groups)
+	}
 }

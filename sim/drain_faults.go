@@ -54,6 +54,9 @@ func (w *World) forbidEvictions(x *scenario.Fault, pick func(int) int) {
 	w.after(cmp.Or(x.For.Duration, 10*time.Minute), phaseWorld, func() { w.remove(b) })
 }
 
+// maxStop is after how long somebody kills a pod that doesn't stop, whatever its grace period.
+const maxStop = time.Hour
+
 // timeToStop returns how long a pod takes that is asked to terminate within its grace period.
 func (w *World) timeToStop(p *pod, grace time.Duration) time.Duration {
 	group := ""
@@ -61,7 +64,7 @@ func (w *World) timeToStop(p *pod, grace time.Duration) time.Duration {
 		group = p.node.group
 	}
 	if x := w.faults.thatHits(w, scenario.SlowStop, group, string(p.obj.UID)); x != nil {
-		return grace + x.For.Duration
+		return min(grace, maxStop) + x.For.Duration
 	}
 	return min(w.between(w.run.Spec.Kubelet.Stop, 500, 5000, "stop", string(p.obj.UID)), grace)
 }

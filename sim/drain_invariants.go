@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"time"
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/step"
@@ -21,8 +22,12 @@ type nodeDuties struct {
 
 // checkEviction looks, after an eviction by Berth, whether each budget of the pod still has
 // as many healthy pods as it needs. It counts them from nothing.
-func (w *World) checkEviction(p *pod) {
-	if !w.opt.Check || !p.ready {
+func (w *World) checkEviction(p *pod, grace *time.Duration) {
+	if !w.opt.Check {
+		return
+	}
+	w.checkGrace(p, grace)
+	if !p.ready {
 		return
 	}
 	for _, b := range w.budgets {
@@ -33,6 +38,28 @@ func (w *World) checkEviction(p *pod) {
 		if desired := b.desired(expected); healthy < desired {
 			w.violation("pod %s was evicted, which leaves budget %s %d of %d healthy pods", p.name, b.obj.Name, healthy, desired)
 		}
+	}
+}
+
+// checkGrace looks whether a pod was given more time to terminate than the drain's tiers allow.
+func (w *World) checkGrace(p *pod, grace *time.Duration) {
+	longest := time.Duration(0)
+	tiers := w.run.Autoscale.DrainPriority
+	if len(tiers) == 0 {
+		tiers = []autoscaler.DrainTier{{Grace: w.run.Autoscale.MaxGracefulTermination}}
+	}
+	for _, tier := range tiers {
+		if tier.Grace <= 0 {
+			return // as long as the pod says
+		}
+		longest = max(longest, tier.Grace)
+	}
+	given := p.grace()
+	if grace != nil {
+		given = *grace
+	}
+	if longest > 0 && given > longest {
+		w.violation("pod %s was evicted and given %s to terminate, more than the %s of its drain", p.name, given, longest)
 	}
 }
 
@@ -82,8 +109,8 @@ func (w *World) checkLost(p *pod) (stayed bool) {
 	case !p.terminating():
 		w.violation("node %s was removed under pod %s", p.obj.Spec.NodeName, p.name)
 		return true
-	case w.time().Before(p.obj.DeletionTimestamp.Time):
-		w.violation("node %s was removed under pod %s, %s before the end of its grace period", p.obj.Spec.NodeName, p.name, p.obj.DeletionTimestamp.Sub(w.time()))
+	case w.serverTime().Before(p.obj.DeletionTimestamp.Time):
+		w.violation("node %s was removed under pod %s, %s before the end of its grace period", p.obj.Spec.NodeName, p.name, p.obj.DeletionTimestamp.Sub(w.serverTime()))
 	}
 	return false
 }
@@ -91,6 +118,9 @@ func (w *World) checkLost(p *pod) (stayed bool) {
 // checkDrained looks, at rest, for what removals have left over.
 func (w *World) checkDrained() {
 	for _, n := range w.sortedNodes() {
+		if n.dead {
+			continue
+		}
 		if n.hasTaint(autoscaler.ToBeDeletedTaint) && !n.duties.foreign {
 			w.violation("node %s has kept the taint of a removal", n.obj.Name)
 		}
@@ -113,6 +143,7 @@ func (w *World) checkDrained() {
 var roomFaults = []string{
 	scenario.StockOut, scenario.LaunchFails, scenario.LaunchVanishes, scenario.NeverRegisters, scenario.NeverReady, scenario.WrongShape,
 	scenario.ExtraInstance, scenario.NoTemplate, scenario.SpotReclaim, scenario.ReclaimDraining, scenario.Cordon, scenario.Relabel,
+	scenario.NodeMoves, scenario.SpotReplaced, scenario.TaintNode, scenario.ListedLate,
 }
 
 // lacksRoom reports whether somebody but Berth may have taken room that evicted pods need.

@@ -42,7 +42,7 @@ func (w *World) evictForBerth(x step.Eviction) error {
 	if !w.evict(p, x.Grace) {
 		return step.ErrRefused
 	}
-	w.checkEviction(p)
+	w.checkEviction(p, x.Grace)
 	if n == nil || p.ended || p.daemon() {
 		return nil
 	}

@@ -104,12 +104,19 @@ func (w *World) runEvent(x *scenario.Fault) {
 	switch x.Kind {
 	case scenario.CrashBerth:
 		w.berth.crash(cmp.Or(x.For.Duration, crashTime))
+		w.noteTaintsAtCrash()
 	case scenario.WatchStall:
 		f.stalled = max(f.stalled, w.now+cmp.Or(x.For.Duration, 30*time.Second))
+	case scenario.NodeMoves:
+		w.moveNode(x.Group, pick)
+	case scenario.SpotReplaced:
+		w.replaceInstance(x, pick)
+	case scenario.TaintNode:
+		w.taintNode(x, pick)
 	case scenario.SpotReclaim:
-		w.reclaimInstance(x.Group, pick, func(*instance) bool { return true })
+		_ = w.reclaimInstance(x.Group, pick, func(*instance) bool { return true })
 	case scenario.ReclaimDraining:
-		w.reclaimInstance(x.Group, pick, (*instance).draining)
+		_ = w.reclaimInstance(x.Group, pick, (*instance).draining)
 	case scenario.ForbidEvictions:
 		w.forbidEvictions(x, pick)
 	case scenario.DeletePod, scenario.EvictPod:
@@ -144,25 +151,28 @@ func (w *World) runEvent(x *scenario.Fault) {
 }
 
 // reclaimInstance has the cloud take back an instance of a group, or with "" of any, for
-// which which is true. One that was only ordered isn't there to be taken.
-func (w *World) reclaimInstance(group string, pick func(int) int, which func(*instance) bool) {
+// which which is true, and returns it; nil when there is none. One that was only ordered isn't
+// there to be taken.
+func (w *World) reclaimInstance(group string, pick func(int) int, which func(*instance) bool) *instance {
 	var list []*instance
 	for _, g := range w.groups {
 		if group == "" || g.cfg.Name == group {
 			list = append(list, slices.DeleteFunc(slices.Clone(g.instances), func(m *instance) bool { return m.state == ordered || !which(m) })...)
 		}
 	}
-	if len(list) > 0 {
-		m := list[pick(len(list))]
-		m.group.lastReclaim = w.now
-		w.terminate(m, false)
+	if len(list) == 0 {
+		return nil
 	}
+	m := list[pick(len(list))]
+	m.group.lastReclaim = w.now
+	w.terminate(m, false)
+	return m
 }
 
 // anyNode returns a node of a group, or with "" of all; nil if there is none. pick returns
 // a number from 0 to below its argument.
 func (w *World) anyNode(group string, pick func(int) int) *node {
-	list := slices.DeleteFunc(w.sortedNodes(), func(n *node) bool { return group != "" && n.group != group })
+	list := slices.DeleteFunc(w.sortedNodes(), func(n *node) bool { return group != "" && n.group != group || n.lingers })
 	if len(list) == 0 {
 		return nil
 	}

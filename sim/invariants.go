@@ -34,6 +34,7 @@ func (w *World) checkStep(r *step.Ready) {
 	for _, broken := range slices.Concat(w.berth.core().Invariants(), w.berth.core().StaleClasses()) {
 		w.violation("broken invariant: %s", broken)
 	}
+	w.checkProvider(r)
 	if len(r.Binds) == 0 {
 		return
 	}
@@ -76,12 +77,16 @@ func (w *World) checkQuiet() {
 	}
 	var nodes []*v1.Node
 	for _, n := range w.sortedNodes() {
+		if n.dead {
+			continue
+		}
 		nodes = append(nodes, n.obj)
 		if in := w.berth.core().State().NodeByName(n.obj.Name); in != nil && n.hasTaint(autoscaler.DeletionCandidateTaint) != in.HasTaint(autoscaler.DeletionCandidateTaint) {
 			w.violation("node %s has a candidate's taint in the API: %t, and in the state: %t", n.obj.Name, n.hasTaint(autoscaler.DeletionCandidateTaint), in.HasTaint(autoscaler.DeletionCandidateTaint))
 		}
 	}
 	w.checkDrained()
+	w.checkIdle()
 	for _, g := range w.groups {
 		coming := 0
 		for _, m := range g.instances {
@@ -97,7 +102,9 @@ func (w *World) checkQuiet() {
 		}
 	}
 	for _, problem := range w.berth.core().Unsettled() {
-		w.violation("%s", problem)
+		if !w.ofLingering(problem) {
+			w.violation("%s", problem)
+		}
 	}
 	if n := w.berth.core().Stats().RefusedPlans; n > 0 {
 		w.violation("%d plans were refused", n)
@@ -195,7 +202,7 @@ func (w *World) withRoomKept(p *pod, pods []*v1.Pod) []*v1.Pod {
 // plans are rare, Berth may not have made one yet.
 func (w *World) mayGrow(g *group) bool {
 	maxNodes := w.run.Autoscale.Limits.MaxNodesTotal
-	return !w.sick() && w.run.Autoscale.ScanInterval <= time.Minute && (maxNodes == 0 || len(w.nodes) < maxNodes) &&
+	return !w.sick() && !g.mixed && !g.taintedNew && w.run.Autoscale.ScanInterval <= time.Minute && (maxNodes == 0 || len(w.nodes) < maxNodes) &&
 		g.target < g.cfg.Max && (g.cfg.Stock == nil || g.target < *g.cfg.Stock)
 }
 

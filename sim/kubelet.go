@@ -16,7 +16,7 @@ import (
 // there is no such node.
 func (w *World) assignToNode(p *pod, name string) {
 	n := w.nodes[name]
-	if n == nil {
+	if n == nil || n.lingers {
 		w.collectOrphan(p)
 		return
 	}

@@ -29,6 +29,7 @@ type node struct {
 	pulling     bool
 	waiting     []*pod // for the pull
 	dead        bool   // its instance is gone
+	lingers     bool   // it is dead, and the API keeps its object
 	duties      nodeDuties
 	evicted     int // pods that Berth evicted so that it could go
 	counted     bool
@@ -80,6 +81,9 @@ func (w *World) addNode(o *v1.Node, m *instance) *node {
 		}
 	}
 	w.nodes[obj.Name] = n
+	if w.berth != nil {
+		delete(w.berth.leaving, obj.Name) // that was another of its name
+	}
 	w.stats.nodeChanged(n)
 	w.publishNode(n)
 	for _, d := range w.daemons {
@@ -133,6 +137,13 @@ func (w *World) removeNode(n *node, byBerth bool) {
 	delete(w.nodes, n.obj.Name)
 	n.dead = true
 	w.stats.nodeGone(n)
+	w.losePods(n, byBerth)
+	w.publish("nodes", step.NodeGone{Name: n.obj.Name})
+	w.noteChange()
+}
+
+// losePods has the pods of a dead node go, which Berth may have deleted.
+func (w *World) losePods(n *node, byBerth bool) {
 	for _, p := range slices.Clone(n.pods) {
 		if !p.daemon() {
 			p.lost = true
@@ -142,8 +153,6 @@ func (w *World) removeNode(n *node, byBerth bool) {
 		w.takeOffNode(p)
 		w.collectOrphan(p)
 	}
-	w.publish("nodes", step.NodeGone{Name: n.obj.Name})
-	w.noteChange()
 }
 
 func (p *pod) mirror() bool { return p.obj.Annotations[v1.MirrorPodAnnotationKey] != "" }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/berthproject/berth/core/step"
@@ -130,7 +131,7 @@ func (w *World) bind(uid types.UID, node string) error {
 
 // grace returns how long the pod may take to terminate by itself.
 func (p *pod) grace() time.Duration {
-	return time.Duration(ptr.Deref(p.obj.Spec.TerminationGracePeriodSeconds, v1.DefaultTerminationGracePeriodSeconds)) * time.Second
+	return time.Duration(min(ptr.Deref(p.obj.Spec.TerminationGracePeriodSeconds, v1.DefaultTerminationGracePeriodSeconds), math.MaxInt32)) * time.Second
 }
 
 // deletePod deletes a pod as the API does.

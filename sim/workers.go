@@ -77,6 +77,9 @@ func (b workers) Bind(x step.Bind, done func(error)) {
 			delete(b.cancels, x.UID)
 			done(errors.New("taken back for another pod"))
 		default:
+			if b.seenGone[x.UID] {
+				w.violation("pod %s/%s is bound, of which Berth knows that it is gone", x.Namespace, x.Name)
+			}
 			b.call(func() error {
 				if err := first(); err != nil {
 					return err
@@ -137,6 +140,9 @@ func (b workers) ScaleUp(x step.ScaleUp, done func(error)) { b.w.callScaleUp(x, 
 func (b workers) DeleteNodes(list []step.NodeDeletion, done func(step.NodeDeletion, error)) {
 	for _, x := range list {
 		b.leaving[x.Node] = true
+		if m := b.w.instance(x.Instance); m != nil {
+			m.asked = true
+		}
 		b.w.callDeleteInstance(x, func(err error) { done(x, err) })
 	}
 }

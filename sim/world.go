@@ -87,6 +87,7 @@ type World struct {
 	roomTaken  bool          // pods have come or preempted others, and may be where evicted ones could be
 	lastChange time.Duration // when anything last changed but by Berth's planning
 	explained  *Explained    // the last explanation of Options.Explain
+	waiting    []waiting     // how many pods waited, with Options.Check
 }
 
 // New returns the world of a run at its beginning.
@@ -177,8 +178,11 @@ func (w *World) Stats() *Stats { return w.stats }
 // time returns the virtual time.
 func (w *World) time() time.Time { return Epoch.Add(w.now) }
 
+// serverTime returns the time by the API server's clock.
+func (w *World) serverTime() time.Time { return w.time().Add(w.clockAhead()) }
+
 // stamp returns the virtual time as the API writes it: in whole seconds.
-func (w *World) stamp() metav1.Time { return metav1.NewTime(w.time().Truncate(time.Second)) }
+func (w *World) stamp() metav1.Time { return metav1.NewTime(w.serverTime().Truncate(time.Second)) }
 
 // chance draws a number in [0, 1) by name: equal names give equal numbers.
 func (w *World) chance(name ...string) float64 { return seeded.Float(w.seed, name...) }

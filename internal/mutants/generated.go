@@ -76,4 +76,7 @@ var Generators = map[string]Generator{
 
 	"a resize of a whole pod isn't seen": {Pkg: "./core/cluster", Run: "TestPropertyRequestsAreAsTheLibraryHasThem", Args: rapid + "400"},
 	"victims draw no budget down":        {Pkg: "./core", Run: "TestPropertyPreemptionsAtOnceKeepBudgets", Args: rapid + "400"},
+	// Random worlds.
+	"the API server's answers say nothing of its clock":             {Pkg: "./sim/soak", Run: "TestSoak", Args: "-seeds=150 -first=1"},
+	"a deleted node counts as being removed while the API shows it": {Pkg: "./sim/soak", Run: "TestSoak", Args: "-seeds=100 -first=1"},
 }

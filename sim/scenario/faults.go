@@ -35,6 +35,18 @@ const (
 	DeletionFails    = "DeletionFails"    // the cloud reports that it could not delete an instance; in half of the cases it has
 	CloudNoAnswer    = "CloudNoAnswer"    // an order or a deletion has no answer within a deadline of 5 s: it is carried out at once, `for` later (30 s when absent), or never
 	ReclaimDraining  = "ReclaimDraining"  // event: the cloud takes back an instance whose node is being drained
+
+	// Those that concern what the cloud and the API server say.
+
+	GroupUnlisted = "GroupUnlisted" // a list of the cloud's lacks a node group, which the list before it and the one after it have
+	ListedLate    = "ListedLate"    // an instance that was ordered is listed `for` later (2 min when absent), or when it is a node
+	InstanceAgain = "InstanceAgain" // an instance that is ordered has the name and the ID of one that has been gone for 5 min or longer
+	NodeMoves     = "NodeMoves"     // event: the cloud has a node in another node group from then on: one that is being drained, or when there is none, in a quarter of the cases, any
+	SpotReplaced  = "SpotReplaced"  // event: the cloud takes an instance back and makes another in its place; the Node object of the first stays `for` a while (5 min when absent)
+	NodeLingers   = "NodeLingers"   // the Node object of an instance that is gone stays `for` a while (for good when absent), some with finalizers
+	TaintNode     = "TaintNode"     // event: somebody puts a taint on a node `for` a while (for good when absent)
+	FutureStamp   = "FutureStamp"   // a node says that it was created `for` later than it was (an hour when absent)
+	ClockAhead    = "ClockAhead"    // the API server's clock is `for` ahead of Berth's (an hour when absent), and its answers say so; without a rate
 )
 
 // faultKind says what a kind of fault needs: a time, for an event, or a rate. The others
@@ -59,6 +71,9 @@ var faultKinds = map[string]faultKind{
 	ForbidEvictions: {event: true, late: true}, ReclaimDraining: {event: true, late: true}, SlowStop: {rate: true, late: true},
 	ControllerStalls: {rate: true, late: true, ungrouped: true}, DeletionFails: {rate: true, late: true},
 	CloudNoAnswer: {rate: true, late: true},
+	GroupUnlisted: {rate: true, late: true}, ListedLate: {rate: true, late: true}, InstanceAgain: {rate: true, late: true},
+	NodeMoves: {event: true, late: true}, SpotReplaced: {event: true, late: true}, NodeLingers: {rate: true, late: true},
+	TaintNode: {event: true, late: true}, FutureStamp: {rate: true, late: true}, ClockAhead: {late: true, ungrouped: true},
 }
 
 // DrawnFaultKinds returns the kinds that random worlds draw, sorted.

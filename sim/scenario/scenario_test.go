@@ -124,6 +124,8 @@ func TestFaultsSayHowOftenOrWhenTheyCome(t *testing.T) {
 		scenario.EvictPod: event, scenario.Cordon: event, scenario.Relabel: event,
 		scenario.ForbidEvictions: event, scenario.ReclaimDraining: event,
 		scenario.SlowStop: rate, scenario.ControllerStalls: rate, scenario.DeletionFails: rate, scenario.CloudNoAnswer: rate,
+		scenario.GroupUnlisted: rate, scenario.ListedLate: rate, scenario.InstanceAgain: rate, scenario.NodeLingers: rate, scenario.FutureStamp: rate,
+		scenario.NodeMoves: event, scenario.SpotReplaced: event, scenario.TaintNode: event, scenario.ClockAhead: "",
 		scenario.StockOut: "", // lasts from the beginning to the end
 	}
 	for _, kind := range scenario.FaultKinds() {

@@ -49,6 +49,7 @@ func GenerateDraining(seed uint64) *scenario.Scenario {
 	sp.End = scenario.End{At: metav1.Duration{Duration: 12 * time.Hour}, Quiet: metav1.Duration{Duration: 25 * time.Minute}}
 	sp.Policy.Flags = append(sp.Policy.Flags, d.delayAfterTaint()...)
 	sp.Faults = append(sp.Faults, d.noAnswers()...)
+	d.odd(sp)
 	return s
 }
 

@@ -25,7 +25,7 @@ type instance struct {
 	// since is when it was first seen in the provider's list; of a deleted one, when
 	// it was deleted.
 	since time.Time
-	// called is when its deletion ended without an answer.
+	// called is when a deletion of it last ended without an answer; zero for never.
 	called time.Time
 	// unlisted reports that a list didn't have it since it was deleted.
 	unlisted bool
@@ -269,6 +269,9 @@ func (m *Machine) NodeDeletionDone(t *lifecycle.Turn, in step.NodeDeletionDone) 
 	}
 	if in.Err != nil {
 		m.instances.become(x, inDoubt)
+		if !x.called.IsZero() && t.Now.Sub(x.called) < lateDeletion {
+			m.instances.become(x, unanswered) // the first call may still be carried out
+		}
 		return false
 	}
 	m.instances.become(x, deleted)

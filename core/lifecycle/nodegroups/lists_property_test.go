@@ -162,28 +162,31 @@ func TestPropertyAnInstanceHasItsTimeFromItsFirstList(t *testing.T) {
 func TestPropertyAGroupIsGoneWhenTwoListsDoNotHaveIt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := newLister(t)
-		missed := map[string]int{} // lists in a row that don't have a group that was listed
+		missed := map[string]time.Time{} // the first in a row of lists that don't have a group; zero when it is listed
+		gone := map[string]bool{}        // groups that weren't listed yet have no entry
 		for range rapid.IntRange(1, 20).Draw(t, "lists") {
 			in := step.GroupsSet{}
 			for _, id := range []string{"a", "b", "c"} {
-				switch _, known := missed[id]; testkit.Uniform(t, 5, "group "+id) {
+				switch testkit.Uniform(t, 5, "group "+id) {
 				case 0, 1:
-					if known {
-						missed[id]++
+					if missed[id].IsZero() {
+						missed[id] = l.turn.Now
+					} else if l.turn.Now.Sub(missed[id]) >= nodegroup.GoneAfter {
+						gone[id] = true
 					}
 				case 2:
 					in.Busy = append(in.Busy, id)
 				default:
-					missed[id] = 0
+					missed[id], gone[id] = time.Time{}, false
 					in.Groups = append(in.Groups, nodegroup.Group{ID: id, Max: 3, Target: 1, Template: testkit.Node("t").Obj(), Instances: []nodegroup.Instance{{ID: id}}})
 				}
 			}
 			l.note("%d groups are listed, and nothing is said of %v", len(in.Groups), in.Busy)
 			l.m.GroupsSet(l.turn, in)
 			for _, id := range []string{"a", "b", "c"} {
-				n, known := missed[id]
-				if there := l.turn.State.Group(id) != nil; there != (known && n < 2) {
-					l.fatalf("group %s is in the state: %v; %d lists in a row don't have it, after it was listed: %v", id, there, n, known)
+				isGone, known := gone[id]
+				if there := l.turn.State.Group(id) != nil; there != (known && !isGone) {
+					l.fatalf("group %s is in the state: %v; it was listed: %v, and lists don't have it since %s", id, there, known, missed[id])
 				}
 			}
 			l.wait()
@@ -193,7 +196,7 @@ func TestPropertyAGroupIsGoneWhenTwoListsDoNotHaveIt(t *testing.T) {
 
 // TestPropertyTaintsOfNewNodes shows nodes in any order, on which people put taints, and takes them away. A
 // new node is taken to have those of the newest that it had when it was first shown as such, and
-// that the second newest has, too, and those of the provider's template.
+// that the second newest had, too, likewise, and those of the provider's template.
 func TestPropertyTaintsOfNewNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := nodegroups.New(nodegroups.Config{}, nil, nil)
@@ -229,7 +232,7 @@ func TestPropertyTaintsOfNewNodes(t *testing.T) {
 			newest := order[len(order)-1]
 			var want []string
 			for _, key := range shown[newest] {
-				general := slices.Contains(first[newest], key) && (len(order) < 2 || slices.Contains(shown[order[len(order)-2]], key))
+				general := slices.Contains(first[newest], key) && (len(order) < 2 || slices.Contains(first[order[len(order)-2]], key))
 				if general || slices.Contains(template, key) {
 					want = append(want, key)
 				}
