@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
@@ -75,7 +76,9 @@ func TestPropertyPreemptionsAtOnceKeepBudgets(t *testing.T) {
 			for k := range 2 {
 				p := testkit.Pod(fmt.Sprint("low", i, "-", k)).Req("cpu", "1").Label("app", apps[testkit.Uniform(t, 3, "app")]).
 					Started(int64(testkit.Uniform(t, 1000, "started"))).On(node)
-				full = append(full, step.PodSet{Pod: p.Obj()})
+				obj := p.Obj()
+				obj.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}} // others draw nothing
+				full = append(full, step.PodSet{Pod: obj})
 			}
 		}
 		var budgets []*policyv1.PodDisruptionBudget

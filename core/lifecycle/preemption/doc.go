@@ -23,5 +23,6 @@
 //	               was answered
 //
 // PodGone ends a victim in any state; in state asked it is gone early then. Until a victim has
-// ended, the state has the disruption budgets that select it drawn down by it (budgets.go).
+// ended and the status of the disruption budgets that select it counts it, the state has them drawn
+// down by it (budgets.go).
 package preemption

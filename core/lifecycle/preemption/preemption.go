@@ -232,7 +232,7 @@ func (m *Machine) Done(t *lifecycle.Turn, in step.PreemptionDone) {
 		v.state = Terminating
 	}
 	if in.Err != nil {
-		m.forget(t, in.UID)
+		m.stays(t, in.UID)
 		m.released = append(m.released, preemptorsWaitingFor(t, in.UID)...)
 	} else if pod := t.State.PodOn(in.UID); pod != nil {
 		t.Emit(preempted(t.State, pod, in.By, ""))
@@ -279,13 +279,14 @@ func (m *Machine) Going(t *lifecycle.Turn, uid types.UID) {
 // Gone records that a pod has left the cluster, or its node.
 func (m *Machine) Gone(t *lifecycle.Turn, uid types.UID) {
 	if v := m.victims[uid]; v != nil {
-		m.forget(t, uid)
+		m.budgets.gone(t.State, t.Now, v.draws, uid)
+		delete(m.victims, uid)
 		m.finish(t, uid, v.by, nil)
 	}
 }
 
-// forget records that a victim is gone, or that it stays.
-func (m *Machine) forget(t *lifecycle.Turn, victim types.UID) {
+// stays records that a victim stays.
+func (m *Machine) stays(t *lifecycle.Turn, victim types.UID) {
 	m.budgets.giveBack(t.State, m.victims[victim].draws, victim)
 	delete(m.victims, victim)
 }
@@ -331,6 +332,7 @@ func (m *Machine) finish(t *lifecycle.Turn, victim, by types.UID, err error) {
 // about all changes: a held pod that fits now, or for which no victim terminates, is tried;
 // another waits with its class. A pod that waits for its node in vain is tried, too.
 func (m *Machine) Advance(t *lifecycle.Turn) {
+	m.budgets.expire(t.State, t.Now)
 	for _, item := range m.released {
 		p := m.pods.Get(item.Pod().UID)
 		switch {
@@ -357,9 +359,10 @@ func (m *Machine) release(t *lifecycle.Turn, item *queue.Item) {
 	t.Queue.ReleaseToWait(t.Now, item, d)
 }
 
-// NextWake returns zero: only inputs bring something. What is released in a Step after
-// Advance comes with room that has come free, for which the next Step comes at once.
-func (m *Machine) NextWake() time.Time { return time.Time{} }
+// NextWake returns when a victim that is gone no longer draws a disruption budget down. All else comes
+// with inputs: what is released in a Step after Advance comes with room that has come free, for which
+// the next Step comes at once.
+func (m *Machine) NextWake() time.Time { return m.budgets.due() }
 
 // Unsettled names preemptors and victims without an outcome, and victims that are still
 // there.
