@@ -118,7 +118,9 @@ func TestMetricsOfTheCluster(t *testing.T) {
 	s.step(step.ScaleUpDone{Group: "cpu", Nodes: 2, Err: errors.New("no quota"), Class: nodegroup.OutOfResources})
 	s.wants(`cluster_autoscaler_node_group_backoff_status{node_group="cpu",reason="cloudProviderError"} 1`, `cluster_autoscaler_node_group_target_count{node_group="cpu"} 4`)
 	s.now = s.now.Add(6 * time.Minute)
-	s.step(step.GroupsSet{Groups: s.groups[:1]}, step.GroupsSet{Groups: s.groups[:1]})
+	s.step(step.GroupsSet{Groups: s.groups[:1]})
+	s.now = s.now.Add(nodegroup.GoneAfter)
+	s.step(step.GroupsSet{Groups: s.groups[:1]})
 	s.wants(`cluster_autoscaler_node_group_backoff_status{node_group="cpu",reason="cloudProviderError"} 0`, `cluster_autoscaler_node_groups_count{node_group_type="autoscaled"} 1`)
 	s.wantsNone(`cluster_autoscaler_node_group_max_count{node_group="gpu"}`)
 }
@@ -247,7 +249,9 @@ func TestMetricsOfLaunches(t *testing.T) {
 	}
 	s.plan(func(*autoscaler.Plan) {})
 	s.wants(`berth_launch_held_pods 0`)
-	s.step(step.GroupsSet{Groups: s.groups[:1]}, step.GroupsSet{Groups: s.groups[:1]})
+	s.step(step.GroupsSet{Groups: s.groups[:1]})
+	s.now = s.now.Add(nodegroup.GoneAfter)
+	s.step(step.GroupsSet{Groups: s.groups[:1]})
 	s.wantsNone(`berth_node_group_launch_limit_nodes{node_group="gpu"`)
 }
 
