@@ -89,7 +89,11 @@ func (m *Machine) look(t *lifecycle.Turn, name string, d *deletion) {
 		why = fmt.Sprintf("its node group was %s and is %s now", d.group, n.Group)
 	}
 	if why != "" {
+		evicted := d.evicted()
 		m.keep(t, name, d, why)
+		if evicted { // pods have left in vain: it stays for another, say
+			m.candidates.DrainFailed(name, t.Now)
+		}
 		return
 	}
 	if s, ok := d.state.(drainingPods); ok {
@@ -275,11 +279,7 @@ func (m *Machine) giveUp(t *lifecycle.Turn, name string, d *deletion, why string
 	if d.drains() {
 		what = "failed to drain and delete node: "
 	}
-	evicted := d.evicted()
 	m.unmark(t, name, d, step.NodeKept, why)
-	if evicted {
-		m.candidates.DrainFailed(name, t.Now)
-	}
 	t.Emit(step.NodeEvent(t.State.NodeByName(name).Object, "ScaleDownFailed", "ScalingDown", what+why).AsWarning())
 }
 
