@@ -173,7 +173,7 @@ func (c *Core) groupsSet(in step.GroupsSet) {
 	c.scale.groupsTold = true
 }
 
-// scaleUpDone has another plan made at once when a group is out of stock: the group backs
+// scaleUpDone makes another plan due at once when a group is out of stock: the group backs
 // off, so that the plan falls to the next choice among the others. This ends: a group that
 // backs off isn't asked again.
 func (c *Core) scaleUpDone(in step.ScaleUpDone) {

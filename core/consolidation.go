@@ -39,7 +39,7 @@ func (c *Core) consolidateRequest() *autoscaler.Consolidate {
 	return out
 }
 
-// commitConsolidation takes what a plan says of consolidation, after its other proposals. It
+// commitConsolidation commits what a plan proposes for consolidation, after its other proposals. It
 // returns which nodes are due for one that is under way.
 func (c *Core) commitConsolidation(plan *autoscaler.Plan) []candidates.Due {
 	m := c.scale.consolidation

@@ -128,7 +128,7 @@ type Autoscale struct {
 	// at its minimum (--force-delete-unregistered-nodes).
 	ForceDeleteUnregistered bool
 	DisableScaleDown        bool
-	// DisableFrequentLoops has plans made every ScanInterval only, also when pods that
+	// DisableFrequentLoops limits plans to one every ScanInterval, also when pods that
 	// no plan has seen find no node (--frequent-loops-enabled=false).
 	DisableFrequentLoops bool
 	// MaxNodesLaunching and MaxNodesLaunchingPerGroup are how many nodes may be launching
@@ -164,7 +164,7 @@ type Core struct {
 	pods  record.Pods // pods of our profiles that have no node in the API
 	// others are pods without a node that other schedulers are to place.
 	others map[types.UID]*v1.Pod
-	woken  cluster.Seq // the queue has been asked about changes up to here
+	woken  cluster.Seq // up to here the queue has been woken for changes
 	// signedAt is the state's SignatureVersion that queued pods were signed with.
 	signedAt uint64
 	stepped  bool // Step has been called

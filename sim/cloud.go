@@ -44,7 +44,7 @@ type group struct {
 	lastReclaim time.Duration   // when the cloud last took an instance back, 0 for never
 	unlisted    bool            // the last list didn't have the group
 	toldAt      time.Duration   // of when the last list is that this process of Berth's has got and that has the group; -1 for none
-	taintedNew  bool            // a Berth started after somebody had put a taint on a node of it, and can't know that new ones lack it
+	taintedNew  bool            // Berth saw a node of it first with somebody's taint, and can't know that new ones lack it
 	mixed       bool            // it has a node of another group, and what new ones are like may be taken from that
 	vanished    []time.Duration // when the instances were ordered that the target counts and that were never made
 	freed       []freed         // the names of instances that are gone, the first first

@@ -87,6 +87,24 @@ func (w *World) checkQuiet() {
 	}
 	w.checkDrained()
 	w.checkIdle()
+	w.checkTargets()
+	for _, problem := range w.berth.core().Unsettled() {
+		if !w.ofLingering(problem) {
+			w.violation("%s", problem)
+		}
+	}
+	if n := w.berth.core().Stats().RefusedPlans; n > 0 {
+		w.violation("%d plans were refused", n)
+	}
+	if n := w.berth.core().Stats().MissedWakeups; n > 0 {
+		w.violation("%d pods were found schedulable by the leftover sweep only", n)
+	}
+	w.checkRest()
+	w.checkPending(nodes)
+}
+
+// checkTargets looks, at rest, for groups that haven't the instances that they were asked for.
+func (w *World) checkTargets() {
 	for _, g := range w.groups {
 		coming := 0
 		for _, m := range g.instances {
@@ -101,17 +119,10 @@ func (w *World) checkQuiet() {
 			w.violation("%d instances of group %s never became nodes and are still there", coming, g.cfg.Name)
 		}
 	}
-	for _, problem := range w.berth.core().Unsettled() {
-		if !w.ofLingering(problem) {
-			w.violation("%s", problem)
-		}
-	}
-	if n := w.berth.core().Stats().RefusedPlans; n > 0 {
-		w.violation("%d plans were refused", n)
-	}
-	if n := w.berth.core().Stats().MissedWakeups; n > 0 {
-		w.violation("%d pods were found schedulable by the leftover sweep only", n)
-	}
+}
+
+// checkRest looks for work that was done though nothing had happened.
+func (w *World) checkRest() {
 	w.noteUnused()
 	w.stats.noteRest()
 	rest := w.now - w.lastChange
@@ -126,7 +137,6 @@ func (w *World) checkQuiet() {
 	if n := w.stats.restStays; n > 2*len(w.nodes) {
 		w.violation("%d times it was said of %d nodes why they stay, though nothing had happened for %s", n, len(w.nodes), restTime)
 	}
-	w.checkPending(nodes)
 }
 
 // noteUnused notes which nodes were bought for nothing, as it turned out.

@@ -156,7 +156,7 @@ func (w *World) taintNode(x *scenario.Fault, pick func(int) int) {
 		return
 	}
 	if n.instance != nil && !n.ready() {
-		n.instance.group.taintedNew = true
+		n.instance.group.taintedNew = true // Berth sees the node with the taint first, too
 	}
 	w.changeNode(n, func(o *v1.Node) {
 		o.Spec.Taints = append(withoutTaint(o.Spec.Taints, lookedAt), v1.Taint{Key: lookedAt, Effect: v1.TaintEffectNoSchedule})
@@ -170,8 +170,8 @@ func (w *World) taintNode(x *scenario.Fault, pick func(int) int) {
 	}
 }
 
-// noteTaintsAtCrash notes of which groups the next Berth sees a node first with somebody's taint:
-// until there are newer nodes, it takes that for one that new nodes have.
+// noteTaintsAtCrash marks the groups with a node that the next Berth process will see with somebody's
+// taint from the beginning: until there are newer nodes it assumes that new ones have it, too.
 func (w *World) noteTaintsAtCrash() {
 	for _, n := range w.sortedNodes() {
 		if n.instance != nil && slices.ContainsFunc(n.obj.Spec.Taints, func(t v1.Taint) bool { return t.Key == lookedAt }) {

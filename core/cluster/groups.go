@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// NodeGroup is what the provider says of a node group.
+// NodeGroup is a node group as the provider describes it.
 type NodeGroup struct {
 	ID       string
 	Min, Max int

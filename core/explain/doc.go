@@ -1,4 +1,4 @@
-// Package explain answers people: where a pod stands and what each rule says of it now, why a
+// Package explain answers people: where a pod stands and how each rule judges it now, why a
 // node stays or how far it is on its way out, what a node group does, where the whole cluster
 // and the autoscaler stand.
 //

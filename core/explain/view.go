@@ -144,7 +144,7 @@ type Nodes interface {
 	NotPlanned() string
 }
 
-// Staying describes what the last plan says of nodes.
+// Staying describes why the last plan keeps nodes.
 type Staying interface {
 	Of(node string) (staying.Stay, bool)
 	Plan() *autoscaler.Plan

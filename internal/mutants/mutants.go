@@ -231,6 +231,6 @@ var All = []Mutant{
 	{"a node says for ever what its group's nodes are like", "core/lifecycle/nodegroups/newest.go", "	if len(general) < len(w.first.Object.Spec.Taints) {", "	if len(general) < 0 {", "./core/lifecycle/nodegroups", "TestTaintsOfNewNodes", "1"},
 	{"an instance whose ID comes again has the time of the first", "core/lifecycle/nodegroups/instances.go", "x.unlisted = x.state == deleted", "x.unlisted = false", "./core/lifecycle/nodegroups", "TestScripts/again", "1"},
 	{"a grace period beyond all bounds overflows", "core/lifecycle/draining/tiers.go", "own := time.Duration(pod.Eviction.Grace) * time.Second", "own := time.Second\n	if g := pod.Object.Spec.TerminationGracePeriodSeconds; g != nil {\n		own *= time.Duration(*g)\n	}", "./core/lifecycle/draining", "TestNoGracePeriod", "1"},
-	{"a cancelled instance comes though its deletion may still be carried out", "core/lifecycle/nodegroups/instances.go", "x.state == unanswered && t.Now.Sub(x.called) >= lateDeletion", "x.state == unanswered", "./core/lifecycle/nodegroups", "TestScripts/unanswered_cancelled", "1"},
+	{"a cancelled instance comes though its deletion may still be carried out", "core/lifecycle/nodegroups/instances.go", "return !x.mayBeDeletedLate(now)", "return true", "./core/lifecycle/nodegroups", "TestScripts/unanswered_cancelled", "1"},
 	{"a node is drained in vain again and again", "core/lifecycle/candidates/vain.go", "m.inVain(node, now) + 1, now", "m.inVain(node, now), now", "./core/lifecycle/candidates", "TestScripts/in_vain", "1"},
 }

@@ -51,7 +51,8 @@ func (r *relaxation) stepWork() float64 {
 	return work + unknowns*unknowns*unknowns/6
 }
 
-// large is a problem that is solved coarsely. It has no edges: what is asked of them is computed.
+// large is a problem that is solved coarsely. It keeps no edges: what others read from them is
+// computed when it is needed.
 type large struct {
 	classes []Class
 	groups  []Group

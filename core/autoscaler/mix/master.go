@@ -14,8 +14,9 @@ const (
 	// goodEnough is the relative gap between the master's cost and the estimate at which
 	// the search for patterns ends.
 	goodEnough = 5e-4
-	// maxWork limits column generation, and again what is bought after it, in
-	// multiplications or so: about a second each. The openb pod list needs a third of it.
+	// maxWork limits column generation, again what is bought after it, and exchanges of nodes of
+	// a large problem (rest.go): in multiplications or so, about a second each. The openb pod
+	// list needs a third of it.
 	maxWork = 400_000_000
 	// worthwhile is what a reduced cost has to be at least, relatively to the cost of a
 	// node, for a pattern to be added.

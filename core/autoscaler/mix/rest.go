@@ -13,6 +13,7 @@ import (
 type rest struct {
 	*large
 	left, room []int // by class and by group
+	work       int   // multiplications or so that exchanges took
 }
 
 // finish returns the nodes with those that are missing, and none that can be exchanged for a
@@ -33,7 +34,7 @@ func (l *large) finish(nodes []pattern) []pattern {
 	}
 	for again := true; again; {
 		nodes = b.buy(nodes)
-		again = b.exchange(nodes)
+		again = b.exchange(nodes) && b.work < maxWork
 	}
 	return nodes
 }
@@ -107,7 +108,7 @@ func take(free, request []int64, pods int) {
 }
 
 // exchange exchanges nodes for the cheapest that hold the same pods, and reports whether there was
-// one.
+// one. It ends early when maxWork is done: nodes that are left are dearer than they need be.
 func (b *rest) exchange(nodes []pattern) (any bool) {
 	var same *pattern // the node before, if nothing cheaper was found for it
 	for n := range nodes {
@@ -115,7 +116,11 @@ func (b *rest) exchange(nodes []pattern) (any bool) {
 		if same != nil && comparePatterns(*same, *p) == 0 {
 			continue
 		}
+		if b.work >= maxWork {
+			return any
+		}
 		best := p.group
+		b.work += len(b.cost)
 		for j, cost := range b.cost {
 			if b.room[j] > 0 && cost < b.cost[best] && b.holds(j, p.pods) {
 				best = j
@@ -133,6 +138,7 @@ func (b *rest) exchange(nodes []pattern) (any bool) {
 // holds reports whether a node of a group holds such pods.
 func (b *rest) holds(group int, pods []Count) bool {
 	free := slices.Clone(b.groups[group].Allocatable)
+	b.work += (len(pods) + 1) * len(free)
 	for _, c := range pods {
 		if b.fitsIn(c.Class, group, free) < c.Pods {
 			return false

@@ -10,7 +10,8 @@ import (
 // Sick says why a cluster is too sick for its size to be changed, "" when it isn't: more
 // nodes than OKTotalUnready, and more than MaxTotalUnready percent of all, aren't ready,
 // those included that were never registered in time. Nodes that are starting don't count
-// as unready, and those that are lost don't count at all. As Cluster Autoscaler's IsClusterHealthy. It costs O(nodes that aren't ready).
+// as unready, and those that are lost don't count at all. As Cluster Autoscaler's
+// IsClusterHealthy. It costs O(nodes that aren't ready).
 func Sick(s *cluster.State, req *autoscaler.Request) string {
 	nodes, unready := live(s, req.Conditions), 0
 	s.Unready(func(n *cluster.Node) {

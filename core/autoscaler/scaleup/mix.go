@@ -26,8 +26,8 @@ type mixClass struct {
 
 // LowerBound returns what any purchase for the pending pods of a request costs an hour at
 // least, from nothing but new nodes, and for how many of them: pods that no group takes, or
-// has room for, are left out. The price is 0 when it isn't known, as of too large a problem. Of pods that aren't countable it asks only what a node alone
-// can say, so it leaves out what rules say about several pods together: that makes the
+// has room for, are left out. The price is 0 when it isn't known, as for too large a problem.
+// Of pods that aren't countable it asks only what a node alone can say, so it leaves out what rules say about several pods together: that makes the
 // bound lower and never false.
 func (p *Packer) LowerBound(req autoscaler.Request) (price float64, pods int) {
 	mark := p.State.Mark()

@@ -27,7 +27,7 @@ const explainedTogether = 256
 // filteredOut is why a group that could grow doesn't: an expander has forbidden it.
 const filteredOut = "expansion options filtered out and no longer considered"
 
-// explain says of each class of which pods are left why no group would help it: for each
+// explain gives the reason why no group would help, for each class that has pods left: for each
 // reason, "COUNT reason", how many groups give it, sorted as text. A group that is limited
 // gives that reason alone; any other all messages of the first rule that rejects the class.
 // NoHelp.Later reports whether a group would take the pods for which its limit passes. Pods

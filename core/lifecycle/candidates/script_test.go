@@ -98,10 +98,9 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 	case "going":
 		t.State.SetNode(t.State.NodeByName(args.Name()).WithTaint(v1.Taint{Key: autoscaler.ToBeDeletedTaint, Effect: v1.TaintEffectNoSchedule}))
 	case "stays":
-		if name := args.Name(); args.Flag("evicted") {
-			s.machine.DrainFailed(name, t.Now)
-		} else {
-			s.machine.Forget(name)
+		s.machine.Forget(args.Name())
+		if args.Flag("evicted") {
+			s.machine.DrainedInVain(args.Name(), t.Now)
 		}
 		t.State.SetNode(t.State.NodeByName(args.Name()).WithoutTaint(autoscaler.ToBeDeletedTaint))
 	case "plan":

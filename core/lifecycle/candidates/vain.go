@@ -7,12 +7,12 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
-// This file has nodes wait longer after drains that came to nothing: their pods were evicted, and
-// the node stayed, say for a pod that tolerates the taint of removals and came meanwhile. The same
-// may happen each time. What must hold: a node whose drains all come to nothing has its pods
-// evicted ever more rarely.
+// This file makes nodes wait longer after drains that came to nothing: pods were evicted, and the
+// node stayed all the same, for instance because a pod that tolerates the removal taint was placed
+// on it meanwhile. The same may happen each time. What must hold: the pods of such a node are evicted
+// ever more rarely.
 
-// vain is drains of one node in a row that have come to nothing.
+// vain counts the drains of one node in a row that came to nothing.
 type vain struct {
 	times int
 	last  time.Time
@@ -23,14 +23,13 @@ const (
 	leastAfterDrain = time.Minute
 	// mostAfterDrain is the same at most, unless a node's own time is longer.
 	mostAfterDrain = 24 * time.Hour
-	// vainKept is how long after the last drain in vain a node is due as others are.
+	// vainKept is how long drains in vain are remembered after the last.
 	vainKept = 2 * mostAfterDrain
 )
 
-// DrainFailed records that pods of a node were asked to leave and that it stays all the same: it
-// is needed, as after Forget. Each time in a row it has to be unneeded for twice as long.
-func (m *Machine) DrainFailed(node string, now time.Time) {
-	m.Forget(node)
+// DrainedInVain records that pods of a node were evicted and that it stays all the same. Each time in
+// a row it has to be unneeded for twice as long before it is due.
+func (m *Machine) DrainedInVain(node string, now time.Time) {
 	m.vain[node] = vain{m.inVain(node, now) + 1, now}
 }
 
@@ -57,11 +56,10 @@ func afterDrains(unneeded time.Duration, times int) time.Duration {
 	return min(unneeded, longest)
 }
 
-// longer says for how long a candidate has to be unneeded after drains in vain; "" when there
-// were none.
+// longer describes how much longer than others a candidate has to be unneeded; "" when it hasn't.
 func (m *Machine) longer(c *candidate, g *cluster.NodeGroup) string {
 	if c.vain == 0 || !c.ready {
 		return ""
 	}
-	return fmt.Sprintf("; its pods were evicted in vain %d time(s), so it is due after %s", c.vain, m.dueAt(c, g).Sub(c.since))
+	return fmt.Sprintf("; it must be unneeded for %s, since %d drain(s) of it evicted pods and did not end with its removal", m.dueAt(c, g).Sub(c.since), c.vain)
 }

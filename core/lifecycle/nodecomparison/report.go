@@ -113,7 +113,8 @@ func mean(sum time.Duration, n int) time.Duration {
 func (m *Machine) Report(now time.Time) *Report {
 	x := &m.report
 	r := &Report{Since: m.began, Verdicts: map[step.NodeVerdict]int{}, Early: x.early, Again: x.again,
-		BoughtAhead: mean(x.boughtIn, x.bought), RemovedAhead: mean(x.removedIn, x.removed), Differences: slices.Clone(x.largest), Cluster: m.cluster, Berth: m.berth, Unpriced: slices.Clone(m.unpriced)}
+		BoughtAhead: mean(x.boughtIn, x.bought), RemovedAhead: mean(x.removedIn, x.removed), Differences: slices.Clone(x.largest),
+		Cluster: m.cluster, Berth: m.berth, Unpriced: slices.Clone(m.unpriced)}
 	for _, v := range step.NodeVerdicts {
 		r.Verdicts[v] = x.verdicts[v]
 	}

@@ -91,8 +91,8 @@ func (m *Machine) look(t *lifecycle.Turn, name string, d *deletion) {
 	if why != "" {
 		evicted := d.evicted()
 		m.keep(t, name, d, why)
-		if evicted { // pods have left in vain: it stays for another, say
-			m.candidates.DrainFailed(name, t.Now)
+		if evicted {
+			m.candidates.DrainedInVain(name, t.Now)
 		}
 		return
 	}

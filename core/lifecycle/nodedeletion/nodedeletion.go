@@ -47,8 +47,8 @@ type Config struct {
 type Candidates interface {
 	// Forget has a node be needed again, since its deletion has ended.
 	Forget(node string)
-	// DrainFailed is Forget of a node from which pods may have been evicted in vain.
-	DrainFailed(node string, now time.Time)
+	// DrainedInVain records that pods of a node may have been evicted and that it stays.
+	DrainedInVain(node string, now time.Time)
 }
 
 // Homes is what node deletions need of what keeps room for evicted pods' replacements.
@@ -76,7 +76,7 @@ type Groups interface {
 	// ScaleDownDelayed reports whether a group grew, or a node of it could not be
 	// deleted, too recently for its nodes to be deleted.
 	ScaleDownDelayed(now time.Time, group string) bool
-	// InstanceDeletion says of which group an instance is, by its provider ID, and how
+	// InstanceDeletion returns the group of an instance, by its provider ID, and how
 	// far the deletion is that was asked for because it had not become a node;
 	// NotCalled for any other instance.
 	InstanceDeletion(providerID string) (group string, state lifecycle.CallState)

@@ -14,7 +14,7 @@
 //	                                                      stock-out, the next list
 //	unanswered           an order that had no answer      the next list                its target includes the order
 //	maybe growing        a list that shows nothing of     the first list after         these nodes are kept free below the maximum
-//	                     such an order                    lateOrder
+//	                     such an order                    lateCall
 //	backing off          a failed order, an instance that backoff: 5 to 30 minutes,    nothing is ordered
 //	                     failed or is late, or missing    for each class of failure
 //	not shrinking        an order                         DelayAfterAdd                no deletion begins
@@ -58,7 +58,7 @@
 //	unanswered its deletion had no answer        a list without it     deleted
 //	                                             a list with it, if    deleting again
 //	                                             it is late or failed
-//	                                             lateDeletion, and     coming
+//	                                             lateCall, and         coming
 //	                                             a list with it
 //	deleted    remembered, since its node may    deletedKept without   forgotten
 //	           still show up                     being listed

@@ -58,8 +58,6 @@ const (
 	// deletedListed is how long a deleted instance may be listed still, before it is taken
 	// for one that was never deleted.
 	deletedListed = 2 * time.Minute
-	// lateDeletion is how long a deletion that had no answer may still be carried out.
-	lateDeletion = 2 * time.Minute
 )
 
 // watchInstances takes what the provider lists. It costs O(instances that aren't registered),
@@ -165,7 +163,7 @@ func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup
 		m.launches.Listed(t.Now, group, inst.ID, inst.Node)
 		m.instances.follow(inst.ID, x)
 	}
-	if x.state == inDoubt || x.state == unanswered && t.Now.Sub(x.called) >= lateDeletion || x.state == deleted && t.Now.Sub(x.since) >= deletedListed {
+	if x.survived(t.Now) {
 		m.instances.become(x, coming) // it exists, and is deleted below unless it may become a node
 	}
 	why, code, reason := inst.Failed, inst.FailureCode(), step.InstanceFailed
@@ -200,6 +198,25 @@ func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup
 	x.class, x.reason = inst.Class, reason
 	t.Decide(step.Decision{Kind: step.InstanceRemoved, Node: inst.Node, Group: group, Nodes: 1, Reason: inst.ID + ": " + why})
 	t.Ready.NodeDeletions = append(t.Ready.NodeDeletions, step.NodeDeletion{Group: group, Node: inst.Node, Instance: inst.ID, Reason: reason})
+}
+
+// survived reports whether a listed instance that was to be deleted is there to stay: nothing that the
+// provider was asked may delete it any more.
+func (x *instance) survived(now time.Time) bool {
+	switch x.state {
+	case inDoubt:
+		return true
+	case unanswered:
+		return !x.mayBeDeletedLate(now)
+	case deleted:
+		return now.Sub(x.since) >= deletedListed
+	}
+	return false
+}
+
+// mayBeDeletedLate reports whether the provider may still carry out a deletion that had no answer.
+func (x *instance) mayBeDeletedLate(now time.Time) bool {
+	return !x.called.IsZero() && now.Sub(x.called) < lateCall
 }
 
 // comingLast returns the IDs of a group's instances that are coming, the latest first. The
@@ -240,7 +257,7 @@ func (m *Machine) ProvisionTime(g *cluster.NodeGroup) time.Duration {
 	return m.cfg.MaxProvisionTime
 }
 
-// InstanceDeletion says of which group an instance is, by its provider ID, and how far
+// InstanceDeletion returns the group of an instance, by its provider ID, and how far
 // the deletion is that was asked for because it had not become a node; NotCalled for
 // any other instance.
 func (m *Machine) InstanceDeletion(providerID string) (group string, state lifecycle.CallState) {
@@ -269,8 +286,8 @@ func (m *Machine) NodeDeletionDone(t *lifecycle.Turn, in step.NodeDeletionDone) 
 	}
 	if in.Err != nil {
 		m.instances.become(x, inDoubt)
-		if !x.called.IsZero() && t.Now.Sub(x.called) < lateDeletion {
-			m.instances.become(x, unanswered) // the first call may still be carried out
+		if x.mayBeDeletedLate(t.Now) { // by the call before
+			m.instances.become(x, unanswered)
 		}
 		return false
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -25,6 +26,7 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 	groups := in.Groups
 	m.known = true
 	listed := map[string]bool{}
+	registered := sync.OnceValue(func() map[string]int { return nodesByGroup(t.State) })
 	for i := range groups {
 		g := &groups[i]
 		listed[g.ID] = true
@@ -33,7 +35,7 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 			m.delaysOf(g.ID).grew = event{t.Now, g.ID}
 		}
 		m.settleOrders(t, g)
-		m.tellTooLarge(t, g)
+		m.tellTooLarge(t, g, registered)
 		set(t.State, &cluster.NodeGroup{
 			ID: g.ID, Min: g.Min, Max: g.Max, Price: g.Price,
 			Target:   m.assumed(g),
@@ -49,16 +51,12 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 }
 
 // tellTooLarge has an event written when a group's target, as the provider says it, is above its
-// maximum and the nodes that it has together: no order has led there. It costs O(nodes) for a group
-// above its maximum.
-func (m *Machine) tellTooLarge(t *lifecycle.Turn, g *nodegroup.Group) {
+// maximum and the nodes that it has together: no order has led there. registered returns how many
+// nodes each group has.
+func (m *Machine) tellTooLarge(t *lifecycle.Turn, g *nodegroup.Group, registered func() map[string]int) {
 	nodes := 0
 	if g.Target > g.Max && !m.cfg.ReadOnly {
-		t.State.Nodes(func(n *cluster.Node) {
-			if n.Group == g.ID {
-				nodes++
-			}
-		})
+		nodes = registered()[g.ID]
 	}
 	x, is := m.group(g.ID), tooLarge{g.Target, g.Max}
 	if g.Target-nodes <= g.Max || m.cfg.ReadOnly {
@@ -72,6 +70,13 @@ func (m *Machine) tellTooLarge(t *lifecycle.Turn, g *nodegroup.Group) {
 	t.Emit(step.StatusEvent(g.ID, "TargetSizeTooLarge", scalingUp, fmt.Sprintf(
 		"The provider has a target size of %d for node group %s, above its maximum of %d and its %d registered node(s): set its size at the provider to at most %d, or raise its maximum",
 		g.Target, g.ID, g.Max, nodes, g.Max)).AsWarning())
+}
+
+// nodesByGroup returns how many nodes each group has, in O(nodes).
+func nodesByGroup(s *cluster.State) map[string]int {
+	out := map[string]int{}
+	s.Nodes(func(n *cluster.Node) { out[n.Group]++ })
+	return out
 }
 
 // tooLarge is a target that was told to be too large, and the maximum; zero for none.

@@ -13,9 +13,9 @@ import (
 // This file settles orders that had no answer by what the provider lists next. What must hold: no
 // group is ordered beyond its maximum, even if every such order is carried out late.
 
-// lateOrder is how long an order that had no answer, and that the list after it doesn't show, may
-// still be carried out.
-const lateOrder = 2 * time.Minute
+// lateCall is how long an order or a deletion that had no answer may still be carried out, though the
+// list after it doesn't show it.
+const lateCall = 2 * time.Minute
 
 // doubt is the orders of one group that had no answer. The zero value has none.
 type doubt struct {
@@ -60,7 +60,7 @@ func (d *doubt) mayCome() (n int) {
 // mayBeLate keeps nodes free below the maximum for orders that may still be carried out.
 func (d *doubt) mayBeLate(now time.Time, nodes int) {
 	if nodes > 0 {
-		d.late = append(d.late, lateNodes{nodes, now.Add(lateOrder)})
+		d.late = append(d.late, lateNodes{nodes, now.Add(lateCall)})
 	}
 }
 

@@ -47,7 +47,7 @@ type Groups interface {
 	ScaleDownDelay(now time.Time, group string) (until time.Time, why string)
 }
 
-// Staying describes what the last plan says of nodes.
+// Staying describes why the last plan keeps nodes.
 type Staying interface {
 	Of(node string) (staying.Stay, bool)
 	Plan() *autoscaler.Plan
@@ -121,7 +121,7 @@ func (r *Reader) candidateWaits(now time.Time, n *cluster.Node, s *Status) (auto
 	case now.Before(due) && !s.Candidate.Ready:
 		return autoscaler.KeptNotUnreadyEnough, "unready for " + progress(now, &s.Candidate) + " (--scale-down-unready-time)"
 	case now.Before(due):
-		return autoscaler.KeptNotLongEnough, "unneeded for " + progress(now, &s.Candidate) + " (--scale-down-unneeded-time)"
+		return autoscaler.KeptNotLongEnough, "unneeded for " + progress(now, &s.Candidate) + unneededTime(&s.Candidate)
 	case !until.IsZero():
 		return autoscaler.KeptGroupDelayed, fmt.Sprintf("%s, so it is not removed before %s", delay, utc(until))
 	case s.Removal != nil && len(s.Removal.WaitsFor) > 0:
@@ -143,6 +143,14 @@ func (r *Reader) candidateWaits(now time.Time, n *cluster.Node, s *Status) (auto
 // progress says how much of the time that a candidate has to wait is over.
 func progress(now time.Time, candidate *candidates.Description) string {
 	return fmt.Sprintf("%s of %s", now.Sub(candidate.Since).Round(time.Second), candidate.Due.Sub(candidate.Since))
+}
+
+// unneededTime names what sets for how long a candidate has to be unneeded.
+func unneededTime(candidate *candidates.Description) string {
+	if n := candidate.DrainsInVain; n > 0 {
+		return fmt.Sprintf(" (--scale-down-unneeded-time, longer after %d drain(s) that did not end with its removal)", n)
+	}
+	return " (--scale-down-unneeded-time)"
 }
 
 // NotPlanned says why no plan has looked at a node.
