@@ -207,7 +207,7 @@ var All = []Mutant{
 	{"the relaxation is solved whatever its size", "core/autoscaler/mix/mix.go", "if r := relax(classes, groups); r.stepWork() <= maxStep {", "if r := relax(classes, groups); maxStep > 0 {", "./core/autoscaler/mix", "TestSolveIsBounded/400_", "1"},
 	{"the relaxation is set up whatever its size", "core/autoscaler/mix/mix.go", "if countEdges(classes) <= maxEdges {", "if true {", "./core/autoscaler/mix", "TestSolveIsBounded/2000", "1"},
 	{"a target beyond all bounds is told with each list", "core/lifecycle/nodegroups/listed.go", "	if x.tooLarge == is {", "	if false {", "./core/lifecycle/nodegroups", "Scripts/too_large", "1"},
-	{"nobody is told of a target beyond all bounds", "core/lifecycle/nodegroups/listed.go", "		m.tellTooLarge(t, g)\n", "", "./core/lifecycle/nodegroups", "Scripts/too_large", "1"},
+	{"nobody is told of a target beyond all bounds", "core/lifecycle/nodegroups/listed.go", "		m.tellTooLarge(t, g, registered[g.ID])\n", "", "./core/lifecycle/nodegroups", "Scripts/too_large", "1"},
 	{"a group is gone when two lists at once don't have it", "core/lifecycle/nodegroups/listed.go", "		case t.Now.Sub(g.unlisted) < nodegroup.GoneAfter:\n", "", "./core/lifecycle/nodegroups", "Scripts/one_list", "1"},
 	{"a node leaves its group when two lists at once don't have it there", "edge/live/nodefeed.go", "if time.Since(since) < nodegroup.GoneAfter {", "if !ok && time.Since(since) < nodegroup.GoneAfter {", "./edge/live", "TestANodeKeepsItsGroup", "1"},
 	{"good limits don't outlive two lists at once", "edge/live/cloud.go", "now.Sub(at) >= nodegroup.GoneAfter })", "now.After(at) })", "./edge/live", "TestLimitsOutlive", "1"},

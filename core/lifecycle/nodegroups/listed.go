@@ -5,7 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -26,7 +25,7 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 	groups := in.Groups
 	m.known = true
 	listed := map[string]bool{}
-	registered := sync.OnceValue(func() map[string]int { return nodesByGroup(t.State) })
+	var registered map[string]int // nodes by group; nil as long as nobody needs it
 	for i := range groups {
 		g := &groups[i]
 		listed[g.ID] = true
@@ -35,7 +34,10 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 			m.delaysOf(g.ID).grew = event{t.Now, g.ID}
 		}
 		m.settleOrders(t, g)
-		m.tellTooLarge(t, g, registered)
+		if g.Target > g.Max && registered == nil {
+			registered = nodesByGroup(t.State)
+		}
+		m.tellTooLarge(t, g, registered[g.ID])
 		set(t.State, &cluster.NodeGroup{
 			ID: g.ID, Min: g.Min, Max: g.Max, Price: g.Price,
 			Target:   m.assumed(g),
@@ -51,13 +53,8 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 }
 
 // tellTooLarge has an event written when a group's target, as the provider says it, is above its
-// maximum and the nodes that it has together: no order has led there. registered returns how many
-// nodes each group has.
-func (m *Machine) tellTooLarge(t *lifecycle.Turn, g *nodegroup.Group, registered func() map[string]int) {
-	nodes := 0
-	if g.Target > g.Max && !m.cfg.ReadOnly {
-		nodes = registered()[g.ID]
-	}
+// maximum and the nodes that it has together: no order has led there.
+func (m *Machine) tellTooLarge(t *lifecycle.Turn, g *nodegroup.Group, nodes int) {
 	x, is := m.group(g.ID), tooLarge{g.Target, g.Max}
 	if g.Target-nodes <= g.Max || m.cfg.ReadOnly {
 		x.tooLarge = tooLarge{}
