@@ -72,7 +72,7 @@ var Generators = map[string]Generator{
 	"an instance whose ID comes again has the time of the first":        {Pkg: "./core/lifecycle/nodegroups", Run: "TestPropertyAnInstanceHasItsTimeFromItsFirstList", Args: rapid + "100"},
 	"a group is gone when one list doesn't have it":                     {Pkg: "./core/lifecycle/nodegroups", Run: "TestPropertyAGroupIsGoneWhenTwoListsDoNotHaveIt", Args: rapid + "100"},
 	"a node says for ever what its group's nodes are like":              {Pkg: "./core/lifecycle/nodegroups", Run: "TestPropertyTaintsOfNewNodes", Args: rapid + "100"},
-	"credentials go to any pod that the Lease names":                    {Pkg: "./cmd/berth", Run: "TestPropertyCredentialsGoWhereTheAPIServerVouches", Args: rapid + "100"},
+	"credentials go to any pod that the Lease names":                    {Pkg: "./edge/reach", Run: "TestPropertyCredentialsGoWhereTheAPIServerVouches", Args: rapid + "100"},
 
 	"a resize of a whole pod isn't seen": {Pkg: "./core/cluster", Run: "TestPropertyRequestsAreAsTheLibraryHasThem", Args: rapid + "400"},
 	"victims draw no budget down":        {Pkg: "./core", Run: "TestPropertyPreemptionsAtOnceKeepBudgets", Args: rapid + "400"},
