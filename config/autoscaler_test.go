@@ -13,7 +13,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/nodebudget"
 	"github.com/berthproject/berth/core/lifecycle/launching"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // This file specifies the flags of the autoscaler: a row of autoscalerFlags for each, and

@@ -13,7 +13,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestALeaderGoesOnWithTheTimesOfTheLast: a core that stands by sees a candidate's soft taint

@@ -14,7 +14,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/plugins"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // BenchmarkIntake plays 1,000 changes a second, an operation each, to a core on one

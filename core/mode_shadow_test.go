@@ -17,7 +17,7 @@ import (
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // shadow is a core that shadows another scheduler, whose part the test plays. Any work that it

@@ -22,7 +22,7 @@ import (
 	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // gang has the pods of a group wait until so many of them have a node, and lets go

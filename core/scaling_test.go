@@ -12,8 +12,8 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
-	"github.com/berthproject/berth/internal/testkit"
-	"github.com/berthproject/berth/tools/checker"
+	"github.com/berthproject/berth/internal/test/testkit"
+	"github.com/berthproject/berth/sim/checker"
 )
 
 // cloud is a provider and an API in memory: what the core orders comes when

@@ -12,7 +12,7 @@ import (
 	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/internal/testkit/script"
+	"github.com/berthproject/berth/internal/test/testkit/script"
 )
 
 // This file has the commands of the scripts about headroom:

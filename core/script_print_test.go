@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/internal/testkit/script"
+	"github.com/berthproject/berth/internal/test/testkit/script"
 )
 
 // print is a drive.Hook: it writes the work of a Step.

@@ -19,8 +19,8 @@ import (
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/core/weighing"
 	"github.com/berthproject/berth/drive"
-	"github.com/berthproject/berth/internal/testkit"
-	"github.com/berthproject/berth/internal/testkit/script"
+	"github.com/berthproject/berth/internal/test/testkit"
+	"github.com/berthproject/berth/internal/test/testkit/script"
 )
 
 // TestScripts runs testdata/scripts/*.txt. A script begins with its
@@ -33,7 +33,7 @@ import (
 // how many pods wait. A plan that a Ready asks for is made at once, in a Step
 // of its own whose Ready is printed too, as the virtual world does. After each
 // Step the core's invariants are checked. A command refuses arguments that it
-// doesn't know, and feeds nothing then (internal/testkit/script).
+// doesn't know, and feeds nothing then (internal/test/testkit/script).
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		w := &world{t: t, now: time.Unix(1000, 0)}

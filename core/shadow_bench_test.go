@@ -10,7 +10,7 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // BenchmarkShadow is what a shadow computes for one pod at 5,000 nodes with 50,000 pods: the

@@ -19,8 +19,8 @@ import (
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/core/weighing"
-	"github.com/berthproject/berth/internal/testkit"
-	"github.com/berthproject/berth/tools/checker"
+	"github.com/berthproject/berth/internal/test/testkit"
+	"github.com/berthproject/berth/sim/checker"
 )
 
 // rivals is a cloud in which pods of several priorities want the same nodes, orders fail,

@@ -17,7 +17,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // This file is workers that are late. A call is served some time after it was handed out,

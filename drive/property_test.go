@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/autoscalingapi"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestPropertyOutcomesLateAndInAnyOrderLeaveNothingUnsettled drives random worlds, in

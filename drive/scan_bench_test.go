@@ -16,7 +16,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // scanned is a loop around a driver whose plans are made inline.

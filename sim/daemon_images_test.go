@@ -7,7 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestDaemonSetsPullOnEachNewNode: the image of a DaemonSet's pod, 2 GB at 100 MB/s, is pulled to each

@@ -12,7 +12,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/tools/checker"
+	"github.com/berthproject/berth/sim/checker"
 )
 
 // This file checks what must hold in every world (Options.Check): after each Step on what

@@ -22,7 +22,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/edge/incumbent"
-	"github.com/berthproject/berth/internal/testkit/foreignlease"
+	"github.com/berthproject/berth/internal/test/testkit/foreignlease"
 )
 
 // This file specifies beside which programs Berth refuses to run, by its flags and its

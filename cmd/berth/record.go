@@ -8,7 +8,7 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/edge/live"
-	"github.com/berthproject/berth/tools/replay"
+	"github.com/berthproject/berth/sim/replay"
 )
 
 // This file records a live run for berth simulate --replay (--record).

@@ -8,7 +8,7 @@ import (
 
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/tools/replay"
+	"github.com/berthproject/berth/sim/replay"
 )
 
 // This file is berth simulate --replay: it plays a recording, and under another policy

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/berthproject/berth/edge/observe"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // This file specifies what berth status and top show, of answers that a Berth on a dev cluster has

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 func TestBudgets(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestWhomAHeadroomAdmits has one pod for each way in which it can belong to a headroom,

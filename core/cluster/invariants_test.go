@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // onNodesWith counts pods on nodes with a label only.

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 func newState() *cluster.State { return cluster.New(cluster.NewSchema()) }

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // requesting is a container that requests CPU and memory, "" for nothing.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestPodsOfUnknownNodesHaveAnOrder: whoever walks over all pods meets those of nodes that aren't

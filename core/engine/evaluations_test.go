@@ -6,7 +6,7 @@ import (
 
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // Which plugins count a pod: those that have something to say of its class; at Filter

@@ -7,7 +7,7 @@ import (
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestForgottenTermsLeaveNoClass has a pod's term read the label x, and, when it is forgotten,

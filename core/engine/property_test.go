@@ -15,7 +15,7 @@ import (
 	"github.com/berthproject/berth/core/engine/reference"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // The properties of design §6, over all plugins of the default profile.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // A plugin with both rules has one score, one without weight has none; raw scores are

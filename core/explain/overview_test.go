@@ -14,7 +14,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestOverviewSaysWhatPodsWaitFor has a pod for each state that one without a node can be in, and

@@ -14,8 +14,8 @@ import (
 	"github.com/berthproject/berth/core/plugins/interpodaffinity"
 	"github.com/berthproject/berth/core/plugins/noderesources"
 	"github.com/berthproject/berth/core/plugins/podtopologyspread"
-	"github.com/berthproject/berth/internal/testkit"
-	rt "github.com/berthproject/berth/internal/testkit/ruletest"
+	"github.com/berthproject/berth/internal/test/testkit"
+	rt "github.com/berthproject/berth/internal/test/testkit/ruletest"
 )
 
 // weighted lists the plugins of a profile with the weights of those that score.

@@ -13,7 +13,7 @@ import (
 	"github.com/berthproject/berth/core/plugins/extender"
 	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestWhereAPodGoes has one pod of 2 CPUs decided on.

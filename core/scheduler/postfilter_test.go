@@ -10,7 +10,7 @@ import (
 
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // vip is a pod of 2 CPUs and priority 10.

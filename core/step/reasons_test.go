@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite docs/reference/events.md")

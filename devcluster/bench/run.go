@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthproject/berth/devcluster/api"
-	"github.com/berthproject/berth/tools/checker"
+	"github.com/berthproject/berth/sim/checker"
 )
 
 // This file is one run: one contender places the pods of one case.

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/berthproject/berth/internal/devpki"
+	"github.com/berthproject/berth/internal/test/devpki"
 )
 
 // This file is a cluster as a whole: in which order components start and stop, with which

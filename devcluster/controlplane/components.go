@@ -14,7 +14,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 
 	"github.com/berthproject/berth/devcluster/kubelets"
-	"github.com/berthproject/berth/internal/devpki"
+	"github.com/berthproject/berth/internal/test/devpki"
 )
 
 // This file makes this binary each of the control plane's components: Start runs it again

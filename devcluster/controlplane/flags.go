@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/berthproject/berth/internal/devpki"
+	"github.com/berthproject/berth/internal/test/devpki"
 )
 
 // This file is what the components are started with: certificates, flags, and which

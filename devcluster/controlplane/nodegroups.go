@@ -10,7 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/berthproject/berth/internal/devpki"
+	"github.com/berthproject/berth/internal/test/devpki"
 )
 
 // NodeGroups is a process that serves node groups over the externalgrpc protocol, with mutual TLS.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/berthproject/berth/devcluster/api"
 	"github.com/berthproject/berth/devcluster/controlplane"
-	"github.com/berthproject/berth/tools/trace/openb"
+	"github.com/berthproject/berth/sim/trace/openb"
 )
 
 // This file places a production trace: its nodes and pods are created as recorded, and

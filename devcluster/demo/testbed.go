@@ -17,7 +17,7 @@ import (
 	"github.com/berthproject/berth/devcluster/account"
 	"github.com/berthproject/berth/devcluster/api"
 	"github.com/berthproject/berth/devcluster/controlplane"
-	"github.com/berthproject/berth/tools/checker"
+	"github.com/berthproject/berth/sim/checker"
 )
 
 // This file is what all demos run on: a dev cluster with a Berth process. What must hold:

@@ -19,8 +19,8 @@ import (
 	"github.com/berthproject/berth/devcluster/api"
 	"github.com/berthproject/berth/devcluster/controlplane"
 	"github.com/berthproject/berth/devcluster/demo"
-	"github.com/berthproject/berth/internal/testkit"
-	"github.com/berthproject/berth/tools/checker"
+	"github.com/berthproject/berth/internal/test/testkit"
+	"github.com/berthproject/berth/sim/checker"
 )
 
 // This file tests that Berth replaces kube-scheduler: under the same configuration it

@@ -33,7 +33,7 @@ import (
 	"github.com/berthproject/berth/devcluster/components"
 	"github.com/berthproject/berth/devcluster/controlplane"
 	"github.com/berthproject/berth/devcluster/demo"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 var berth string // the binary under test

@@ -17,7 +17,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/internal/simulatedgroup"
-	"github.com/berthproject/berth/internal/testkit/grpcexpander"
+	"github.com/berthproject/berth/internal/test/testkit/grpcexpander"
 )
 
 // twoGroups is a file of two node groups that only their names tell apart.

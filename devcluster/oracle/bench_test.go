@@ -25,8 +25,8 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/plugins"
-	"github.com/berthproject/berth/internal/gate"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/gate"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // BenchmarkPlacement measures Berth's engine and kube-scheduler's algorithm on the same

@@ -14,7 +14,7 @@ import (
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/devcluster/oracle"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // This file compares Berth with kube-scheduler on random clusters. What must hold: for

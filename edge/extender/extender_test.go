@@ -26,7 +26,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/framework"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // This file tests extenders against a real HTTP server: each verb with whole nodes and

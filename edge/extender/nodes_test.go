@@ -12,7 +12,7 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestANodeIsEncodedOnceForEachVersion asks for the encoding of a node twice, then for that of

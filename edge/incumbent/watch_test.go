@@ -17,7 +17,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
-	"github.com/berthproject/berth/internal/testkit/foreignlease"
+	"github.com/berthproject/berth/internal/test/testkit/foreignlease"
 )
 
 // This file specifies when a Lease of another program counts as live. It lasts 15 s, and its holder

@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // answersInTurn are those to one kind of question: some errors, then the last for ever; nil is success.

@@ -28,7 +28,7 @@ import (
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/edge/leader"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // writtenAPI is an API server that notes what is written, a provider that notes what is

@@ -25,7 +25,7 @@ import (
 	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // scaled is a driven core with two node groups, cpu and gpu, whose plans a test makes by hand.

@@ -14,7 +14,7 @@ import (
 	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestTheReportOfAShadow is there as soon as the cluster is known, and not of another Berth.

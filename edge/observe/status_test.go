@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestStatusAnswers asks a Berth that stands by and one that leads where its cluster stands, with

@@ -21,7 +21,7 @@ import (
 	"github.com/berthproject/berth/edge/provider/clusterapi"
 	"github.com/berthproject/berth/edge/provider/externalgrpc"
 	"github.com/berthproject/berth/edge/provider/externalgrpc/protocol"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestDiscoveryOfClusterAPI has each value select some of the groups, and a value that selects

@@ -14,8 +14,8 @@ import (
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
-	"github.com/berthproject/berth/internal/svg"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/svg"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // This file has the time of one plan by the number of pods that wait.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/berthproject/berth/internal/svg"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/svg"
+	"github.com/berthproject/berth/internal/test/testkit"
 	"github.com/berthproject/berth/sim"
 	"github.com/berthproject/berth/sim/sweep"
 )

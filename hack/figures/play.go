@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/berthproject/berth/core/lifecycle/launching"
-	"github.com/berthproject/berth/internal/svg"
+	"github.com/berthproject/berth/internal/test/svg"
 	"github.com/berthproject/berth/sim"
 	"github.com/berthproject/berth/sim/sweep"
 )

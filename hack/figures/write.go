@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/berthproject/berth/internal/svg"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/svg"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // documentFile is the page of docs/ that has the tables and shows the pictures, which are in the

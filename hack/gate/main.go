@@ -26,7 +26,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/berthproject/berth/internal/gate"
+	"github.com/berthproject/berth/internal/test/gate"
 )
 
 const (

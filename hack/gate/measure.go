@@ -9,7 +9,7 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/berthproject/berth/internal/gate"
+	"github.com/berthproject/berth/internal/test/gate"
 )
 
 // benchmark is a run of benchmarks of a package.

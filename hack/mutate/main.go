@@ -6,12 +6,12 @@
 //
 // A change swaps an operator, negates a condition, drops a call or an
 // assignment, swaps true and false, or has a function return at once. With -planted the faults of
-// internal/mutants are tested instead. A change is
+// internal/test/mutants are tested instead. A change is
 // compiled in with `go test -overlay`, so that no file is touched and several
 // changes can be tested at once; leave the files alone while it runs. The
 // package's own tests run first, then those of its dependants in core, drive, sim and
-// tools/replay, until one package fails; each as often as make test runs it, with as many random
-// cases (internal/tiers). A change that doesn't compile is replaced by the
+// sim/replay, until one package fails; each as often as make test runs it, with as many random
+// cases (internal/test/tiers). A change that doesn't compile is replaced by the
 // next one. The seed draws both the changes and the cases of properties, so that a run can
 // be repeated.
 //
@@ -37,7 +37,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/berthproject/berth/internal/mutants"
+	"github.com/berthproject/berth/internal/test/mutants"
 )
 
 func main() {
@@ -47,7 +47,7 @@ func main() {
 	flag.StringVar(&o.under, "under", "", "change only what is below this folder, in this file, or in this line of a file (file.go:12)")
 	flag.IntVar(&o.jobs, "jobs", 2, "how many changes to test at once")
 	flag.IntVar(&o.least, "least", 0, "fail unless at least this many changes are noticed")
-	flag.BoolVar(&o.planted, "planted", false, "test the faults of internal/mutants instead of random changes")
+	flag.BoolVar(&o.planted, "planted", false, "test the faults of internal/test/mutants instead of random changes")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -120,7 +120,7 @@ func drawn(pkgs map[string]*pkg, o options) ([]change, error) {
 	return all, nil
 }
 
-// planted returns the faults of internal/mutants in the files below a path. The tests that must
+// planted returns the faults of internal/test/mutants in the files below a path. The tests that must
 // notice a fault run first.
 func planted(under string) (out []change, err error) {
 	for i := range mutants.All {

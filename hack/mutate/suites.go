@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/berthproject/berth/internal/tiers"
+	"github.com/berthproject/berth/internal/test/tiers"
 )
 
 // This file runs tests: which packages' tests can notice a change of a package, in which
@@ -28,7 +28,7 @@ const module = "github.com/berthproject/berth"
 // packages below core and drive: in this order, the slowest last. Tests of the edge have
 // clocks, and on a busy machine may fail for another reason; the others look at pages and
 // commands.
-var testers = []string{"core", "drive", "sim", "tools/replay", "sim/soak"}
+var testers = []string{"core", "drive", "sim", "sim/replay", "sim/soak"}
 
 // forTests are packages that only tests use: a change there is a change of a test.
 var forTests = []string{module + "/core/engine/reference", module + "/sim/soak"}

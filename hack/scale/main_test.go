@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestMain lets the test's binary be a process that measures.

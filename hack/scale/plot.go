@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/berthproject/berth/internal/svg"
+	"github.com/berthproject/berth/internal/test/svg"
 )
 
 // curve is a figure in a plot; factor turns it into the plot's unit.

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/berthproject/berth/internal/tiers"
+	"github.com/berthproject/berth/internal/test/tiers"
 )
 
 // This file runs the stages of a tier, one after the other.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/berthproject/berth/internal/tiers"
+	"github.com/berthproject/berth/internal/test/tiers"
 )
 
 // The tiers.
@@ -81,7 +81,7 @@ func nightlyStages(s settings) []stage {
 		{name: "soak", what: fmt.Sprintf("%d random worlds with random faults, from seed %s on", s.worlds, first),
 			cmds: soak(fmt.Sprintf("-seeds=%d", s.worlds), fmt.Sprintf("-seeds=%d", s.worlds/4), "-first="+first)},
 		{name: "mutants", what: "all planted faults, by make test's own unit tests and by those that must notice them; 100 random changes", cmds: []command{
-			{pkgs: []string{"./internal/mutants"}, flags: []string{"-count=1", "-timeout=4h", "-planted=all"}, tests: []string{"TestMutantsAreNoticed", "TestGeneratorsFind"}},
+			{pkgs: []string{"./internal/test/mutants"}, flags: []string{"-count=1", "-timeout=4h", "-planted=all"}, tests: []string{"TestMutantsAreNoticed", "TestGeneratorsFind"}},
 			{args: []string{"go", "run", "./hack/mutate", "-planted", "-seed", first, "-least", "62"}},
 			{args: []string{"go", "run", "./hack/mutate", "-n", "100", "-seed", first, "-least", "85"}},
 		}},

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/berthproject/berth/edge/observe"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the files in deploy/monitoring")

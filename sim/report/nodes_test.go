@@ -12,7 +12,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/lifecycle/staying"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 	"github.com/berthproject/berth/sim/report"
 )
 

@@ -18,7 +18,7 @@ import (
 
 	"github.com/berthproject/berth/internal/seeded"
 	"github.com/berthproject/berth/internal/simulatedgroup"
-	"github.com/berthproject/berth/tools/trace/openb"
+	"github.com/berthproject/berth/sim/trace/openb"
 )
 
 // This file makes objects of what a scenario says in short: equal nodes, workload

@@ -11,7 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/berthproject/berth/tools/checker"
+	"github.com/berthproject/berth/sim/checker"
 )
 
 // This file looks over all objects of a run once they are together, and notes

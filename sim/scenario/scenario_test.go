@@ -12,7 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/sim/scenario"
-	"github.com/berthproject/berth/tools/trace/openb"
+	"github.com/berthproject/berth/sim/trace/openb"
 )
 
 const head = "apiVersion: berth.dev/v1alpha1\nkind: Scenario\nspec:\n"

@@ -19,7 +19,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/berthproject/berth/core/door"
-	"github.com/berthproject/berth/tools/trace/openb"
+	"github.com/berthproject/berth/sim/trace/openb"
 )
 
 // This file reads the text of scenarios and policies: what kind a file is of,

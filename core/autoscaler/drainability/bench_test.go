@@ -7,7 +7,7 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler/drainability"
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // ordinary returns pods of ReplicaSets, ten each, and the context to judge them in.

@@ -8,8 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/autoscaler/mix"
-	"github.com/berthproject/berth/internal/testkit"
-	"github.com/berthproject/berth/tools/trace/openb"
+	"github.com/berthproject/berth/internal/test/testkit"
+	"github.com/berthproject/berth/sim/trace/openb"
 )
 
 // openbResources are the dimensions of the trace's instance, counted in milli.

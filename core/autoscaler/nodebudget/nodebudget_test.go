@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/berthproject/berth/core/autoscaler/nodebudget"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 func at(text string) time.Time { return testkit.Must(time.Parse("2006-01-02 15:04:05", text)) }

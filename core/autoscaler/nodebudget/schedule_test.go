@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/autoscaler/nodebudget"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestNextTimes has for schedules the first time after one. 2026-03-02 is a Monday.

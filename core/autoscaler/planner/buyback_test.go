@@ -11,7 +11,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestPropertyNoPlanBuysBackWhatItGivesUp makes a plan for a random cluster with pods that wait,

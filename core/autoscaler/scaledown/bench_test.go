@@ -13,7 +13,7 @@ import (
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // newSimulator returns one that has followed a cluster, with a request.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestOnlyBerthsOwnRemovalsTakeFromBudgets has a pod of a budget on a node on its way out: it

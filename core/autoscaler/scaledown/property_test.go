@@ -18,7 +18,7 @@ import (
 	"github.com/berthproject/berth/core/engine/reference"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // history is a simulator over a cluster with a random history.

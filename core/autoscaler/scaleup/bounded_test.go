@@ -16,7 +16,7 @@ import (
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/scheduler"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // sizes are those of an adversary who may create pods, groups or DaemonSets as many as he

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/autoscaler"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // said writes what a plan proposes and why it proposes no more.

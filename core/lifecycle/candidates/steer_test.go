@@ -10,7 +10,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/candidates"
 	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestTheStateGetsSoftTaintsInBulks commits plans for 250 nodes. The state gets 100 soft taints

@@ -12,8 +12,8 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/consulting"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/internal/lifecycletest"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/lifecycletest"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 var errRefused = errors.New("refused")

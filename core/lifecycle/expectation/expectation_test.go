@@ -12,8 +12,8 @@ import (
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/expectation"
 	"github.com/berthproject/berth/core/queue"
-	"github.com/berthproject/berth/internal/lifecycletest"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/lifecycletest"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // world is a machine with a node and some pods.

@@ -8,8 +8,8 @@ import (
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle/homes"
-	"github.com/berthproject/berth/internal/lifecycletest"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/lifecycletest"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // drained returns a bench with 5,000 nodes of 30 pods, which are of 200 owners, and the

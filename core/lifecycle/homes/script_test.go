@@ -14,9 +14,9 @@ import (
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle/homes"
-	"github.com/berthproject/berth/internal/lifecycletest"
-	"github.com/berthproject/berth/internal/testkit"
-	"github.com/berthproject/berth/internal/testkit/script"
+	"github.com/berthproject/berth/internal/test/lifecycletest"
+	"github.com/berthproject/berth/internal/test/testkit"
+	"github.com/berthproject/berth/internal/test/testkit/script"
 )
 
 // fixture is the machine with what plays the core around it.

@@ -18,8 +18,8 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/candidates"
 	"github.com/berthproject/berth/core/lifecycle/nodecomparison"
 	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/internal/testkit"
-	"github.com/berthproject/berth/internal/testkit/script"
+	"github.com/berthproject/berth/internal/test/testkit"
+	"github.com/berthproject/berth/internal/test/testkit/script"
 )
 
 // fixture is a machine with a state, the pods that wait, and the candidates as a script has them.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // This file carries out what the machine asks of the API and of the provider: late, in any order,

@@ -25,8 +25,8 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/draining"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
 	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/internal/testkit"
-	"github.com/berthproject/berth/internal/testkit/script"
+	"github.com/berthproject/berth/internal/test/testkit"
+	"github.com/berthproject/berth/internal/test/testkit/script"
 )
 
 // fixture is a machine with what stands around it: the state, and node groups whose

@@ -10,7 +10,7 @@ import (
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestTaintsOfNewNodes shows nodes, each as NAME or NAME:TAINT,TAINT, those with a higher number

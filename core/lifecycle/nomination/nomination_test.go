@@ -14,9 +14,9 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/nomination"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/internal/lifecycletest"
-	"github.com/berthproject/berth/internal/testkit"
-	"github.com/berthproject/berth/internal/testkit/script"
+	"github.com/berthproject/berth/internal/test/lifecycletest"
+	"github.com/berthproject/berth/internal/test/testkit"
+	"github.com/berthproject/berth/internal/test/testkit/script"
 )
 
 var errRefused = errors.New("refused")

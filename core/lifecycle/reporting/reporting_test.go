@@ -15,9 +15,9 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/lifecycle/reporting"
-	"github.com/berthproject/berth/internal/lifecycletest"
-	"github.com/berthproject/berth/internal/testkit"
-	"github.com/berthproject/berth/internal/testkit/script"
+	"github.com/berthproject/berth/internal/test/lifecycletest"
+	"github.com/berthproject/berth/internal/test/testkit"
+	"github.com/berthproject/berth/internal/test/testkit/script"
 )
 
 // world is a machine with some pods and nodes.

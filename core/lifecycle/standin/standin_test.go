@@ -10,7 +10,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/lifecycle/standin"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestAStandInIsWhatItsTemplateSays of where its pods run and what they need, and nothing

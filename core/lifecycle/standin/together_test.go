@@ -13,7 +13,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/standin"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/scheduler"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestPropertyPodsThatFitTogetherFitEach nominates random pods to nodes of random clusters:

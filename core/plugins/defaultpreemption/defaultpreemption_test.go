@@ -11,8 +11,8 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins/defaultpreemption"
-	"github.com/berthproject/berth/internal/testkit"
-	rt "github.com/berthproject/berth/internal/testkit/ruletest"
+	"github.com/berthproject/berth/internal/test/testkit"
+	rt "github.com/berthproject/berth/internal/test/testkit/ruletest"
 )
 
 // pod is one that was started some seconds after 1970.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins/extender"
-	"github.com/berthproject/berth/internal/testkit"
-	rt "github.com/berthproject/berth/internal/testkit/ruletest"
+	"github.com/berthproject/berth/internal/test/testkit"
+	rt "github.com/berthproject/berth/internal/test/testkit/ruletest"
 )
 
 func with(extenders ...framework.Extender) rt.Make {

@@ -6,7 +6,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins/interpodaffinity"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestCount puts pods of one class on a node one after the other. That Count is 0 wherever

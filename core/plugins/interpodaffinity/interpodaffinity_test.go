@@ -8,8 +8,8 @@ import (
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/plugins/interpodaffinity"
-	"github.com/berthproject/berth/internal/testkit"
-	rt "github.com/berthproject/berth/internal/testkit/ruletest"
+	"github.com/berthproject/berth/internal/test/testkit"
+	rt "github.com/berthproject/berth/internal/test/testkit/ruletest"
 )
 
 const (

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/berthproject/berth/core/plugins/interpodaffinity"
-	"github.com/berthproject/berth/internal/testkit"
-	rt "github.com/berthproject/berth/internal/testkit/ruletest"
+	"github.com/berthproject/berth/internal/test/testkit"
+	rt "github.com/berthproject/berth/internal/test/testkit/ruletest"
 )
 
 // The raw score is the sum of weights of what is in the node's domains; 100 is

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/berthproject/berth/core/plugins/nodename"
-	"github.com/berthproject/berth/internal/testkit"
-	rt "github.com/berthproject/berth/internal/testkit/ruletest"
+	"github.com/berthproject/berth/internal/test/testkit"
+	rt "github.com/berthproject/berth/internal/test/testkit/ruletest"
 )
 
 // The plugin's only reason.

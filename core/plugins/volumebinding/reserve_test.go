@@ -11,8 +11,8 @@ import (
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/plugins/volumebinding"
-	"github.com/berthproject/berth/internal/testkit"
-	rt "github.com/berthproject/berth/internal/testkit/ruletest"
+	"github.com/berthproject/berth/internal/test/testkit"
+	rt "github.com/berthproject/berth/internal/test/testkit/ruletest"
 )
 
 // taken lists what delayed claims have taken: "pv for c" for volumes, by whom they

@@ -15,8 +15,8 @@ import (
 	"github.com/berthproject/berth/core/plugins/volumerestrictions"
 	"github.com/berthproject/berth/core/plugins/volumes"
 	"github.com/berthproject/berth/core/plugins/volumezone"
-	"github.com/berthproject/berth/internal/testkit"
-	rt "github.com/berthproject/berth/internal/testkit/ruletest"
+	"github.com/berthproject/berth/internal/test/testkit"
+	rt "github.com/berthproject/berth/internal/test/testkit/ruletest"
 )
 
 func classes() rt.Objects {

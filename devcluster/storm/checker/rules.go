@@ -7,7 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/berthproject/berth/tools/checker"
+	"github.com/berthproject/berth/sim/checker"
 )
 
 // This file has what must hold while the storm is on. What a rule forgives for a while it

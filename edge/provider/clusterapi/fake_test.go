@@ -28,7 +28,7 @@ import (
 	"k8s.io/client-go/scale"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // management is a management cluster without an API server, and the provider that reads it. Its

@@ -22,7 +22,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/edge/provider/externalgrpc"
 	"github.com/berthproject/berth/edge/provider/externalgrpc/protocol"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // fakeProvider has the groups that a test gives it. A node is of the group that its label "group"

@@ -19,7 +19,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/edge/provider/externalgrpc"
 	"github.com/berthproject/berth/edge/provider/externalgrpc/protocol"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // asItIs hands the bytes of messages to grpc as they are.

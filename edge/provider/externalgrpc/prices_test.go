@@ -12,7 +12,7 @@ import (
 
 	"github.com/berthproject/berth/edge/provider/externalgrpc"
 	"github.com/berthproject/berth/edge/provider/externalgrpc/protocol"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestPodsHaveAPrice as Cluster Autoscaler's expander price asks for it: it buys nothing without.

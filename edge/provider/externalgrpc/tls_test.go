@@ -21,7 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthproject/berth/edge/provider/externalgrpc"
-	"github.com/berthproject/berth/internal/devpki"
+	"github.com/berthproject/berth/internal/test/devpki"
 )
 
 // authority makes an authority with certificates for a server and a client.
