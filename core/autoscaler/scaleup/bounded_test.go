@@ -106,6 +106,22 @@ func TestWorkIsBounded(t *testing.T) {
 	}
 }
 
+// TestARememberedPlanAsksAsOften: a plan that is recalled from memory counts the questions that
+// the stopwatch was asked when it was made, so that the questions after it have the numbers that a
+// recording has of them.
+func TestARememberedPlanAsksAsOften(t *testing.T) {
+	p, req := adversarial(t, sizes{20, 1000, 5, refused})
+	var asked [2]int
+	for i := range asked {
+		p.Questions = &autoscaler.Questions{Watch: &autoscaler.Cuts{}}
+		p.Plan(req, autoscaler.NewPlan(&req, 0))
+		asked[i] = p.Questions.Asked()
+	}
+	if asked[0] == 0 || asked[1] != asked[0] {
+		t.Errorf("the plan asked the stopwatch %d times, and the same plan again %d times, want as often", asked[0], asked[1])
+	}
+}
+
 // impatient is a stopwatch for which each span has taken long enough.
 type impatient struct{}
 

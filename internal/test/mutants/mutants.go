@@ -193,7 +193,7 @@ var All = []Mutant{
 	{"a class is explained with what a group's nodes were before", "core/autoscaler/scaleup/memory.go", "k.template == o.template && ", "", "./core/autoscaler/scaleup", "PropertyPlansAreTheSame", "400"},
 	{"a class is explained with the daemon pods that there were before", "core/autoscaler/scaleup/memory.go", "!slices.Equal(m.daemons, daemons)", "false", "./core/autoscaler/scaleup", "PropertyPlansAreTheSame", "400"},
 	{"the last plan stays when the state changes", "core/autoscaler/scaleup/lastplan.go", "l.head != s.Head()", "false", "./core/autoscaler/scaleup", "PropertyPlansAreTheSame", "400"},
-	{"a remembered plan asks the stopwatch nothing", "core/autoscaler/stopwatch.go", "	q.asked += n\n	return true", "	return true", "./core/autoscaler/scaleup", "PropertyPlansAreTheSame", "400"},
+	{"a remembered plan asks the stopwatch nothing", "core/autoscaler/stopwatch.go", "	q.asked += n\n	return true", "	return true", "./core/autoscaler/scaleup", "TestARememberedPlan", "1"},
 	{"explaining takes as long as it takes", "core/autoscaler/scaleup/nohelp.go", "if bounded && b.planOver() {", "if false {", "./core/autoscaler/scaleup", "TestPlansThatAreCutShort", "1"},
 	{"nothing that was explained is kept", "core/autoscaler/scaleup/nohelp.go", "		a.whys[m.slot] = b.memory.numberOf(why)\n", "", "./core/autoscaler/scaleup", "TestWorkIsBounded", "1"},
 	{"each class is explained with a node of its own", "core/autoscaler/scaleup/nohelp.go", "const explainedTogether = 256", "const explainedTogether = 1", "./core/autoscaler/scaleup", "TestWorkIsBounded|TestPlansThatAreCutShort", "1"},
