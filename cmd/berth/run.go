@@ -29,7 +29,6 @@ import (
 	"github.com/berthproject/berth/edge/live"
 	"github.com/berthproject/berth/edge/observe"
 	"github.com/berthproject/berth/edge/provider"
-	"github.com/berthproject/berth/edge/provider/bounded"
 )
 
 // This file puts berth run together: flags and files (run_flags.go), the API server
@@ -267,7 +266,7 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ 
 	if nodes.Provider != nil {
 		o.Provider, o.Core.Autoscale = nodes.Provider, &p.flags.scale.Core
 		if bounds := p.flags.groups.Bounds; len(bounds) > 0 {
-			o.Provider = bounded.New(nodes.Provider, bounds, p.log)
+			o.Provider = provider.Bound(nodes.Provider, bounds, p.log)
 		}
 		o.Namespace, o.StatusName = p.flags.scale.Watch.Namespace, p.flags.scale.Watch.StatusConfigMap()
 		if server := p.flags.scale.GRPCExpander; expander.Named(p.flags.scale.Core.Expander, expander.GRPCName) {

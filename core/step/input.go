@@ -5,6 +5,7 @@ package step
 // outcome a piece of work is owed is said in Ready.
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -96,6 +97,10 @@ type EvictionDone struct {
 	// later.
 	Refused bool `json:",omitempty"`
 }
+
+// ErrRefused is in the error of an eviction that a disruption budget doesn't allow: workers
+// wrap it, and the driver sets EvictionDone.Refused by it.
+var ErrRefused = errors.New("a disruption budget does not allow the eviction")
 
 // SurgeDone is the outcome of the Surge for a pod: its Deployment rolls, or Err says why it
 // doesn't make the successor first.

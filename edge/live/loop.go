@@ -8,7 +8,6 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/drive"
-	"github.com/berthproject/berth/edge/provider/remark"
 )
 
 // loop is the goroutine that owns the driver. It takes a Step when the inbox has
@@ -69,7 +68,7 @@ const maxSaid = 1000
 // beyondBounds returns what logs and counts what is beyond the bounds in an input. It is called by
 // the loop's goroutine, for a provider's list each time it is read: what is said again isn't logged.
 func beyondBounds(o *Options) func(door.Problem) {
-	said := remark.Last{}
+	said := door.Complaints{}
 	return func(p door.Problem) {
 		if o.Watcher != nil {
 			o.Watcher.BeyondBounds(p)

@@ -13,7 +13,6 @@ import (
 	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
-	"github.com/berthproject/berth/core/lifecycle/standin"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -70,7 +69,7 @@ func (m *Machine) makeOut(s *cluster.State, o *autoscalingapi.CapacityBuffer) (*
 		if b.template == nil {
 			return nil, fmt.Errorf("PodTemplate %s/%s, which podTemplateRef names, doesn't exist; create it, or name another", o.Namespace, template.Name)
 		}
-		b.shape = standin.Shape(o.Namespace, &b.template.Template)
+		b.shape = lifecycle.StandInShape(o.Namespace, &b.template.Template)
 		if b.admits.Labels = b.template.Template.Labels; len(b.admits.Labels) == 0 {
 			b.admits.Labels = nil
 			b.admits.Annotations = []cluster.Annotation{{Key: autoscalingapi.BufferAnnotation, Value: o.Name}}
@@ -81,7 +80,7 @@ func (m *Machine) makeOut(s *cluster.State, o *autoscalingapi.CapacityBuffer) (*
 		if x == nil {
 			return nil, fmt.Errorf("%s %s/%s, which scalableRef names, doesn't exist, or isn't a Deployment, StatefulSet or ReplicaSet; create it, or name another", scalable.Kind, o.Namespace, scalable.Name)
 		}
-		b.shape, replicas = standin.Shape(o.Namespace, &x.Template), int(x.Replicas)
+		b.shape, replicas = lifecycle.StandInShape(o.Namespace, &x.Template), int(x.Replicas)
 		b.admits.Controller = &cluster.Controller{Kind: scalable.Kind, Name: scalable.Name}
 	default:
 		return nil, errors.New("neither podTemplateRef nor scalableRef is set; set one of them")

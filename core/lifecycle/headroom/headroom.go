@@ -14,7 +14,6 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/lifecycle"
-	"github.com/berthproject/berth/core/lifecycle/standin"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -44,8 +43,8 @@ type Machine struct {
 	scheduler Scheduler
 	asks      map[key]*ask
 	byUID     map[types.UID]*ask
-	inPlan    *ask          // the atomic request for which the last plan was asked; nil for none
-	watch     standin.Watch // keep has looked at the changes up to here
+	inPlan    *ask                // the atomic request for which the last plan was asked; nil for none
+	watch     lifecycle.RoomWatch // keep has looked at the changes up to here
 	refused   int
 }
 

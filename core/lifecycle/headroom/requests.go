@@ -14,7 +14,6 @@ import (
 	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
-	"github.com/berthproject/berth/core/lifecycle/standin"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -88,7 +87,7 @@ func (m *Machine) wants(s *cluster.State, o *autoscalingapi.ProvisioningRequest)
 		if template == nil {
 			return nil, fmt.Errorf("PodTemplate %s/%s, which podSets names, doesn't exist; create it", o.Namespace, x.PodTemplateRef.Name)
 		}
-		w := want{standin.Shape(o.Namespace, &template.Template), int(x.Count)}
+		w := want{lifecycle.StandInShape(o.Namespace, &template.Template), int(x.Count)}
 		if !m.scheduler.Responsible(s.Schema.ParsePod(w.shape)) {
 			return nil, fmt.Errorf("the schedulerName of PodTemplate %s/%s is %q, which no profile of Berth has; add a profile, or use another name", o.Namespace, template.Name, w.shape.Spec.SchedulerName)
 		}

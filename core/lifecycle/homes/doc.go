@@ -1,6 +1,6 @@
 // Package homes keeps room for the replacements of pods that are evicted to empty a node. The
 // plan that has the node removed has found a node for each of them, its home. The room there
-// is kept by a stand-in (core/lifecycle/standin), nominated to the home, so that no other pod
+// is kept by a stand-in (core/lifecycle/standins.go), nominated to the home, so that no other pod
 // of equal or lower priority takes it; one of higher priority may. The replacement, which is
 // the next pod of the same owner, gets the home when it arrives: the stand-in goes, and the
 // pod has a place there (core/lifecycle/reservation), which binds it without a search.

@@ -23,7 +23,6 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/lifecycle"
-	"github.com/berthproject/berth/core/lifecycle/standin"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -52,7 +51,7 @@ type Machine struct {
 	byNode    map[string][]*home  // by the node that the pod has to leave
 	roomless  map[types.UID]*home // those of byPod without a node
 	kept      int                 // homes so far; orders them
-	watch     standin.Watch
+	watch     lifecycle.RoomWatch
 	// fitting are stand-ins nominated since the watch looked last, beside which all others of
 	// their nodes have their room.
 	fitting   map[types.UID]bool

@@ -20,7 +20,6 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/lifecycle"
-	"github.com/berthproject/berth/core/lifecycle/standin"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -30,7 +29,7 @@ const prefix = "home/"
 // standInFor returns what keeps room for the replacement of a pod.
 func standInFor(pod *cluster.Pod) *cluster.Pod {
 	o := pod.Object
-	shape := standin.Shape(o.Namespace, &v1.PodTemplateSpec{ObjectMeta: o.ObjectMeta, Spec: o.Spec})
+	shape := lifecycle.StandInShape(o.Namespace, &v1.PodTemplateSpec{ObjectMeta: o.ObjectMeta, Spec: o.Spec})
 	shape.Name, shape.UID = "home-of-"+o.Name, types.UID(prefix)+o.UID
 	if ref := metav1.GetControllerOfNoCopy(o); ref != nil { // rules may read it
 		shape.OwnerReferences = []metav1.OwnerReference{*ref}
@@ -95,7 +94,7 @@ func (m *Machine) allFit(t *lifecycle.Turn, list []*home) bool {
 		if i+1 < len(list) && list[i+1].node == h.node {
 			continue
 		}
-		if n := t.State.NodeByName(h.node); n == nil || !standin.FitBeside(t.State, m.scheduler, n, pods) {
+		if n := t.State.NodeByName(h.node); n == nil || !lifecycle.FitBeside(t.State, m.scheduler, n, pods) {
 			return false
 		}
 		pods = pods[:0]

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/scale"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
-	"github.com/berthproject/berth/edge/provider/remark"
+	"github.com/berthproject/berth/core/door"
 )
 
 // Config says where Cluster API is, and which of its objects are node groups.
@@ -51,7 +51,7 @@ type Provider struct {
 	watching watching
 
 	reading sync.Mutex // held by Groups; guards what is below
-	said    remark.Last
+	said    door.Complaints
 
 	mu    sync.Mutex
 	known membership // as Groups read it last; guarded by mu
@@ -76,7 +76,7 @@ func New(cfg Config, now func() time.Time, log *slog.Logger) (*Provider, error) 
 
 func newProvider(cfg Config, c clients, now func() time.Time, log *slog.Logger) *Provider {
 	cfg.Group, cfg.Arch = cmp.Or(cfg.Group, DefaultGroup), cmp.Or(cfg.Arch, DefaultArch)
-	return &Provider{cfg: cfg, clients: c, keys: keysOf(cfg.Group), now: now, log: log, said: remark.Last{},
+	return &Provider{cfg: cfg, clients: c, keys: keysOf(cfg.Group), now: now, log: log, said: door.Complaints{},
 		watching: watching{namespace: namespaceOf(cfg.Discovery)}}
 }
 

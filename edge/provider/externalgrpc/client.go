@@ -13,8 +13,8 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/edge/provider/externalgrpc/protocol"
-	"github.com/berthproject/berth/edge/provider/remark"
 )
 
 // Client is the provider that a server makes. Every call has a deadline. It connects with the
@@ -31,7 +31,7 @@ type Client struct {
 	reading sync.Mutex             // held by Groups; guards what is below
 	known   map[string]*knownGroup // by ID, the groups of the last list
 	absent  map[string]bool        // calls that the server doesn't implement; see optional
-	said    remark.Last
+	said    door.Complaints
 }
 
 var _ nodegroup.Provider = (*Client)(nil)
@@ -46,7 +46,7 @@ func NewClient(cfg *Config, defaults cluster.GroupOptions, now func() time.Time,
 	return &Client{
 		conn: conn, server: protocol.NewCloudProviderClient(conn), timeout: cfg.timeout(), defaults: defaults,
 		now: now, log: log.With("server", cfg.Address), nodes: newNodes(),
-		known: map[string]*knownGroup{}, absent: map[string]bool{}, said: remark.Last{},
+		known: map[string]*knownGroup{}, absent: map[string]bool{}, said: door.Complaints{},
 	}, nil
 }
 

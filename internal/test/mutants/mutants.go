@@ -79,7 +79,7 @@ var All = []Mutant{
 	{"a column is emptied though others were used longer ago", "core/engine/filled.go", "cmp.Compare(a.used, b.used)", "cmp.Compare(b.used, a.used)", "./core/engine", "TestFilledColumns", "1"},
 	{"what was rolled back isn't looked at again", "core/engine/column.go", "c.pending = append(c.pending, n)", "_ = n", "./core/engine", "PropertyRollback|PropertyCached", "1500"},
 	{"a volume touches no node", "core/cluster/volumes.go", "return o.Spec.CSI == nil ||", "return false && o.Spec.CSI == nil &&", "./core/engine", "TestStorageReaches", "1"},
-	{"a class touches no node", "core/cluster/storage_classes.go", "s.touchAll(touch)", "_ = touch", "./core/engine", "TestStorageReaches", "1"},
+	{"a class touches no node", "core/cluster/storage_objects.go", "_ *storagev1.StorageClass, touch func(NodeIndex)) { s.touchAll(touch)", "_ *storagev1.StorageClass, touch func(NodeIndex)) { _ = touch", "./core/engine", "TestStorageReaches", "1"},
 	{"spread doesn't hint at pods that come", "core/plugins/podtopologyspread/rule.go", "case cluster.PodAdded, cluster.PodRemoved:", "case cluster.PodRemoved:", "./core/engine", hint, "20000"},
 	{"affinity doesn't hint at pods that come", "core/plugins/interpodaffinity/rule.go", "case cluster.PodAdded, cluster.PodRemoved:", "case cluster.PodRemoved:", "./core/engine", hint, "20000"},
 	{"claims in use sign no pod again", "core/plugins/volumes/reclassify.go", "if len(c.Pod.Claims) > 0 {", "if len(c.Pod.Claims) > 99 {", "./core", "SharedClaim", "1"},

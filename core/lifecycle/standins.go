@@ -1,8 +1,4 @@
-// Package standin has what lifecycle machines share that keep room by stand-ins: pods in no
-// API that are nominated where others would be bound (core/lifecycle/headroom and
-// core/lifecycle/homes). It says what a stand-in is like, and which of them may have lost
-// their room since a machine last looked.
-package standin
+package lifecycle
 
 import (
 	"slices"
@@ -12,10 +8,14 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
-// Shape returns what the stand-ins of a template's pods are like, but for name, UID and owner.
+// This file and together.go have what machines share that keep room by stand-ins: pods in no
+// API that are nominated where others would be bound (headroom and homes). They say what a
+// stand-in is like, and which of them may have lost their room since a machine last looked.
+
+// StandInShape returns what the stand-ins of a template's pods are like, but for name, UID and owner.
 // They keep what the template says of where its pods may run and what they need. Volumes are left out:
 // room is kept on nodes, not in storage. They preempt nobody, and no gate holds them.
-func Shape(namespace string, template *v1.PodTemplateSpec) *v1.Pod {
+func StandInShape(namespace string, template *v1.PodTemplateSpec) *v1.Pod {
 	never := v1.PreemptNever
 	out := &v1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec} // which nobody changes
 	out.Namespace, out.Name, out.UID, out.OwnerReferences = namespace, "", "", nil
@@ -28,12 +28,12 @@ func Shape(namespace string, template *v1.PodTemplateSpec) *v1.Pod {
 	return out
 }
 
-// Watch remembers up to where a machine has looked at the changes of the state. Its zero
+// RoomWatch remembers up to where a machine has looked at the changes of the state. Its zero
 // value has seen none.
-type Watch struct{ seen cluster.Seq }
+type RoomWatch struct{ seen cluster.Seq }
 
 // Skip passes over the changes so far: the machine keeps no room, or has just looked.
-func (w *Watch) Skip(s *cluster.State) { w.seen = s.Head() }
+func (w *RoomWatch) Skip(s *cluster.State) { w.seen = s.Head() }
 
 // Look calls look with every pod whose room may be lost by the changes since the last Look or
 // Skip: those nominated to nodes that were touched, unless the node takes them all (FitTogether),
@@ -43,7 +43,7 @@ func (w *Watch) Skip(s *cluster.State) { w.seen = s.Head() }
 //
 // fits reports whether a pod was nominated when it was known to fit beside all that were, and all
 // beside it (FitBeside): that alone is no reason to look at a node.
-func (w *Watch) Look(s *cluster.State, scheduler Scheduler, fits func(*cluster.Pod) bool, change func(*cluster.Change), look func(*cluster.Pod)) (known bool) {
+func (w *RoomWatch) Look(s *cluster.State, scheduler Scheduler, fits func(*cluster.Pod) bool, change func(*cluster.Change), look func(*cluster.Pod)) (known bool) {
 	changes, known := s.Since(w.seen)
 	if !known { // they were forgotten; any node may have changed
 		w.seen = s.Head()

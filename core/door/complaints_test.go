@@ -1,14 +1,14 @@
-package remark_test
+package door_test
 
 import (
 	"testing"
 
-	"github.com/berthproject/berth/edge/provider/remark"
+	"github.com/berthproject/berth/core/door"
 )
 
 // TestEachThingIsSaidOnce has something go wrong, go on, go wrong otherwise, and be well again.
 func TestEachThingIsSaidOnce(t *testing.T) {
-	l := remark.Last{}
+	l := door.Complaints{}
 	for i, x := range []struct {
 		about, why string
 		news       bool

@@ -1,6 +1,4 @@
-// Package bounded has a provider offer only the node groups that somebody named, within the
-// limits that came with the names: what --nodes=MIN:MAX:NAME asks for, whatever the provider.
-package bounded
+package provider
 
 import (
 	"context"
@@ -10,19 +8,20 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
-	"github.com/berthproject/berth/edge/provider/remark"
+	"github.com/berthproject/berth/core/door"
 )
 
-// Provider is a provider with some of its groups. A node of any other group belongs to no group:
-// Berth places pods on it and never removes it.
-type Provider struct {
+// Bounded is a provider that offers only the node groups that somebody named, within the limits
+// that came with the names: what --nodes=MIN:MAX:NAME asks for, whatever the provider. A node of
+// any other group belongs to no group: Berth places pods on it and never removes it.
+type Bounded struct {
 	nodegroup.Provider
 	bounds map[string]nodegroup.Bound
 	order  []nodegroup.Bound // as they were given
 	log    *slog.Logger
 
 	mu   sync.Mutex
-	said remark.Last // guarded by mu
+	said door.Complaints // guarded by mu
 }
 
 // What is wrong with a bound.
@@ -31,9 +30,9 @@ const (
 	wider   = "--nodes has a higher maximum than the provider, which may refuse to exceed its own; raise it there, too"
 )
 
-// New returns the groups of a provider that bounds name. Each name may be there once.
-func New(p nodegroup.Provider, bounds []nodegroup.Bound, log *slog.Logger) *Provider {
-	out := &Provider{Provider: p, bounds: map[string]nodegroup.Bound{}, order: bounds, log: log, said: remark.Last{}}
+// Bound returns the groups of a provider that bounds name. Each name may be there once.
+func Bound(p nodegroup.Provider, bounds []nodegroup.Bound, log *slog.Logger) *Bounded {
+	out := &Bounded{Provider: p, bounds: map[string]nodegroup.Bound{}, order: bounds, log: log, said: door.Complaints{}}
 	for _, b := range bounds {
 		out.bounds[b.Name] = b
 	}
@@ -42,7 +41,7 @@ func New(p nodegroup.Provider, bounds []nodegroup.Bound, log *slog.Logger) *Prov
 
 // Groups implements nodegroup.Provider. A name that the provider doesn't know is a warning: the
 // group may be made later.
-func (p *Provider) Groups(ctx context.Context) ([]nodegroup.Group, error) {
+func (p *Bounded) Groups(ctx context.Context) ([]nodegroup.Group, error) {
 	all, err := p.Provider.Groups(ctx)
 	if err != nil {
 		return nil, err
@@ -66,7 +65,7 @@ func (p *Provider) Groups(ctx context.Context) ([]nodegroup.Group, error) {
 }
 
 // warn logs what is wrong with the bound of a group when it has become so.
-func (p *Provider) warn(group, wrong string, holds bool, more ...any) {
+func (p *Bounded) warn(group, wrong string, holds bool, more ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	why := ""
@@ -79,7 +78,7 @@ func (p *Provider) warn(group, wrong string, holds bool, more ...any) {
 }
 
 // GroupOf implements nodegroup.Provider.
-func (p *Provider) GroupOf(node *v1.Node) string {
+func (p *Bounded) GroupOf(node *v1.Node) string {
 	id := p.Provider.GroupOf(node)
 	if _, named := p.bounds[id]; !named {
 		return ""

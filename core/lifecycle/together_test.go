@@ -1,4 +1,4 @@
-package standin_test
+package lifecycle_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
-	"github.com/berthproject/berth/core/lifecycle/standin"
+	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/internal/test/testkit"
@@ -44,7 +44,7 @@ func TestPropertyPodsThatFitTogetherFitEach(t *testing.T) {
 			w.State.Nominate(schema.ParsePod(p), to)
 		}
 		w.State.Nodes(func(n *cluster.Node) {
-			if len(n.Nominated) == 0 || !standin.FitTogether(w.State, sched, n) {
+			if len(n.Nominated) == 0 || !lifecycle.FitTogether(w.State, sched, n) {
 				return
 			}
 			together++

@@ -1,4 +1,4 @@
-package standin_test
+package lifecycle_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
-	"github.com/berthproject/berth/core/lifecycle/standin"
+	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/internal/test/testkit"
 )
 
@@ -17,7 +17,7 @@ import (
 // else.
 func TestAStandInIsWhatItsTemplateSays(t *testing.T) {
 	pod := testkit.Pod("p").Req("cpu", "2").Label("app", "web").Tolerate("gpu").Gate("kueue").Uses("claim").On("n").Owner("apps/v1", "ReplicaSet", "web-1").Obj()
-	got := standin.Shape("ns", &v1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec})
+	got := lifecycle.StandInShape("ns", &v1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec})
 	switch {
 	case got.Namespace != "ns" || got.Labels["app"] != "web" || len(got.Spec.Tolerations) != 1 || got.Spec.Containers[0].Resources.Requests.Cpu().Value() != 2:
 		t.Errorf("of the template is left %+v", got)
@@ -49,7 +49,7 @@ func TestWatchLooksAtWhatMayHaveLostItsRoom(t *testing.T) {
 	for name, on := range map[string]string{"a": "n1", "b": "n1", "c": "n2", "d": "nowhere"} {
 		s.Nominate(pod(name), on)
 	}
-	w := standin.Watch{}
+	w := lifecycle.RoomWatch{}
 	w.Skip(s)
 	for _, c := range []struct {
 		name          string

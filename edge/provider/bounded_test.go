@@ -1,4 +1,4 @@
-package bounded_test
+package provider_test
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
-	"github.com/berthproject/berth/edge/provider/bounded"
+	"github.com/berthproject/berth/edge/provider"
 	"github.com/berthproject/berth/internal/test/testkit"
 )
 
@@ -45,7 +45,7 @@ func TestOnlyNamedGroupsAreOffered(t *testing.T) {
 		}
 		return strings.Join(out, "\n")
 	}
-	p := bounded.New(inner, []nodegroup.Bound{{Name: "a", Min: 0, Max: 5}, {Name: "c", Min: 2, Max: 7}, {Name: "d", Max: 1}}, slog.New(slog.NewTextHandler(&log, nil)))
+	p := provider.Bound(inner, []nodegroup.Bound{{Name: "a", Min: 0, Max: 5}, {Name: "c", Min: 2, Max: 7}, {Name: "d", Max: 1}}, slog.New(slog.NewTextHandler(&log, nil)))
 	offered := func() string {
 		t.Helper()
 		list, err := p.Groups(t.Context())
