@@ -120,7 +120,7 @@ func TestMisuseOfMarksPanics(t *testing.T) {
 			f := cluster.Follow(s)
 			s.Mark()
 			_ = f.CatchUp()
-		}, "a follower reads past an open mark of its leader"},
+		}, "a follower reads past an open mark of its primary"},
 		{"a follower catches up inside its own", func(s *cluster.State) {
 			f := cluster.Follow(s)
 			f.Mark()
@@ -129,7 +129,7 @@ func TestMisuseOfMarksPanics(t *testing.T) {
 		{"a follower that missed what was trimmed", func(s *cluster.State) {
 			s.Trim(s.Head())
 			cluster.Follow(s)
-		}, "a follower of a leader whose journal was trimmed"},
+		}, "a follower of a primary whose journal was trimmed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newState()
@@ -286,7 +286,7 @@ func TestPropertyRollbackRestoresTheState(t *testing.T) {
 	})
 }
 
-func TestPropertyFollowerEqualsLeader(t *testing.T) {
+func TestPropertyFollowerEqualsPrimary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := testkit.NewWorld(newState(), 5)
 		f := cluster.Follow(w.State)
@@ -310,11 +310,11 @@ func TestPropertyFollowerEqualsLeader(t *testing.T) {
 			}
 			epoch, at := f.Position()
 			if epoch != w.State.Epoch() || at != w.State.Head() {
-				t.Fatalf("the follower is at %d in epoch %d, the leader at %d in %d", at, epoch, w.State.Head(), w.State.Epoch())
+				t.Fatalf("the follower is at %d in epoch %d, the primary at %d in %d", at, epoch, w.State.Head(), w.State.Epoch())
 			}
 			w.State.Trim(w.State.Head())
 			if got, want := dump(f.State), dump(w.State); got != want {
-				t.Fatalf("the follower:\n%s\nwant what the leader is:\n%s", got, want)
+				t.Fatalf("the follower:\n%s\nwant what the primary is:\n%s", got, want)
 			}
 		}
 	})

@@ -14,7 +14,7 @@ import (
 //   - every pod with a node is in pods once, and either on that node or, when the
 //     node isn't known, among the orphans of its name;
 //   - an index is free, or has a node, never both; the one freed last is used
-//     first, so a follower's indices are the leader's;
+//     first, so a follower's indices are the primary's;
 //   - nobody writes to a node, a pod or an object that the state holds.
 
 // State is a model of the cluster. The zero value is not usable; see New.

@@ -116,11 +116,11 @@ func (c *column) evaluate(list []cluster.NodeIndex) {
 // ask finds out the keys of the nodes of a block. It evaluates the local rules that read only a
 // node's object into its cell, if the object changed, and those that read pods unless the object was
 // rejected; it writes nothing else but the block, so that several goroutines may ask about different
-// nodes. A column that follows another takes the scores from there.
+// nodes. A column that has a source takes the scores from there.
 func (c *column) ask(b *block) {
-	if c.leader != nil {
+	if c.source != nil {
 		for j, n := range b.all() {
-			key := c.leader.keyOf(n.Index)
+			key := c.source.keyOf(n.Index)
 			if key != 0 {
 				key = newKey(int32(key.score()), c.rank(n))
 			}

@@ -19,11 +19,11 @@ import (
 //     allow it, else 0.
 //
 // Cost of a sync: 100 to 200 ns for each distinct node touched, bound by cache misses (block.go),
-// and some 60 where another column has evaluated it (column.leader).
+// and some 60 where another column has evaluated it (column.source).
 
 // column holds the local answers of every node. It is shared by the classes whose local signature
 // and kinds of group rules are the same, or private to one class. Of columns with the same local
-// rules the first one evaluates the nodes for all (leader).
+// rules the first one evaluates the nodes for all others (source).
 type column struct {
 	state      *cluster.State
 	localRules []localRule
@@ -35,9 +35,9 @@ type column struct {
 	// firstReader is the Class.firstReader of one of the classes: no later than the first
 	// plugin with a local rule that reads pods.
 	firstReader int
-	// leader is another column with the same local rules, which has the nodes' scores: they are
-	// evaluated there, once for all columns that follow it. nil when this one evaluates them.
-	leader *column
+	// source is another column with the same local rules, which has the nodes' scores: they are
+	// evaluated there, once for all columns that take them from it. nil when this one evaluates them.
+	source *column
 	// private columns serve one class: their structural key includes the
 	// class's host keys, so that no node is exceptional.
 	private  bool
@@ -69,8 +69,8 @@ type cell struct {
 
 // evaluator returns the column that evaluates the nodes for this one.
 func (c *column) evaluator() *column {
-	if c.leader != nil {
-		return c.leader
+	if c.source != nil {
+		return c.source
 	}
 	return c
 }
@@ -92,8 +92,8 @@ func rankOf(n *cluster.Node, seed uint64) uint64 {
 // touched node once from the state as it is. When the journal doesn't reach back far
 // enough, or more has happened than evaluating all nodes costs, it does that.
 func (c *column) sync() {
-	if c.leader != nil {
-		c.leader.sync()
+	if c.source != nil {
+		c.source.sync()
 	}
 	head := c.state.Head()
 	changes, ok := c.state.Since(c.cursor)

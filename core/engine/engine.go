@@ -18,7 +18,7 @@ type Engine struct {
 
 	classes map[string]*Class  // by Class.key
 	columns map[string]*column // the shared ones, by what their classes have in common (Engine.sharedColumn)
-	leaders map[string]*column // of these, those that evaluate the nodes for others, by their local rules
+	sources map[string]*column // of these, those that evaluate the nodes for others, by their local rules
 	// privates are the columns that serve one class, and dry the classes that
 	// keep what dry runs of preemption have found. Both are sets.
 	privates map[*column]bool
@@ -76,7 +76,7 @@ func New(state *cluster.State, profile *framework.Profile, options Options) (*En
 	}
 	e := &Engine{
 		state: state, profile: profile, options: options,
-		classes: map[string]*Class{}, columns: map[string]*column{}, leaders: map[string]*column{},
+		classes: map[string]*Class{}, columns: map[string]*column{}, sources: map[string]*column{},
 		privates: map[*column]bool{}, dry: map[*Class]bool{},
 		evaluated: make([]pluginPods, len(profile.Plugins)),
 	}
@@ -122,8 +122,8 @@ func (e *Engine) Size() Size {
 }
 
 // Sweep forgets the classes that keep doesn't want, with their facts, and the columns that no class
-// uses any more and no other column follows, in O(classes + columns). A class that was forgotten must not be used
-// again: Engine.Class makes another one for its pods.
+// uses any more and that are no other column's source, in O(classes + columns). A class that was
+// forgotten must not be used again: Engine.Class makes another one for its pods.
 func (e *Engine) Sweep(keep func(*Class) bool) {
 	used := map[*column]bool{}
 	for key, c := range e.classes {
@@ -154,9 +154,9 @@ func (e *Engine) Sweep(keep func(*Class) bool) {
 		col.empty()
 	}
 	e.leaveOutEmpty()
-	for key, col := range e.leaders {
+	for key, col := range e.sources {
 		if !used[col] {
-			delete(e.leaders, key)
+			delete(e.sources, key)
 			e.keyBytes -= len(key)
 		}
 	}

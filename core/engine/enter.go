@@ -22,7 +22,7 @@ type placedNodes struct {
 // into groups.
 func (c *column) enterAll() {
 	keys, sizes := c.scratch.keysOf(len(c.cells)), c.scratch.sizes[:0]
-	parallel := c.options.Workers > 1 && c.leader == nil
+	parallel := c.options.Workers > 1 && c.source == nil
 	if parallel {
 		c.clearCells(0, len(c.cells))
 		c.askAll(keys)

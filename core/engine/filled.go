@@ -31,8 +31,8 @@ func (e *Engine) maxFilled() int {
 // synced brings a column up to date, and notes that it is used, and the one from which it takes
 // its scores.
 func (e *Engine) synced(c *column) *column {
-	if c.leader != nil {
-		e.use(c.leader)
+	if c.source != nil {
+		e.use(c.source)
 	}
 	e.use(c)
 	c.sync()

@@ -67,7 +67,7 @@ func (e *Engine) weighPrivate(c *Class) {
 	case c.private == nil && c.privateGains == limit && hostDomainsAreNodes(c):
 		c.private = e.newColumn(c)
 		c.private.private = true
-		c.private.leader = c.shared.evaluator()
+		c.private.source = c.shared.evaluator()
 		c.private.meetings = meetings(c)
 		e.privates[c.private] = true
 		c.privateGains = 0

@@ -341,8 +341,8 @@ func onlyFactsOf(before, after string) string {
 	return out.String()
 }
 
-// TestPropertyFollowerEqualsLeader replays the journal into a second state.
-func TestPropertyFollowerEqualsLeader(t *testing.T) {
+// TestPropertyFollowerEqualsPrimary replays the journal into a second state.
+func TestPropertyFollowerEqualsPrimary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, _, _ := setUp(6)
 		w.Furnish(t)
@@ -365,7 +365,7 @@ func TestPropertyFollowerEqualsLeader(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, want := dump(f.State), dump(w.State); got != want {
-			t.Fatalf("follower:\n%s\nleader:\n%s", got, want)
+			t.Fatalf("follower:\n%s\nprimary:\n%s", got, want)
 		}
 	})
 }

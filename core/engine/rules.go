@@ -222,8 +222,8 @@ func (e *Engine) sharedColumn(c *Class) *column {
 			e.state.HoldTopology(t.Key)
 		}
 		key := e.signRules(c)
-		if col.leader, ok = e.leaders[key]; !ok {
-			e.leaders[key] = col
+		if col.source, ok = e.sources[key]; !ok {
+			e.sources[key] = col
 			e.keyBytes += len(key)
 		}
 		e.columns[string(id.Bytes())] = col

@@ -76,7 +76,7 @@ func planTime(c testkit.PlanCase) (seconds float64, nodes int, err error) {
 	schema := cluster.NewSchema()
 	pending := c.Pending(schema)
 	for try := range 3 {
-		p, err := planner.New(c.Leader(schema), []*framework.Profile{plugins.Default(schema, plugins.Options{})}, engine.Options{}, nil)
+		p, err := planner.New(c.Cluster(schema), []*framework.Profile{plugins.Default(schema, plugins.Options{})}, engine.Options{}, nil)
 		if err != nil {
 			return 0, 0, err
 		}

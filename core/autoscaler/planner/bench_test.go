@@ -22,7 +22,7 @@ func BenchmarkPlan(b *testing.B) {
 			nodes := 0
 			for b.Loop() {
 				b.StopTimer()
-				p := follow(b, c.Leader(schema))
+				p := follow(b, c.Cluster(schema))
 				if err := p.CatchUp(); err != nil {
 					b.Fatal(err)
 				}
@@ -43,9 +43,9 @@ func BenchmarkPlan(b *testing.B) {
 func BenchmarkPlanWhileLaunching(b *testing.B) {
 	const pods, ordered = 18000, 17800
 	schema := cluster.NewSchema()
-	leader := cluster.New(schema)
+	primary := cluster.New(schema)
 	t := testkit.Node("g").Alloc("cpu", "8", "memory", "32Gi", "pods", "110")
-	leader.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: ordered, Max: pods, Template: schema.ParseNode(t.Obj(), "g")})
+	primary.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: ordered, Max: pods, Template: schema.ParseNode(t.Obj(), "g")})
 	req := autoscaler.Request{Number: 1, Now: time.Unix(1000, 0), ServerNow: time.Unix(1000, 0)}
 	for i := range pods {
 		pod := testkit.Pod(fmt.Sprint("p", i)).Label("app", "a").Owner("apps/v1", "ReplicaSet", "a").Req("cpu", "7", "memory", "28Gi")
@@ -54,7 +54,7 @@ func BenchmarkPlanWhileLaunching(b *testing.B) {
 			req.Places = append(req.Places, autoscaler.Place{Group: "g", Pods: []types.UID{req.Pending[i].UID}})
 		}
 	}
-	p := follow(b, leader)
+	p := follow(b, primary)
 	if err := p.CatchUp(); err != nil {
 		b.Fatal(err)
 	}
@@ -70,21 +70,21 @@ func BenchmarkPlanWhileLaunching(b *testing.B) {
 func BenchmarkPlanForNothing(b *testing.B) {
 	const nodes, resources = 5000, 154
 	schema := cluster.NewSchema()
-	leader := cluster.New(schema)
-	p := follow(b, leader)
+	primary := cluster.New(schema)
+	p := follow(b, primary)
 	alloc := []string{"cpu", "32", "memory", "128Gi", "pods", "110"}
 	for k := range resources {
 		alloc = append(alloc, fmt.Sprint("example.com/device-", k), "4")
 	}
 	template := testkit.Node("g").Alloc(alloc...)
-	leader.SetGroup("g", &cluster.NodeGroup{ID: "g", Max: nodes, Target: nodes, Template: schema.ParseNode(template.Obj(), "g")})
+	primary.SetGroup("g", &cluster.NodeGroup{ID: "g", Max: nodes, Target: nodes, Template: schema.ParseNode(template.Obj(), "g")})
 	var infos []*cluster.NodeInfo
 	for i := range nodes {
 		n := testkit.Node(fmt.Sprint("n", i)).Alloc(alloc...)
 		infos = append(infos, schema.ParseNode(n.Obj(), "g"))
-		leader.SetNode(infos[i])
+		primary.SetNode(infos[i])
 		for k := range 10 {
-			leader.Place(schema.ParsePod(testkit.Pod(fmt.Sprint("p", i, "-", k)).Req("cpu", "1").Obj()), infos[i].Name)
+			primary.Place(schema.ParsePod(testkit.Pod(fmt.Sprint("p", i, "-", k)).Req("cpu", "1").Obj()), infos[i].Name)
 		}
 	}
 	if err := p.CatchUp(); err != nil {
@@ -95,7 +95,7 @@ func BenchmarkPlanForNothing(b *testing.B) {
 		for range nodes / 100 {
 			i := at % nodes
 			at++
-			leader.Place(schema.ParsePod(testkit.Pod(fmt.Sprint("p", i, "-0")).Req("cpu", fmt.Sprint(1+at/nodes%2)).Obj()), infos[i].Name)
+			primary.Place(schema.ParsePod(testkit.Pod(fmt.Sprint("p", i, "-0")).Req("cpu", fmt.Sprint(1+at/nodes%2)).Obj()), infos[i].Name)
 		}
 		if err := p.CatchUp(); err != nil {
 			b.Fatal(err)

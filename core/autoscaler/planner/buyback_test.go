@@ -22,10 +22,10 @@ import (
 func TestPropertyNoPlanBuysBackWhatItGivesUp(t *testing.T) {
 	given := 0
 	rapid.Check(t, func(t *rapid.T) {
-		leader := cluster.New(cluster.NewSchema())
+		primary := cluster.New(cluster.NewSchema())
 		nodes := 1 + testkit.Uniform(t, 8, "nodes")
-		leader.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: nodes, Max: 20, Template: leader.Schema.ParseNode(testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi", "pods", "20").Obj(), "g")})
-		leader.SetWorkload(cluster.WorkloadOf(testkit.ReplicaSet("web", "app", "web")))
+		primary.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: nodes, Max: 20, Template: primary.Schema.ParseNode(testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi", "pods", "20").Obj(), "g")})
+		primary.SetWorkload(cluster.WorkloadOf(testkit.ReplicaSet("web", "app", "web")))
 		pod := func(name string) *testkit.PodBuilder {
 			p := testkit.Pod(name).Owner("apps/v1", "ReplicaSet", "web").Req("cpu", fmt.Sprintf("%dm", 200+200*testkit.Uniform(t, 16, "cpu")), "memory", "100Mi")
 			if testkit.Uniform(t, 5, "apart") == 0 {
@@ -34,40 +34,40 @@ func TestPropertyNoPlanBuysBackWhatItGivesUp(t *testing.T) {
 			return p
 		}
 		for _, name := range testkit.Names("n", nodes) {
-			leader.SetNode(leader.Schema.ParseNode(testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi", "pods", "20").Obj(), "g"))
+			primary.SetNode(primary.Schema.ParseNode(testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi", "pods", "20").Obj(), "g"))
 			for k := range testkit.Uniform(t, 3, "pods") {
-				leader.Place(leader.Schema.ParsePod(pod(fmt.Sprint(name, "-", k)).Obj()), name)
+				primary.Place(primary.Schema.ParsePod(pod(fmt.Sprint(name, "-", k)).Obj()), name)
 			}
 		}
 		var pending []*cluster.Pod
 		for i := range testkit.Uniform(t, 5, "pending") {
-			pending = append(pending, leader.Schema.ParsePod(pod(fmt.Sprint("waits", i)).Obj()))
+			pending = append(pending, primary.Schema.ParsePod(pod(fmt.Sprint("waits", i)).Obj()))
 		}
 		request := autoscaler.Request{Number: 1, Now: time.Unix(1000, 0), ServerNow: time.Unix(1000, 0), Pending: pending,
 			ScaleDown: &autoscaler.ScaleDown{Rules: autoscaler.RemovalRules{UtilizationThreshold: 1, GPUUtilizationThreshold: 1}}}
-		first := plan(t, leader, request)
+		first := plan(t, primary, request)
 		given += len(first.Removals)
 		for _, r := range first.Removals {
 			for _, h := range r.Homes {
-				moved := leader.PodOn(h.Pod)
-				leader.Remove(h.Pod)
-				leader.Place(moved, h.Node)
+				moved := primary.PodOn(h.Pod)
+				primary.Remove(h.Pod)
+				primary.Place(moved, h.Node)
 			}
 		}
 		for _, r := range first.Removals {
-			leader.RemoveNode(r.Node)
+			primary.RemoveNode(r.Node)
 		}
-		g := *leader.Group("g")
+		g := *primary.Group("g")
 		g.Target -= len(first.Removals)
-		leader.SetGroup("g", &g)
+		primary.SetGroup("g", &g)
 		for _, f := range first.Fitting {
-			leader.Place(f.Pod, f.Node)
-			if n := leader.NodeByName(f.Node); n == nil || n.Requested.At(cluster.CPU) > n.Allocatable.At(cluster.CPU) {
+			primary.Place(f.Pod, f.Node)
+			if n := primary.NodeByName(f.Node); n == nil || n.Requested.At(cluster.CPU) > n.Allocatable.At(cluster.CPU) {
 				t.Fatalf("%s fits on node %s, which goes, or whose room others have their homes in; %s go", f.Pod.Name(), f.Node, removals(first))
 			}
 			request.Pending = slices.DeleteFunc(slices.Clone(request.Pending), func(p *cluster.Pod) bool { return p == f.Pod })
 		}
-		second := plan(t, leader, request)
+		second := plan(t, primary, request)
 		if bought(second) > bought(first) || unplaced(second) > unplaced(first) {
 			t.Fatalf("of %d nodes %s go; before, %d are bought and %d pods have no place; after, %d and %d",
 				nodes, removals(first), bought(first), unplaced(first), bought(second), unplaced(second))
@@ -79,8 +79,8 @@ func TestPropertyNoPlanBuysBackWhatItGivesUp(t *testing.T) {
 }
 
 // plan returns the plan of a planner that has just begun to follow.
-func plan(t *rapid.T, leader *cluster.State, req autoscaler.Request) *autoscaler.Plan {
-	p := follow(t, leader)
+func plan(t *rapid.T, primary *cluster.State, req autoscaler.Request) *autoscaler.Plan {
+	p := follow(t, primary)
 	if err := p.CatchUp(); err != nil {
 		t.Fatal(err)
 	}

@@ -27,13 +27,13 @@ func BenchmarkPlanMillion(b *testing.B) {
 			schema := cluster.NewSchema()
 			pending := testkit.BurstPods(schema, 1000, 1000)
 			var plan *autoscaler.Plan
-			leader := cluster.New(schema)
+			primary := cluster.New(schema)
 			for _, g := range testkit.BurstGroups(schema) {
-				leader.SetGroup(g.ID, g)
+				primary.SetGroup(g.ID, g)
 			}
 			for b.Loop() {
 				b.StopTimer()
-				p := followWith(b, leader, x.chain)
+				p := followWith(b, primary, x.chain)
 				if err := p.CatchUp(); err != nil {
 					b.Fatal(err)
 				}
@@ -44,7 +44,7 @@ func BenchmarkPlanMillion(b *testing.B) {
 			for _, up := range plan.ScaleUps {
 				nodes += up.Nodes
 				pods += len(up.Pods)
-				price += float64(up.Nodes) * leader.Group(up.Group).Price
+				price += float64(up.Nodes) * primary.Group(up.Group).Price
 			}
 			if pods != len(pending) {
 				b.Fatalf("%d of %d pods have a node: %v", pods, len(pending), plan.NoHelp[0].Reasons)

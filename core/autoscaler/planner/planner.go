@@ -15,7 +15,7 @@ import (
 )
 
 // Planner makes plans on a follower of the state. One goroutine at a time may call it.
-// CatchUp, Follow and Position read the leader and must not run while it changes; Plan
+// CatchUp, Follow and Position read the primary and must not run while it changes; Plan
 // may.
 type Planner struct {
 	follower *cluster.Follower
@@ -36,8 +36,8 @@ type Planner struct {
 // New returns a planner that follows a state, which must not have been trimmed, and
 // whose scale-ups a chain of expanders chooses; or an error that names the profile for
 // which there can be no engine.
-func New(leader *cluster.State, profiles []*framework.Profile, how engine.Options, chain expander.Chain) (*Planner, error) {
-	f := cluster.Follow(leader)
+func New(primary *cluster.State, profiles []*framework.Profile, how engine.Options, chain expander.Chain) (*Planner, error) {
+	f := cluster.Follow(primary)
 	sched, err := scheduler.New(f.State, profiles, how)
 	if err != nil {
 		return nil, err
@@ -49,9 +49,9 @@ func New(leader *cluster.State, profiles []*framework.Profile, how engine.Option
 	return &Planner{follower: f, sched: sched, drains: drains, expander: chain, seed: how.Seed}, nil
 }
 
-// CatchUp brings the follower up to date. It fails with cluster.ErrBehind when the leader
+// CatchUp brings the follower up to date. It fails with cluster.ErrBehind when the primary
 // has trimmed its journal past the follower's position, and with cluster.ErrMarkOpen in
-// a what-if of the leader's.
+// a what-if of the primary's.
 func (p *Planner) CatchUp() error { return p.follower.CatchUp() }
 
 // Follow is CatchUp for a planner that isn't asked for plans for the time being: nobody
@@ -66,8 +66,8 @@ func (p *Planner) Follow(now time.Time) error {
 	return nil
 }
 
-// Position returns the leader's journal position that the follower has reached: the
-// leader has to keep its journal from there on.
+// Position returns the primary's journal position that the follower has reached: the
+// primary has to keep its journal from there on.
 func (p *Planner) Position() cluster.Seq {
 	_, at := p.follower.Position()
 	return at

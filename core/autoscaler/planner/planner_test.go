@@ -17,15 +17,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-func follow(t rapid.TB, leader *cluster.State) *planner.Planner {
+func follow(t rapid.TB, primary *cluster.State) *planner.Planner {
 	t.Helper()
-	return followWith(t, leader, nil)
+	return followWith(t, primary, nil)
 }
 
-func followWith(t rapid.TB, leader *cluster.State, chain expander.Chain) *planner.Planner {
+func followWith(t rapid.TB, primary *cluster.State, chain expander.Chain) *planner.Planner {
 	t.Helper()
-	profiles := []*framework.Profile{plugins.Default(leader.Schema, plugins.Options{})}
-	p, err := planner.New(leader, profiles, engine.Options{}, chain)
+	profiles := []*framework.Profile{plugins.Default(primary.Schema, plugins.Options{})}
+	p, err := planner.New(primary, profiles, engine.Options{}, chain)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,17 +52,17 @@ func removals(plan *autoscaler.Plan) string {
 	return fmt.Sprint(out)
 }
 
-// TestAPlanIsOfTheStateAtItsPosition makes plans while the leader goes on: a plan shows
+// TestAPlanIsOfTheStateAtItsPosition makes plans while the primary goes on: a plan shows
 // the cluster as it was when the planner last caught up, and says where that was and
 // which request it answers.
 func TestAPlanIsOfTheStateAtItsPosition(t *testing.T) {
-	leader := cluster.New(cluster.NewSchema())
-	p := follow(t, leader)
-	leader.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 2, Max: 5, Template: leader.Schema.ParseNode(testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi").Obj(), "g")})
-	addNode(leader, "n1")
+	primary := cluster.New(cluster.NewSchema())
+	p := follow(t, primary)
+	primary.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 2, Max: 5, Template: primary.Schema.ParseNode(testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi").Obj(), "g")})
+	addNode(primary, "n1")
 	mustCatchUp(t, p)
-	at := leader.Head()
-	addNode(leader, "n2")
+	at := primary.Head()
+	addNode(primary, "n2")
 	for number, want := range map[uint64]string{7: "[n1]", 8: "[n1]"} {
 		plan := p.Plan(autoscaler.Request{Number: number, Now: time.Unix(1000, 0), ScaleDown: &autoscaler.ScaleDown{}})
 		if plan.Request != number || plan.At != at || !plan.Now.Equal(time.Unix(1000, 0)) || removals(plan) != want {
@@ -72,22 +72,22 @@ func TestAPlanIsOfTheStateAtItsPosition(t *testing.T) {
 	}
 	mustCatchUp(t, p)
 	plan := p.Plan(autoscaler.Request{Now: time.Unix(1000, 0), ScaleDown: &autoscaler.ScaleDown{}})
-	if plan.At != leader.Head() || p.Position() != leader.Head() || removals(plan) != "[n1 n2]" {
-		t.Errorf("after catching up the plan is made at %d and finds %v empty; want %d, [n1 n2]", plan.At, removals(plan), leader.Head())
+	if plan.At != primary.Head() || p.Position() != primary.Head() || removals(plan) != "[n1 n2]" {
+		t.Errorf("after catching up the plan is made at %d and finds %v empty; want %d, [n1 n2]", plan.At, removals(plan), primary.Head())
 	}
 }
 
 // TestAPlanHasBothSides orders a node for a pending pod that the request names, and names the
 // empty nodes; but for the one that another pending pod fits on.
 func TestAPlanHasBothSides(t *testing.T) {
-	leader := cluster.New(cluster.NewSchema())
-	p := follow(t, leader)
-	leader.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 2, Max: 5, Template: leader.Schema.ParseNode(testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi").Obj(), "g")})
-	addNode(leader, "n1")
-	leader.SetNode(leader.Schema.ParseNode(testkit.Node("n2").Alloc("cpu", "2", "memory", "8Gi").Obj(), "g"))
+	primary := cluster.New(cluster.NewSchema())
+	p := follow(t, primary)
+	primary.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 2, Max: 5, Template: primary.Schema.ParseNode(testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi").Obj(), "g")})
+	addNode(primary, "n1")
+	primary.SetNode(primary.Schema.ParseNode(testkit.Node("n2").Alloc("cpu", "2", "memory", "8Gi").Obj(), "g"))
 	mustCatchUp(t, p)
-	pod := leader.Schema.ParsePod(testkit.Pod("p").Req("cpu", "3").Obj())
-	full := leader.Schema.ParsePod(testkit.Pod("q").Req("cpu", "3").Obj())
+	pod := primary.Schema.ParsePod(testkit.Pod("p").Req("cpu", "3").Obj())
+	full := primary.Schema.ParsePod(testkit.Pod("q").Req("cpu", "3").Obj())
 	for range 2 { // a plan leaves nothing behind for the next
 		plan := p.Plan(autoscaler.Request{Pending: []*cluster.Pod{full, pod}, ScaleDown: &autoscaler.ScaleDown{}})
 		if len(plan.ScaleUps) != 1 || plan.ScaleUps[0].Nodes != 1 || plan.ScaleUps[0].Pods[0] != pod.UID || plan.Covered != 1 || removals(plan) != "[n2]" {
@@ -100,19 +100,19 @@ func TestAPlanHasBothSides(t *testing.T) {
 // have turns on both sides of the plan, and none while the planner catches up, which it does where
 // somebody waits for it.
 func TestOthersHaveTurnsWhilePlansAreMade(t *testing.T) {
-	leader := cluster.New(cluster.NewSchema())
-	p := follow(t, leader)
+	primary := cluster.New(cluster.NewSchema())
+	p := follow(t, primary)
 	turns := 0
 	p.Yield = func() { turns++ }
-	leader.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 2, Max: 5, Template: leader.Schema.ParseNode(testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi").Obj(), "g")})
-	addNode(leader, "n1")
-	addNode(leader, "n2")
-	leader.Place(leader.Schema.ParsePod(testkit.Pod("moved").Owner("apps/v1", "ReplicaSet", "rs").Req("cpu", "1").Obj()), "n1")
+	primary.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 2, Max: 5, Template: primary.Schema.ParseNode(testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi").Obj(), "g")})
+	addNode(primary, "n1")
+	addNode(primary, "n2")
+	primary.Place(primary.Schema.ParsePod(testkit.Pod("moved").Owner("apps/v1", "ReplicaSet", "rs").Req("cpu", "1").Obj()), "n1")
 	mustCatchUp(t, p)
 	if turns != 0 {
 		t.Errorf("others had %d turns while the planner caught up, want none", turns)
 	}
-	p.Plan(autoscaler.Request{Pending: []*cluster.Pod{leader.Schema.ParsePod(testkit.Pod("p").Req("cpu", "4").Obj())}})
+	p.Plan(autoscaler.Request{Pending: []*cluster.Pod{primary.Schema.ParsePod(testkit.Pod("p").Req("cpu", "4").Obj())}})
 	buying := turns
 	if buying == 0 {
 		t.Error("others had no turn while the planner looked for nodes to buy")
@@ -124,34 +124,34 @@ func TestOthersHaveTurnsWhilePlansAreMade(t *testing.T) {
 		t.Error("others had no turn while the planner looked for nodes to remove")
 	}
 	planned := turns
-	addNode(leader, "n3")
+	addNode(primary, "n3")
 	if mustCatchUp(t, p); turns != planned {
 		t.Errorf("others had %d turns while the planner caught up again, want none", turns-planned)
 	}
 }
 
-// TestFollowKeepsUpWithoutAJournal follows a leader that forgets its journal after each
+// TestFollowKeepsUpWithoutAJournal follows a primary that forgets its journal after each
 // change, and one that has forgotten too early.
 func TestFollowKeepsUpWithoutAJournal(t *testing.T) {
-	leader := cluster.New(cluster.NewSchema())
-	p := follow(t, leader)
-	leader.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 5, Max: 5, Template: leader.Schema.ParseNode(testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi").Obj(), "g")})
+	primary := cluster.New(cluster.NewSchema())
+	p := follow(t, primary)
+	primary.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 5, Max: 5, Template: primary.Schema.ParseNode(testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi").Obj(), "g")})
 	for _, name := range testkit.Names("n", 5) {
-		addNode(leader, name)
+		addNode(primary, name)
 		if err := p.Follow(time.Unix(1000, 0)); err != nil {
 			t.Fatal(err)
 		}
-		leader.Trim(p.Position())
+		primary.Trim(p.Position())
 	}
 	if got := len(p.Plan(autoscaler.Request{ScaleDown: &autoscaler.ScaleDown{}}).Removals); got != 5 {
 		t.Errorf("the planner knows of %d nodes, want 5", got)
 	}
-	addNode(leader, "late")
-	leader.Trim(leader.Head())
+	addNode(primary, "late")
+	primary.Trim(primary.Head())
 	if err := p.Follow(time.Unix(1000, 0)); !errors.Is(err, cluster.ErrBehind) {
-		t.Errorf("following a leader that has forgotten: %v, want %v", err, cluster.ErrBehind)
+		t.Errorf("following a primary that has forgotten: %v, want %v", err, cluster.ErrBehind)
 	}
 	if err := p.CatchUp(); !errors.Is(err, cluster.ErrBehind) {
-		t.Errorf("catching up with a leader that has forgotten: %v, want %v", err, cluster.ErrBehind)
+		t.Errorf("catching up with a primary that has forgotten: %v, want %v", err, cluster.ErrBehind)
 	}
 }

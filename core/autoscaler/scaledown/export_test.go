@@ -61,13 +61,13 @@ func (s *Simulator) Broken() (out []string) {
 		if has != moved[n.Index] {
 			out = append(out, fmt.Sprintf("%d pods have moved to node %s, %d are counted", moved[n.Index], n.Name, has))
 		}
-		leader := s.leader.Node(n.Index)
+		primary := s.primary.Node(n.Index)
 		if c := s.byNode[n.Index]; c != nil {
-			if !slices.Equal(c.pods, leader.Pods) {
-				out = append(out, fmt.Sprintf("candidate %s has other pods than the leader has there", n.Name))
+			if !slices.Equal(c.pods, primary.Pods) {
+				out = append(out, fmt.Sprintf("candidate %s has other pods than the primary has there", n.Name))
 			}
-		} else if k := len(n.Pods) - int(has); k < 0 || !slices.Equal(n.Pods[:k], leader.Pods) {
-			out = append(out, fmt.Sprintf("the pods of node %s aren't the leader's and, behind them, those that have moved", n.Name))
+		} else if k := len(n.Pods) - int(has); k < 0 || !slices.Equal(n.Pods[:k], primary.Pods) {
+			out = append(out, fmt.Sprintf("the pods of node %s aren't the primary's and, behind them, those that have moved", n.Name))
 		}
 	})
 	return out

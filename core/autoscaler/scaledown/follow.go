@@ -9,7 +9,7 @@ import (
 	"github.com/berthproject/berth/core/engine"
 )
 
-// This file has the world follow the leader. The journal names which pod of a node it is
+// This file has the world follow the primary. The journal names which pod of a node it is
 // about by its place among the node's pods, so what has moved from or to a touched node is
 // taken back before the world follows, and has to find its place again after.
 
@@ -21,13 +21,13 @@ type lifted struct {
 }
 
 // Follow brings the world up to date, and undoes the candidates that can't stay what they
-// are. It takes O(changes) and O(pods that have their homes on touched nodes). The leader must
+// are. It takes O(changes) and O(pods that have their homes on touched nodes). The primary must
 // not have trimmed what it did since the last call.
 func (s *Simulator) Follow() {
 	_, at := s.world.Position()
-	changes, ok := s.leader.Since(at)
+	changes, ok := s.primary.Since(at)
 	if !ok {
-		panic("scaledown: the leader has forgotten changes that the simulator hasn't followed")
+		panic("scaledown: the primary has forgotten changes that the simulator hasn't followed")
 	}
 	for _, p := range s.guests {
 		i, _ := s.world.Placed(p.UID)
@@ -62,7 +62,7 @@ func (s *Simulator) Follow() {
 	}
 	for _, i := range tainted {
 		if c := s.byNode[i]; c != nil {
-			c.info = s.leader.Node(i).NodeInfo
+			c.info = s.primary.Node(i).NodeInfo
 			s.world.SetNode(c.marked())
 		}
 	}
@@ -75,7 +75,7 @@ func (s *Simulator) Follow() {
 	}
 	for i := range changes {
 		if uid := changes[i].Readied(); uid != "" {
-			if at, ok := s.leader.Placed(uid); ok && at != cluster.NoNode && s.byNode[at] != nil {
+			if at, ok := s.primary.Placed(uid); ok && at != cluster.NoNode && s.byNode[at] != nil {
 				s.byNode[at].recount = true
 			}
 		}

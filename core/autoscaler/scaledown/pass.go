@@ -48,11 +48,11 @@ func (s *Simulator) newPass(req *autoscaler.Request) *pass {
 
 // startCounting counts what may go, before any candidate.
 func (p *pass) startCounting() {
-	p.minimums = NewMinimums(p.leader, p.req) // in the world candidates look as if they were going
+	p.minimums = NewMinimums(p.primary, p.req) // in the world candidates look as if they were going
 	p.budgets = newBudgets(p.world.State, p.down.Rules.Surge, p.leaving(), func(pod *cluster.Pod) bool { return p.judge.Judge(pod).Outcome == drainability.Evict })
 }
 
-// Plan follows the leader and makes a pass: it fills in a plan's Removals and Kept. When nothing
+// Plan follows the primary and makes a pass: it fills in a plan's Removals and Kept. When nothing
 // can have changed since the last pass, that costs O(1).
 func (s *Simulator) Plan(req *autoscaler.Request, questions *autoscaler.Questions, plan *autoscaler.Plan) {
 	s.Follow()
@@ -339,7 +339,7 @@ func (p *pass) simulate(x looked) {
 		keep(autoscaler.Kept{Reason: autoscaler.KeptBlockedByPod, Pod: u.pod.Name(), Detail: why})
 		return
 	}
-	c := p.newCandidate(p.leader.Node(n.Index).NodeInfo, n.Index)
+	c := p.newCandidate(p.primary.Node(n.Index).NodeInfo, n.Index)
 	c.options, c.uses = p.world.Group(n.Group).Options, append(c.uses, p.uses...)
 	c.pods, c.owners = append(c.pods, n.Pods...), appendOwners(c.owners, n.Pods)
 	c.ages = slices.ContainsFunc(n.Pods, func(pod *cluster.Pod) bool { return pod.Object.DeletionTimestamp != nil })

@@ -55,9 +55,9 @@ func (p *pass) closeReplaced() {
 	p.eachReplaced(func(n *cluster.Node) { p.world.SetNode(n.WithTaint(replacedTaint)) })
 }
 
-// openReplaced has those nodes be as the leader has them.
+// openReplaced has those nodes be as the primary has them.
 func (p *pass) openReplaced() {
-	p.eachReplaced(func(n *cluster.Node) { p.world.SetNode(p.leader.Node(n.Index).NodeInfo) })
+	p.eachReplaced(func(n *cluster.Node) { p.world.SetNode(p.primary.Node(n.Index).NodeInfo) })
 }
 
 // eachReplaced calls f with each node that is to go and isn't a candidate.

@@ -14,8 +14,8 @@ import (
 // This file holds the simulator: the world in which the pods of candidates have moved, and
 // how pods move there and back. Between two calls it holds that
 //
-//   - without the moves the world is the leader's state as it was followed last, slot for
-//     slot: a node's pods are the leader's, in its order, and behind them the moved[node] pods
+//   - without the moves the world is the primary's state as it was followed last, slot for
+//     slot: a node's pods are the primary's, in its order, and behind them the moved[node] pods
 //     that have their homes there;
 //   - a candidate's node carries ToBeDeletedTaint, has no home of others, and of its pods those
 //     only that needn't be evicted;
@@ -23,10 +23,10 @@ import (
 //     has changed that could make a difference.
 
 // Simulator finds nodes that could be removed together. One goroutine at a time may call it.
-// It reads the leader, which must not change meanwhile.
+// It reads the primary, which must not change meanwhile.
 type Simulator struct {
-	leader *cluster.State
-	world  *cluster.Follower
+	primary *cluster.State
+	world   *cluster.Follower
 	packers
 
 	candidates []*candidate // in the order in which they were found
@@ -68,9 +68,9 @@ type Simulator struct {
 // candidate is a node whose pods have moved.
 type candidate struct {
 	node    cluster.NodeIndex
-	info    *cluster.NodeInfo // as the leader has it
+	info    *cluster.NodeInfo // as the primary has it
 	options *cluster.GroupOptions
-	pods    []*cluster.Pod // all of the node's, in the leader's order
+	pods    []*cluster.Pod // all of the node's, in the primary's order
 	homes   []home
 	uses    []use   // of budgets
 	owners  []owner // of the pods, each once
@@ -94,15 +94,15 @@ type home struct {
 	at     cluster.NodeIndex // NoNode while it is looked for
 }
 
-// New returns a simulator of a leader whose journal was never trimmed, or an error that
+// New returns a simulator of a primary whose journal was never trimmed, or an error that
 // names the profile for which there can be no engine.
-func New(leader *cluster.State, profiles []*framework.Profile, how engine.Options) (*Simulator, error) {
-	world := cluster.Follow(leader)
+func New(primary *cluster.State, profiles []*framework.Profile, how engine.Options) (*Simulator, error) {
+	world := cluster.Follow(primary)
 	packing, err := newPackers(world.State, profiles, how)
 	if err != nil {
 		return nil, err
 	}
-	return &Simulator{leader: leader, world: world, packers: packing, byNode: map[cluster.NodeIndex]*candidate{},
+	return &Simulator{primary: primary, world: world, packers: packing, byNode: map[cluster.NodeIndex]*candidate{},
 		hints: map[types.UID]string{}, noPlace: map[string]*stuck{}, skipped: map[string]uint64{}, rebuilt: how.Rebuilt}, nil
 }
 
@@ -146,7 +146,7 @@ func (s *Simulator) take(p *cluster.Pod, at cluster.NodeIndex) {
 // isHome reports whether pods have moved to a node.
 func (s *Simulator) isHome(n cluster.NodeIndex) bool { return int(n) < len(s.moved) && s.moved[n] > 0 }
 
-// undo has a candidate be a node as the leader has it. Its pods' homes are hints from then
+// undo has a candidate be a node as the primary has it. Its pods' homes are hints from then
 // on. It takes O(pods).
 func (s *Simulator) undo(c *candidate) {
 	s.unsettled = true
@@ -190,7 +190,7 @@ func (s *Simulator) reuse() {
 	s.retired = s.retired[:0]
 }
 
-// restore puts a candidate's pods back onto it, in the leader's order.
+// restore puts a candidate's pods back onto it, in the primary's order.
 func (s *Simulator) restore(c *candidate) {
 	for _, p := range slices.Clone(s.world.Node(c.node).Pods) {
 		s.world.Remove(p.UID)

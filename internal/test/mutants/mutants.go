@@ -74,7 +74,7 @@ var All = []Mutant{
 	{"a placed pod doesn't count in facts", "core/cluster/apply.go", "	s.facts.addPod(n, p, 1)\n	s.objects.podAdded", "	s.objects.podAdded", "./core/engine", cached, "400"},
 	{"a node that comes doesn't count for the lowest", "core/cluster/apply.go", "	s.facts.addNode(n, 1)\n	s.images", "	s.images", "./core/engine", cached, "1500"},
 	{"changes of nodes' objects don't reach columns", "core/engine/column.go", "cluster.NodeUpdated, cluster.NodeRemoved", "cluster.NodeRemoved", "./core/engine", cached, "400"},
-	{"a column doesn't bring the one that it follows up to date", "core/engine/column.go", "		c.leader.sync()\n", "		_ = c.leader\n", "./core/engine", "ManyNodes", "400"},
+	{"a column doesn't bring its source up to date", "core/engine/column.go", "		c.source.sync()\n", "		_ = c.source\n", "./core/engine", "ManyNodes", "400"},
 	{"an emptied column counts as filled", "core/engine/filled.go", "	c.built = false\n", "", "./core/engine", "ManyNodes", "100"},
 	{"a column is emptied though others were used longer ago", "core/engine/filled.go", "cmp.Compare(a.used, b.used)", "cmp.Compare(b.used, a.used)", "./core/engine", "TestFilledColumns", "1"},
 	{"what was rolled back isn't looked at again", "core/engine/column.go", "c.pending = append(c.pending, n)", "_ = n", "./core/engine", "PropertyRollback|PropertyCached", "1500"},

@@ -66,13 +66,13 @@ func (c PlanCase) Pending(schema *cluster.Schema) (out []*cluster.Pod) {
 	return out
 }
 
-// Leader returns a cluster with the groups and nothing else.
-func (c PlanCase) Leader(schema *cluster.Schema) *cluster.State {
-	leader := cluster.New(schema)
+// Cluster returns a cluster with the groups and nothing else.
+func (c PlanCase) Cluster(schema *cluster.Schema) *cluster.State {
+	primary := cluster.New(schema)
 	for g := range c.Groups {
 		t := Node(fmt.Sprint("ng-", g)).Alloc("cpu", "8", "memory", "32Gi", "pods", "110").Zone(fmt.Sprint("z", g%c.Zones))
 		t.Labels["pool"] = "batch"
-		leader.SetGroup(t.Name, &cluster.NodeGroup{ID: t.Name, Max: 30000, Template: schema.ParseNode(t.Obj(), t.Name)})
+		primary.SetGroup(t.Name, &cluster.NodeGroup{ID: t.Name, Max: 30000, Template: schema.ParseNode(t.Obj(), t.Name)})
 	}
-	return leader
+	return primary
 }
