@@ -234,4 +234,7 @@ var All = []Mutant{
 	{"a cancelled instance comes though its deletion may still be carried out", "core/lifecycle/nodegroups/instances.go", "return !x.mayBeDeletedLate(now)", "return true", "./core/lifecycle/nodegroups", "TestScripts/unanswered_cancelled", "1"},
 	{"a node is drained in vain again and again", "core/lifecycle/candidates/vain.go", "m.inVain(node, now) + 1, now", "m.inVain(node, now), now", "./core/lifecycle/candidates", "TestScripts/in_vain", "1"},
 	{"a node whose instance is gone lowers its group's target", "core/lifecycle/nodedeletion/looks.go", "lowers := !m.groups.Lost(n.NodeInfo)", "lowers := true", "./core", "TestScripts/autoscale_spot_removed", "1"},
+	{"a node from another group shows what new nodes look like", "core/lifecycle/nodegroups/newest.go", "if first.group != n.Group &&", "if false && first.group != n.Group &&", "./core", "TestScripts/autoscale_moved_node", "1"},
+	{"a taint that nodes had before Berth started is general", "core/lifecycle/nodegroups/newest.go", "(w.fromStart || hasTaint(w.common, t))", "true", "./core/lifecycle/nodegroups", "TestTaintsOfNewNodes", "1"},
+	{"what nodes had before Berth started outlives them", "core/lifecycle/nodegroups/newest.go", "w.second != nil && (w.fromStart ||", "w.second != nil && (true ||", "./core", "TestScripts/autoscale_odd_group", "1"},
 }
