@@ -31,9 +31,7 @@ func (c *Core) nodeSet(in step.NodeSet) {
 	if c.cfg.Autoscale != nil {
 		usable := c.usable(node)
 		c.scale.launches.NodeSet(c.turn.Now, node, usable)
-		if usable {
-			c.scale.groups.NodeUsable(node, c.state.Template(node.Group))
-		}
+		c.scale.groups.NodeShown(node, c.state.Template(node.Group), usable)
 	}
 }
 
@@ -44,6 +42,7 @@ func (c *Core) nodeGone(in step.NodeGone) {
 	c.reservation.NodeGone(c.turn, in.Name)
 	if c.cfg.Autoscale != nil {
 		c.scale.launches.NodeGone(in.Name)
+		c.scale.groups.NodeGone(in.Name)
 		c.scale.candidates.NodeGone(in.Name)
 		c.scale.deletions.NodeGone(c.turn, in.Name)
 	}

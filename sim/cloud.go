@@ -316,8 +316,16 @@ func (w *World) deleteInstance(id string, d step.NodeDeletion) error {
 	if m := w.instance(d.Instance); m != nil {
 		return fmt.Errorf("instance %s isn't in node group %q", d.Instance, id)
 	}
-	g.lastExtra = w.now // gone already: Berth takes the group for smaller than it is
+	if !w.knownGone(g, d.Node) {
+		g.lastExtra = w.now // Berth takes the group for smaller than it is
+	}
 	return nil
+}
+
+// knownGone reports whether Berth has been told for a while that the instance of a node is gone.
+func (w *World) knownGone(g *group, node string) bool {
+	i := slices.IndexFunc(g.freed, func(f freed) bool { return f.name == node })
+	return i >= 0 && g.freed[i].at+settled < min(w.now, g.toldAt) && w.now > w.faults.stalled+settled
 }
 
 // decreaseTarget lowers a group's target by n, to the instances that it has at least.

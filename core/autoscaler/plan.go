@@ -74,6 +74,10 @@ type GroupCondition struct {
 	MaxLaunching int
 }
 
+// Lost reports whether a node of the group isn't ready and its instance is gone: another replaces it,
+// and it counts nowhere. A node that is ready has an instance, whatever the list says.
+func (c GroupCondition) Lost(n *cluster.NodeInfo) bool { return !n.Ready() && c.Gone[n.Name] }
+
 // Place is an ordered node by the pods that it is for: they have its room before others.
 type Place struct {
 	Group string

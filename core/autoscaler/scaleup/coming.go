@@ -48,10 +48,9 @@ func Survey(s *cluster.State, conditions map[string]autoscaler.GroupCondition, r
 	return out
 }
 
-// isLost reports whether a node isn't ready and its instance is gone: another replaces it, and it counts
-// nowhere.
+// isLost reports whether the instance of a node is gone, by the condition of its group.
 func isLost(conditions map[string]autoscaler.GroupCondition, n *cluster.Node) bool {
-	return !n.Ready() && conditions[n.Group].Gone[n.Name]
+	return conditions[n.Group].Lost(n.NodeInfo)
 }
 
 // live returns how many nodes there are without those that are lost.

@@ -229,12 +229,15 @@ func (m *Machine) holdForBinds(t *lifecycle.Turn, due []string) []string {
 
 // delete asks the provider to delete a node.
 func (m *Machine) delete(t *lifecycle.Turn, n *cluster.Node, d *deletion) {
-	m.set(d, deleting{called{node: n.NodeInfo, lowered: true}})
+	lowers := !m.groups.Lost(n.NodeInfo)
+	m.set(d, deleting{called{node: n.NodeInfo, lowered: lowers}})
 	d.instance = n.Object.Spec.ProviderID
 	m.ask(t, d, n.NodeInfo)
 	t.Decide(step.Decision{Kind: step.NodeRemoved, Node: n.Name, Group: d.group, Reason: d.why})
 	t.Emit(step.NodeEvent(n.Object, "ScaleDown", "ScalingDown", "node removed by cluster autoscaler: "+d.why))
-	m.groups.Retarget(t, d.group, -1)
+	if lowers {
+		m.groups.Retarget(t, d.group, -1)
+	}
 	m.groups.ScaledDown(t.Now, d.group)
 	if d.drains() {
 		m.homes.Free(t, n.Name) // of pods that ended by themselves

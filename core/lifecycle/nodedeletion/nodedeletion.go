@@ -69,6 +69,9 @@ type Groups interface {
 	Known() bool
 	// Retarget adds to the number of nodes that a group is assumed to have.
 	Retarget(t *lifecycle.Turn, group string, delta int)
+	// Lost reports whether a node isn't ready and its instance is gone: the provider's target of
+	// its group doesn't include it any more.
+	Lost(n *cluster.NodeInfo) bool
 	// ScaledDown says that the provider was asked to delete a node of a group.
 	ScaledDown(now time.Time, group string)
 	// ScaleDownFailed says that a node of a group could not be deleted.

@@ -81,6 +81,7 @@ type fakeGroups struct {
 	known     bool
 	delayed   map[string]bool
 	instances map[string]fakeInstance // by ID
+	lost      map[string]bool         // nodes whose instance is gone, by name
 	out       strings.Builder
 }
 
@@ -92,6 +93,7 @@ type fakeInstance struct {
 func (g *fakeGroups) Known() bool                                     { return g.known }
 func (g *fakeGroups) ScaleDownDelayed(_ time.Time, group string) bool { return g.delayed[group] }
 func (g *fakeGroups) ScaledDown(time.Time, string)                    {}
+func (g *fakeGroups) Lost(n *cluster.NodeInfo) bool                   { return g.lost[n.Name] }
 
 func (g *fakeGroups) ScaleDownFailed(_ time.Time, group string) {
 	fmt.Fprintf(&g.out, "no node of %s goes for a while\n", group)
@@ -117,6 +119,7 @@ func (g *fakeGroups) InstanceDeletion(id string) (string, lifecycle.CallState) {
 //	       [annotations=1m] [batch=0s] [no-scale-down] [surge]
 //	group NAME [min=0] [target=3] [instances=(n1, n2)] [no-instances] [busy] [atomic] [keep=WHY]    the provider tells of it, and of all others again, or nothing while calls are under way
 //	delayed GROUP                     it grew too recently to shrink
+//	lost NODE                         its instance is gone, and the group's target doesn't include it
 //	group-gone NAME                   the provider tells of all groups but this one; then
 //	group-deleted NAME                the state has it no more
 //	node NAME [group=g] [unready] [cordoned] [disabled] [delayed] [finalizers=(a, b)] [no-id | id=ID] [tainted [taint=900] [note=tainted|cordoned|empty] [foreign]]
@@ -173,6 +176,8 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		s.machine.GroupsSet(t, step.GroupsSet{Groups: s.providers})
 	case "group-deleted":
 		t.State.SetGroup(args.Name(), nil)
+	case "lost":
+		s.groups.lost = map[string]bool{args.Name(): true}
 	case "delayed":
 		s.groups.delayed[args.Name()] = true
 	case "node":

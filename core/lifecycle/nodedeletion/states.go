@@ -113,7 +113,8 @@ type called struct {
 	gone bool              // the API has shown since that the node is gone
 	// lowered says that the group's assumed target is lower by this node. It isn't for
 	// a node whose instance was being deleted before the node was shown: there the
-	// outcome of the instance's deletion lowers it.
+	// outcome of the instance's deletion lowers it. Nor is it for a node whose instance
+	// is gone: the provider's target doesn't include it.
 	lowered bool
 	// unanswered is how many calls for the instance have had no answer.
 	unanswered int

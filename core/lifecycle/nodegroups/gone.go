@@ -1,6 +1,7 @@
 package nodegroups
 
 import (
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
 )
@@ -40,6 +41,11 @@ func (m *Machine) findGone(state *cluster.State, groups []nodegroup.Group) {
 		}
 		m.gone[n.Group][n.Name] = true
 	})
+}
+
+// Lost reports whether a node isn't ready and its instance is gone.
+func (m *Machine) Lost(n *cluster.NodeInfo) bool {
+	return autoscaler.GroupCondition{Gone: m.gone[n.Group]}.Lost(n)
 }
 
 // idsAndNames returns the IDs of instances and the names of their nodes. A provider may give one as

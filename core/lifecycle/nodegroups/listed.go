@@ -46,7 +46,7 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 		if old != nil && t.State.Group(g.ID).Template != old.Template {
 			m.templateChanged(t.State, g.ID)
 		}
-		m.onlyNodeGone(t.State, g.ID)
+		m.onlyNodesGone(t.State, g.ID)
 	}
 	m.noteUnlisted(t, &in, listed)
 	m.watchInstances(t, &in)

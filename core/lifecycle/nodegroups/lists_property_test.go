@@ -195,8 +195,9 @@ func TestPropertyAGroupIsGoneWhenTwoListsDoNotHaveIt(t *testing.T) {
 }
 
 // TestPropertyTaintsOfNewNodes shows nodes in any order, on which people put taints, and takes them away. A
-// new node is taken to have those of the newest that it had when it was first shown as such, and
-// that the second newest had, too, likewise, and those of the provider's template.
+// new node is taken to have those of the newest that it had when it was first shown as usable, and
+// that the second newest had, too, likewise, and those of the provider's template. Of a newest that
+// wasn't shown before it was usable, all such nodes must always have had them.
 func TestPropertyTaintsOfNewNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := nodegroups.New(nodegroups.Config{}, nil, nil)
@@ -219,20 +220,28 @@ func TestPropertyTaintsOfNewNodes(t *testing.T) {
 		}
 		template := draw("template")
 		shown, first := map[int][]string{}, map[int][]string{} // taints by node, as last shown and at first
+		starting, lacking := map[int]bool{}, map[string]bool{} // nodes that were shown before; taints that another of them hasn't had
 		for range rapid.IntRange(1, 12).Draw(t, "shown") {
 			number := testkit.Uniform(t, 4, "node")
 			taints := draw("node")
 			if _, known := shown[number]; !known {
 				first[number] = taints
+				if starting[number] = testkit.Uniform(t, 2, "starting") == 1; starting[number] {
+					m.NodeShown(node(number, draw("starting")), node(9, template), false)
+				}
 			}
 			shown[number] = taints
-			m.NodeUsable(node(number, taints), node(9, template))
+			for _, key := range []string{"a", "b"} {
+				lacking[key] = lacking[key] || !starting[number] && !slices.Contains(taints, key)
+			}
+			m.NodeShown(node(number, taints), node(9, template), true)
 
 			order := slices.Sorted(maps.Keys(shown))
 			newest := order[len(order)-1]
 			var want []string
 			for _, key := range shown[newest] {
 				general := slices.Contains(first[newest], key) && (len(order) < 2 || slices.Contains(first[order[len(order)-2]], key))
+				general = general && (starting[newest] || !lacking[key])
 				if general || slices.Contains(template, key) {
 					want = append(want, key)
 				}
@@ -242,7 +251,7 @@ func TestPropertyTaintsOfNewNodes(t *testing.T) {
 				got = append(got, taint.Key)
 			}
 			if !slices.Equal(got, want) {
-				t.Fatalf("new nodes have the taints %v, want %v: nodes have %v, at first %v, the template %v", got, want, shown, first, template)
+				t.Fatalf("new nodes have the taints %v, want %v: nodes have %v, at first %v, starting %v, the template %v", got, want, shown, first, starting, template)
 			}
 		}
 	})

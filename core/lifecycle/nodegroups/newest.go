@@ -22,32 +22,63 @@ type newest struct {
 	taints []v1.Taint
 	// before are those of second, likewise.
 	before []v1.Taint
+	// fromStart reports that first was seen before it was usable, so that taints are those with
+	// which it has begun.
+	fromStart bool
+	// common are the taints that all nodes have had which weren't seen from their start, nil before
+	// anyCommon is set.
+	common    []v1.Taint
+	anyCommon bool
 	// model is first without the taints that are its own.
 	model *cluster.NodeInfo
 }
 
-// NodeUsable records a node that takes pods. template is the provider's for its group; nil when
-// the group isn't known.
-func (m *Machine) NodeUsable(n, template *cluster.NodeInfo) {
-	if n.Group != "" && !n.Object.Spec.Unschedulable && !n.HasTaint(autoscaler.ToBeDeletedTaint) {
-		m.group(n.Group).newest.see(n, template)
+// NodeShown records a node that the API shows. usable reports whether it takes pods. template is the
+// provider's for its group; nil when the group isn't known.
+func (m *Machine) NodeShown(n, template *cluster.NodeInfo, usable bool) {
+	first := m.firstSight(n, usable)
+	if !usable || n.Group == "" || n.Object.Spec.Unschedulable || n.HasTaint(autoscaler.ToBeDeletedTaint) {
+		return
 	}
+	if first.group != n.Group && (template == nil || isGiven(template)) {
+		return
+	}
+	m.group(n.Group).newest.see(n, template, first.starting)
 }
 
-func (w *newest) see(n, template *cluster.NodeInfo) {
+// isGiven reports whether the provider has ever given the template of a group.
+func isGiven(template *cluster.NodeInfo) bool { return len(template.Object.Status.Allocatable) > 0 }
+
+func (w *newest) see(n, template *cluster.NodeInfo, fromStart bool) {
+	if !fromStart {
+		w.narrow(n.Object.Spec.Taints)
+	}
 	same := w.first != nil && w.first.Name == n.Name && w.first.Object.UID == n.Object.UID
 	switch first := autoscaler.Newer(w.first, n); {
 	case same:
 		w.first = n
 	case first == n:
 		w.second, w.before = w.first, w.taints
-		w.first, w.taints = n, n.Object.Spec.Taints
+		w.first, w.taints, w.fromStart = n, n.Object.Spec.Taints, fromStart
 	case w.second != nil && w.second.Name == n.Name && w.second.Object.UID == n.Object.UID:
 		w.second = n
 	case autoscaler.Newer(w.second, n) == n:
 		w.second, w.before = n, n.Object.Spec.Taints
 	}
 	w.remodel(template)
+}
+
+// narrow takes out of the common taints those that a node doesn't have.
+func (w *newest) narrow(taints []v1.Taint) {
+	if !w.anyCommon {
+		w.common, w.anyCommon = taints, true
+		return
+	}
+	w.common = slices.DeleteFunc(slices.Clone(w.common), func(t v1.Taint) bool { return !hasTaint(taints, &t) })
+}
+
+func hasTaint(taints []v1.Taint, t *v1.Taint) bool {
+	return slices.ContainsFunc(taints, func(x v1.Taint) bool { return x.MatchTaint(t) })
 }
 
 // remodel makes the model of what is known of the newest node.
@@ -63,33 +94,35 @@ func (w *newest) remodel(template *cluster.NodeInfo) {
 
 // general reports whether new nodes will have a taint of the newest node: the provider says so, or
 // the node has had it from the beginning and the second newest, too. That one may not be known; then
-// the first alone counts.
+// the first alone counts. If the node is older than this process, somebody may have put the taint
+// there since: then all nodes that are must have it.
 func (w *newest) general(t *v1.Taint, template *cluster.NodeInfo) bool {
-	has := func(taints []v1.Taint) bool {
-		return slices.ContainsFunc(taints, func(x v1.Taint) bool { return x.MatchTaint(t) })
-	}
-	if template != nil && has(template.Object.Spec.Taints) {
+	if template != nil && hasTaint(template.Object.Spec.Taints, t) {
 		return true
 	}
-	return has(w.taints) && (w.second == nil || has(w.before))
+	return hasTaint(w.taints, t) && (w.second == nil || hasTaint(w.before, t)) && (w.fromStart || hasTaint(w.common, t))
 }
 
 // templateChanged forgets what the group's nodes looked like when none of them is left: new ones
 // will be as the provider says now.
 func (m *Machine) templateChanged(state *cluster.State, id string) {
 	left := false
-	state.Nodes(func(n *cluster.Node) { left = left || n.Group == id })
+	state.Nodes(func(n *cluster.Node) { left = left || n.Group == id && m.sights[n.Name].group == id })
 	if !left {
 		m.group(id).newest = newest{}
 	}
 }
 
-// onlyNodeGone forgets the taints of the only node that a group has ever had when it is gone: there
-// is no other that would show whether they are general, and without new nodes there never will be.
-// The provider's template says which taints new nodes have.
-func (m *Machine) onlyNodeGone(state *cluster.State, id string) {
+// onlyNodesGone forgets the taints of a group's nodes when none is left that would show whether they
+// are general, and without new nodes there never will be: of the only node that the group has ever
+// had, and of nodes that are older than this process. The provider's template says which taints new
+// nodes have.
+func (m *Machine) onlyNodesGone(state *cluster.State, id string) {
 	w, template := &m.group(id).newest, state.Template(id)
-	if w.first == nil || w.second != nil || len(w.taints) == 0 || template == nil || state.NodeByName(w.first.Name) != nil {
+	if w.first == nil || len(w.taints) == 0 || template == nil || state.NodeByName(w.first.Name) != nil {
+		return
+	}
+	if w.second != nil && (w.fromStart || !isGiven(template) || state.NodeByName(w.second.Name) != nil) {
 		return
 	}
 	w.taints = nil

@@ -87,6 +87,8 @@ type Machine struct {
 	// gone are the nodes whose instance the provider doesn't list, by group and name; a map within
 	// isn't changed any more.
 	gone map[string]map[string]bool
+	// sights are how nodes were first seen, by name.
+	sights map[string]sight
 }
 
 // group is what is remembered of a node group, also for a while when the provider doesn't list it.
@@ -116,6 +118,7 @@ func New(cfg Config, deletions Deletions, launches Launches) *Machine {
 		groups: map[string]*group{},
 		lists:  map[string]instanceList{},
 		gone:   map[string]map[string]bool{},
+		sights: map[string]sight{},
 	}
 }
 

@@ -140,7 +140,7 @@ var All = []Mutant{
 	{"instances that came don't count for those that were ordered first", "core/lifecycle/nodegroups/missing.go", "	q.forget(arrived)\n", "", "./core/lifecycle/nodegroups", "TestScripts/missing_churn", "1"},
 	{"all nodes are looked at for each instance that is late", "core/lifecycle/nodegroups/coming.go", "!c.now.Equal(t.Now) ||", "true ||", "./core/lifecycle/nodegroups", "TestWork", "1"},
 	{"an instance's state changes and its group's counts don't", "core/lifecycle/nodegroups/followed.go", "	f.add(x, -1)\n	x.state = to\n	f.add(x, 1)\n", "	x.state = to\n", "./core/lifecycle/nodegroups", "Property", "100"},
-	{"a node whose instance is gone hides the one that replaces it", "core/autoscaler/scaleup/coming.go", "!n.Ready() && conditions", "false && conditions", "./core", "TestScripts/autoscale_spot", "1"},
+	{"a node whose instance is gone hides the one that replaces it", "core/autoscaler/plan.go", "!n.Ready() && c.Gone", "false && c.Gone", "./core", "TestScripts/autoscale_spot", "1"},
 	{"a creation in the future moves the API server's clock", "core/lifecycle/serverclock.go", " || ahead < -mayDiffer", "", "./core", "TestScripts/autoscale_clock_future", "1"},
 	{"the API server's answers say nothing of its clock", "core/lifecycle/serverclock.go", "len(told) > 0", "len(told) > 99", "./core", "TestScripts/autoscale_clock_start", "1"},
 	{"the latest answer of the API server alone says what its clock is", "core/lifecycle/serverclock.go", "sorted[len(sorted)/2]", "told[len(told)-1+0*len(sorted)]", "./core/lifecycle", "Property", "100"},
@@ -233,4 +233,8 @@ var All = []Mutant{
 	{"a grace period beyond all bounds overflows", "core/lifecycle/draining/tiers.go", "own := time.Duration(pod.Eviction.Grace) * time.Second", "own := time.Second\n	if g := pod.Object.Spec.TerminationGracePeriodSeconds; g != nil {\n		own *= time.Duration(*g)\n	}", "./core/lifecycle/draining", "TestNoGracePeriod", "1"},
 	{"a cancelled instance comes though its deletion may still be carried out", "core/lifecycle/nodegroups/instances.go", "return !x.mayBeDeletedLate(now)", "return true", "./core/lifecycle/nodegroups", "TestScripts/unanswered_cancelled", "1"},
 	{"a node is drained in vain again and again", "core/lifecycle/candidates/vain.go", "m.inVain(node, now) + 1, now", "m.inVain(node, now), now", "./core/lifecycle/candidates", "TestScripts/in_vain", "1"},
+	{"a node whose instance is gone lowers its group's target", "core/lifecycle/nodedeletion/looks.go", "lowers := !m.groups.Lost(n.NodeInfo)", "lowers := true", "./core", "TestScripts/autoscale_spot_removed", "1"},
+	{"a node from another group shows what new nodes look like", "core/lifecycle/nodegroups/newest.go", "if first.group != n.Group &&", "if false && first.group != n.Group &&", "./core", "TestScripts/autoscale_moved_node", "1"},
+	{"a taint that nodes had before Berth started is general", "core/lifecycle/nodegroups/newest.go", "(w.fromStart || hasTaint(w.common, t))", "true", "./core/lifecycle/nodegroups", "TestTaintsOfNewNodes", "1"},
+	{"what nodes had before Berth started outlives them", "core/lifecycle/nodegroups/newest.go", "w.second != nil && (w.fromStart ||", "w.second != nil && (true ||", "./core", "TestScripts/autoscale_odd_group", "1"},
 }
