@@ -1,6 +1,7 @@
 package binding_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -83,6 +84,7 @@ type world struct {
 	pods   lifecycletest.Pods[binding.Pod]
 	plugin *plugin
 	lost   []string // what others were told
+	states script.States
 }
 
 func newWorld() *world {
@@ -164,7 +166,8 @@ func (w *world) gone(uid types.UID) {
 func (w *world) broken() []string { return append(w.m.Invariants(), w.m.InvariantsIn(w.State)...) }
 
 // TestScripts runs testdata/scripts/*.txt. After each command it prints the work that it
-// brings, what the plugin and others are told, and the pods' states. The commands:
+// brings, what the plugin and others are told, and what it changed: the pods' states, and when
+// the machine wants to be woken. The commands:
 //
 //	place POD node=n [reserve=no] [permit=no|wait] [by=extender|claim]
 //	                           a decision has placed the pod; an extender binds it, or it has
@@ -234,16 +237,15 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		out += "the plugin " + line + "\n"
 	}
 	out += strings.Join(append(w.lost, ""), "\n")
+	var states []string
 	for uid, p := range w.pods.All() {
-		out += strings.TrimSpace(fmt.Sprintf("%s: %s %s", uid, p.State(), p.Node())) + "\n"
+		states = append(states, strings.TrimSpace(fmt.Sprintf("%s: %s %s", uid, p.State(), p.Node())))
 	}
-	if at := w.m.NextWake(); !at.IsZero() {
-		out += fmt.Sprintf("next wake in %s\n", at.Sub(w.Now))
-	}
+	out += w.states.Text(states, w.Now, w.m.NextWake())
 	for _, s := range w.broken() {
 		out += "broken: " + s + "\n"
 	}
-	return out
+	return cmp.Or(out, "nothing\n")
 }
 
 // TestPropertyOutcomesLeaveNothingBehind places pods and has all that can happen to them

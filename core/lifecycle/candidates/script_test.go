@@ -32,11 +32,12 @@ type fixture struct {
 	api     map[string]*cluster.NodeInfo
 	writes  map[string]step.Taint // that were asked for last, by node
 	answer  string                // of a command that has one
+	states  script.States
 }
 
-// TestScripts runs testdata/*.txt. A script's output is what the machine asked for, a line for
-// each soft taint that isn't as it is to be, and when the machine wants to be woken. The
-// commands:
+// TestScripts runs testdata/*.txt. A script's output is what the machine asked for, and what
+// changed by the command: soft taints that aren't as they are to be, and when the machine wants
+// to be woken. The commands:
 //
 //	config [unneeded=30s] [unready=1m] [keep-unready] [ttl=0s] [bulk=10] [bulk-time=3s] [no-soft-taints]
 //	group NAME [unneeded=TIME] [unready=TIME]            the provider tells of it, perhaps with times of its own
@@ -48,6 +49,7 @@ type fixture struct {
 //	restart                                              another process takes over, with the API's nodes
 //	lead                                                 the same, of a process that stood by
 //	tick DURATION                                        time passes
+//	states                                               all soft taints that aren't as they are to be
 //	show                                                 the nodes' soft taints in the state and in the API, and the candidates
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -122,6 +124,8 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 			d.Fatalf(s.t, "%v", err)
 		}
 		t.Now = t.Now.Add(wait)
+	case "states":
+		s.states.ShowAll()
 	case "show":
 		s.show()
 	default:
@@ -235,12 +239,7 @@ func (s *fixture) output() string {
 		fmt.Fprintf(&out, "%s %s %s=%s:%s\n", verb, x.Node, x.Taint.Key, x.Taint.Value, x.Taint.Effect)
 	}
 	out.WriteString(s.answer)
-	for _, line := range s.machine.Unsettled() {
-		out.WriteString(line + "\n")
-	}
-	if at := s.machine.NextWake(); !at.IsZero() {
-		fmt.Fprintf(&out, "wake in %s\n", at.Sub(s.turn.Now))
-	}
+	out.WriteString(s.states.Text(s.machine.Unsettled(), s.turn.Now, s.machine.NextWake()))
 	if out.Len() == 0 {
 		return "nothing\n"
 	}

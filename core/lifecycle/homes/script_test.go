@@ -25,11 +25,12 @@ type fixture struct {
 	t       *testing.T
 	machine *homes.Machine
 	out     strings.Builder
+	states  script.States
 }
 
-// TestScripts runs testdata/scripts/*.txt. A script's output is what was decided, a line for each home,
-// and when the machine wants to be woken; Advance follows each command, as inputs are followed
-// by a Step. The commands:
+// TestScripts runs testdata/scripts/*.txt. A script's output is what was decided, and what
+// changed by the command: homes, and when the machine wants to be woken. Advance follows each
+// command, as inputs are followed by a Step. The commands:
 //
 //	config [time=5m] [no-room]
 //	node NAME [cpu=4] [zone=ZONE] [going]
@@ -47,6 +48,7 @@ type fixture struct {
 //	displaced                         the pods that a plan is told of
 //	fits NAME on=NODE …               whether a node takes a pod, with what is kept there
 //	tick DURATION
+//	states                            all homes
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		s := &fixture{t: t, Bench: lifecycletest.NewBench()}
@@ -112,6 +114,8 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		p := s.pod(args)
 		e := s.Scheduler.Engine(p)
 		fmt.Fprintln(&s.out, e.FitsOn(e.Class(p), s.State.NodeByName(p.Object.Spec.NodeName)))
+	case "states":
+		s.states.ShowAll()
 	case "tick":
 		if err := s.Pass(args.Name()); err != nil {
 			args.Fail("%v", err)
@@ -181,12 +185,7 @@ func removal(args *script.Args) *autoscaler.Removal {
 func (s *fixture) output() string {
 	r := s.Take()
 	s.out.WriteString(strings.ReplaceAll(lifecycletest.Text(&r), "decided: ", ""))
-	for _, line := range s.machine.Unsettled() {
-		fmt.Fprintf(&s.out, "now %s\n", line)
-	}
-	if at := s.machine.NextWake(); !at.IsZero() {
-		fmt.Fprintf(&s.out, "wake in %s\n", at.Sub(s.Now))
-	}
+	s.out.WriteString(s.states.Text(s.machine.Unsettled(), s.Now, s.machine.NextWake()))
 	defer s.out.Reset()
 	if s.out.Len() == 0 {
 		return "nothing\n"

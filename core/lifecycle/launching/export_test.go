@@ -7,31 +7,25 @@ import (
 	"strings"
 )
 
-// Describe writes the windows and what goes on, for the scripts.
-func (m *Machine) Describe() string {
-	var out strings.Builder
+// Describe returns lines about the windows and what goes on, for the scripts.
+func (m *Machine) Describe() (out []string) {
 	if m.cluster != nil {
-		fmt.Fprintln(&out, m.cluster.describe("cluster", sum(m.pulling)))
+		out = append(out, m.cluster.describe("cluster", sum(m.pulling)))
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.groups)) {
-		fmt.Fprintln(&out, m.groups[id].describe("group "+id, m.pulling[id]))
+		out = append(out, m.groups[id].describe("group "+id, m.pulling[id]))
 	}
-	m.describeTimes(&out)
+	for _, id := range slices.Sorted(maps.Keys(m.took)) {
+		t := m.Times(id)
+		out = append(out, fmt.Sprintf("launches of %s: %s in the median of %d, %s for nine tenths", id, t.Median, t.Launches, t.P90))
+	}
 	for _, name := range slices.Sorted(maps.Keys(m.nodes)) {
 		if n := m.nodes[name]; n.state != usable {
-			fmt.Fprintf(&out, "node %s of %s: %s\n", name, n.group, n.state)
+			out = append(out, fmt.Sprintf("node %s of %s: %s", name, n.group, n.state))
 		}
 	}
 	if len(m.waiting.full) > 0 {
-		fmt.Fprintf(&out, "no room for %s\n", strings.Join(m.waiting.full, ", "))
+		out = append(out, "no room for "+strings.Join(m.waiting.full, ", "))
 	}
-	return out.String()
-}
-
-// describeTimes writes the times of all groups that have any.
-func (m *Machine) describeTimes(out *strings.Builder) {
-	for _, id := range slices.Sorted(maps.Keys(m.took)) {
-		t := m.Times(id)
-		fmt.Fprintf(out, "launches of %s: %s in the median of %d, %s for nine tenths\n", id, t.Median, t.Launches, t.P90)
-	}
+	return out
 }

@@ -1,9 +1,9 @@
 package launching_test
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -28,10 +28,12 @@ type fixture struct {
 	known   map[string]bool // the groups that a command has named
 	serial  int             // of the last node of the command launch
 	answer  string
+	states  script.States
 }
 
-// TestScripts runs testdata/*.txt. A script's output is what the machine describes, and how
-// many nodes of each group it lets be ordered. The commands:
+// TestScripts runs testdata/*.txt. A script's output is what changed by the command: what the
+// machine describes, how many nodes of each group it lets be ordered, and when it wants to be
+// woken. The commands:
 //
 //	config [cluster=adaptive] [group=0] [patience=15m]
 //	order GROUP nodes=N | refuse GROUP nodes=N
@@ -48,6 +50,7 @@ type fixture struct {
 //	launch GROUP nodes=N [ready=100s] [pull=50s] [image=i]
 //	                                              all of the above for N nodes, from an order that a plan is held back after to the first pods
 //	become-leader
+//	states                                        all that the machine describes
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		f := &fixture{t: t}
@@ -136,6 +139,8 @@ func (f *fixture) run(d *datadriven.TestData, args *script.Args) {
 		f.tick(testkit.Must(time.ParseDuration(args.Name())))
 	case "launch":
 		f.launch(args.Name(), args.Int("nodes", 0), args.Duration("ready", 100*time.Second), args.Duration("pull", 50*time.Second), args.String("image", "i"))
+	case "states":
+		f.states.ShowAll()
 	case "become-leader":
 		f.machine.BecomeLeader()
 	default:
@@ -213,21 +218,17 @@ func (f *fixture) launch(group string, nodes int, ready, pull time.Duration, ima
 }
 
 func (f *fixture) output() string {
-	var out strings.Builder
-	out.WriteString(f.answer)
-	out.WriteString(f.machine.Describe())
+	states := f.machine.Describe()
 	for _, id := range f.groups() {
 		more := "any number"
 		if room := f.machine.Room(f.turn.Now, id, f.coming); room < 1_000_000 {
 			more = strconv.Itoa(room)
 		}
-		fmt.Fprintf(&out, "%s: %d coming, %s more may be ordered\n", id, f.coming.Of(id), more)
+		states = append(states, fmt.Sprintf("%s: %d coming, %s more may be ordered", id, f.coming.Of(id), more))
 	}
-	if wake := f.machine.NextWake(); !wake.IsZero() {
-		fmt.Fprintf(&out, "wakes in %s\n", wake.Sub(f.turn.Now))
-	}
+	out := f.answer + f.states.Text(states, f.turn.Now, f.machine.NextWake())
 	if f.machine.MayHaveRoom(f.turn.Now) {
-		fmt.Fprintf(&out, "looks for room, and has some: %t\n", f.machine.HasRoom(f.turn.Now, f.coming))
+		out += fmt.Sprintf("looks for room, and has some: %t\n", f.machine.HasRoom(f.turn.Now, f.coming))
 	}
-	return out.String()
+	return cmp.Or(out, "nothing\n")
 }

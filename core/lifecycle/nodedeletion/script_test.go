@@ -39,7 +39,8 @@ type fixture struct {
 	turn      *lifecycle.Turn
 	providers []nodegroup.Group
 	homes     *fakeHomes
-	shown     string          // by the command "show"
+	shown     string // by the command "show"
+	states    script.States
 	removing  map[string]bool // of the last Taint of each node, whether it takes the taint off
 }
 
@@ -110,9 +111,9 @@ func (g *fakeGroups) InstanceDeletion(id string) (string, lifecycle.CallState) {
 	return g.instances[id].group, g.instances[id].call
 }
 
-// TestScripts runs testdata/*.txt. A script's output is what the machine asked for, a
-// line for each node on its way out, and when the machine wants to be woken. The
-// commands:
+// TestScripts runs testdata/*.txt. A script's output is what the machine asked for, and what
+// changed by the command: states of nodes on their way out, and when the machine wants to be
+// woken. The commands:
 //
 //	config [unneeded=30s] [unready=1m] [keep-unready] [max=10] [max-drains=10] [delay-after-taint=5s] [keep-schedulable]
 //	       [evict-daemons] [keep-daemons] [eviction-time=2m] [max-grace=0s] [tiers=(PRIORITY:DURATION, …)]
@@ -139,6 +140,7 @@ func (g *fakeGroups) InstanceDeletion(id string) (string, lifecycle.CallState) {
 //	stand-by NAME …                   as node, while another process leads; then
 //	resume NODE                       this process leads
 //	tick DURATION                     time passes, then Advance
+//	states                            all nodes on their way out
 //	show                              the nodes in the state, and what others are told by OutOfState, Planned, Unanswered and Asked
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -230,6 +232,8 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		}
 		t.Now = t.Now.Add(wait)
 		s.machine.Advance(t)
+	case "states":
+		s.states.ShowAll()
 	case "show":
 		s.show()
 	default:
@@ -464,14 +468,13 @@ func (s *fixture) output() string {
 	s.groups.out.Reset()
 	out.WriteString(s.homes.out.String())
 	s.homes.out.Reset()
-	for _, line := range s.machine.Unsettled() {
-		out.WriteString("now " + strings.TrimPrefix(line, "the deletion of ") + "\n")
+	states := s.machine.Unsettled()
+	for i, line := range states {
+		states[i] = strings.Replace(strings.TrimPrefix(line, "the deletion of "), " is under way", "", 1)
 	}
-	if at := s.machine.NextWake(); !at.IsZero() {
-		fmt.Fprintf(&out, "wake in %s\n", at.Sub(s.turn.Now))
-	}
+	out.WriteString(s.states.Text(states, s.turn.Now, s.machine.NextWake()))
 	if out.Len() == 0 {
 		return "nothing\n"
 	}
-	return strings.ReplaceAll(out.String(), " is under way", "")
+	return out.String()
 }

@@ -4,34 +4,31 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
 )
 
-// Remembers writes what the machine remembers, a line for each group and instance, for
-// the scripts.
-func (m *Machine) Remembers() string {
-	var out strings.Builder
+// Remembers returns what the machine remembers: lines for each group and instance.
+func (m *Machine) Remembers() (out []string) {
 	for _, id := range slices.Sorted(maps.Keys(m.groups)) {
 		g := m.groups[id]
 		if g.unanswered != 0 {
-			fmt.Fprintf(&out, "group %s: %d nodes ordered without an outcome\n", id, g.unanswered)
+			out = append(out, fmt.Sprintf("group %s: %d nodes ordered without an outcome", id, g.unanswered))
 		}
 		if g.maxOrder != 0 {
-			fmt.Fprintf(&out, "group %s: an order has at most %d nodes\n", id, g.maxOrder)
+			out = append(out, fmt.Sprintf("group %s: an order has at most %d nodes", id, g.maxOrder))
 		}
 		if len(g.missing) > 0 {
-			fmt.Fprintf(&out, "group %s: short of instances\n", id)
+			out = append(out, fmt.Sprintf("group %s: short of instances", id))
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.instances.byID)) {
 		x := m.instances.get(id)
-		fmt.Fprintf(&out, "instance %s of %s: %s\n", id, x.group, x.state)
+		out = append(out, fmt.Sprintf("instance %s of %s: %s", id, x.group, x.state))
 	}
-	return out.String()
+	return out
 }
 
 // PassesOver says which listed instances the next GroupsSet would take for registered, by what

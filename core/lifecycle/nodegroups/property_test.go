@@ -430,7 +430,7 @@ func TestPropertyOutcomesInAnyOrderLeaveNothingBehind(t *testing.T) {
 		for _, line := range append(w.groups.Unsettled(), w.deletions.Unsettled()...) {
 			w.fatalf("%s", line)
 		}
-		if left := w.groups.Remembers(); strings.Contains(left, "instance") {
+		if left := strings.Join(w.groups.Remembers(), "\n"); strings.Contains(left, "instance") {
 			w.fatalf("it is remembered that %s", left)
 		}
 		if got := w.turn.State.Group("g").Target; got != w.group.Target {

@@ -34,6 +34,7 @@ type fixture struct {
 	turn      *lifecycle.Turn
 	provider  []nodegroup.Group
 	answer    string // of a command that asks
+	states    script.States
 }
 
 type fakeDeletions struct {
@@ -49,8 +50,9 @@ func (f *fakeDeletions) OutOfState(each func(*cluster.NodeInfo)) {
 	}
 }
 
-// TestScripts runs testdata/*.txt. A script's output is what the machine asked for, the
-// groups in the state, and what the machine remembers. The commands:
+// TestScripts runs testdata/*.txt. A script's output is what the machine asked for, and what
+// changed by the command of the groups in the state and of what the machine remembers. The
+// commands:
 //
 //	config [delay-after-add=10m] [delay-after-delete=0s] [delay-after-failure=3m] [cluster-delays]
 //	       [provision=15m] [force-delete] [read-only] [startup=15m]
@@ -72,6 +74,7 @@ func (f *fakeDeletions) OutOfState(each func(*cluster.NodeInfo)) {
 //	scaled-down GROUP | scale-down-fails GROUP           the provider was asked to delete a node; it could not be deleted
 //	may-shrink GROUP
 //	tick DURATION
+//	states                                               all groups, and all that the machine remembers
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := &fixture{t: t, deletions: &fakeDeletions{planned: map[string]int{}, unanswered: map[string]int{}}}
@@ -200,6 +203,8 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		s.machine.ScaleDownFailed(t.Now, args.Name())
 	case "may-shrink":
 		s.answer = s.mayShrink(args.Name())
+	case "states":
+		s.states.ShowAll()
 	case "tick":
 		wait, err := time.ParseDuration(args.Name())
 		if err != nil {
@@ -303,23 +308,28 @@ func (s *fixture) output() string {
 		}
 		fmt.Fprintf(&out, "%s of the status about %s, %s: %s\n", kind, x.Related, x.Reason, x.Message)
 	}
-	conditions := s.machine.Conditions(s.turn.Now)
-	for _, g := range s.turn.State.Groups() {
-		fmt.Fprintf(&out, "now %s: target %d of %d to %d", g.ID, g.Target, g.Min, g.Max)
-		if conditions[g.ID].BackingOff {
-			out.WriteString(", backing off")
-		}
-		if late := conditions[g.ID].LongUnregistered; late > 0 {
-			fmt.Fprintf(&out, ", %d long unregistered", late)
-		}
-		if n := conditions[g.ID].Deleting; n > 0 {
-			fmt.Fprintf(&out, ", %d being deleted", n)
-		}
-		out.WriteByte('\n')
-	}
-	out.WriteString(s.machine.Remembers())
+	out.WriteString(s.states.Text(s.described(), s.turn.Now, time.Time{}))
 	if out.Len() == 0 {
 		return "nothing\n"
 	}
 	return out.String()
+}
+
+// described returns a line for each group in the state, and those of what the machine remembers.
+func (s *fixture) described() (lines []string) {
+	conditions := s.machine.Conditions(s.turn.Now)
+	for _, g := range s.turn.State.Groups() {
+		line := fmt.Sprintf("%s: target %d of %d to %d", g.ID, g.Target, g.Min, g.Max)
+		if conditions[g.ID].BackingOff {
+			line += ", backing off"
+		}
+		if late := conditions[g.ID].LongUnregistered; late > 0 {
+			line += fmt.Sprintf(", %d long unregistered", late)
+		}
+		if n := conditions[g.ID].Deleting; n > 0 {
+			line += fmt.Sprintf(", %d being deleted", n)
+		}
+		lines = append(lines, line)
+	}
+	return append(lines, s.machine.Remembers()...)
 }

@@ -1,6 +1,7 @@
 package nomination_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -24,8 +25,9 @@ var errRefused = errors.New("refused")
 // world is a machine with some pods.
 type world struct {
 	*lifecycletest.Bench
-	m    *nomination.Machine
-	pods lifecycletest.Pods[nomination.Pod]
+	m      *nomination.Machine
+	pods   lifecycletest.Pods[nomination.Pod]
+	states script.States
 }
 
 func newWorld() *world {
@@ -62,7 +64,8 @@ func (w *world) problems() []string {
 }
 
 // TestScripts runs testdata/scripts/*.txt. After each command it prints the work that it
-// brings, the pods' states, and when the machine wants to be woken. The commands:
+// brings, and what it changed: the pods' states, and when the machine wants to be woken. The
+// commands:
 //
 //	shows POD [node=n]     the API has the pod, nominated to a node or not
 //	decide POD [node=n]    a decision nominates the pod, or takes its nomination back
@@ -127,16 +130,16 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 	args.Done()
 	r := w.Take()
 	out.WriteString(lifecycletest.Text(&r))
+	var states []string
 	for uid, p := range w.pods.All() {
-		fmt.Fprintf(&out, "%s: %s; in the state %q\n", uid, p.State(), w.State.NominatedTo(uid))
+		states = append(states, fmt.Sprintf("%s: %s; in the state %q", uid, p.State(), w.State.NominatedTo(uid)))
 	}
-	if at := w.m.NextWake(); !at.IsZero() {
-		fmt.Fprintf(&out, "next wake in %s\n", at.Sub(w.Now))
-	}
-	for _, s := range append(w.m.Unsettled(), w.problems()...) {
+	states = append(states, w.m.Unsettled()...)
+	out.WriteString(w.states.Text(states, w.Now, w.m.NextWake()))
+	for _, s := range w.problems() {
 		fmt.Fprintln(&out, s)
 	}
-	return out.String()
+	return cmp.Or(out.String(), "nothing\n")
 }
 
 // TestPropertyTheAPIEndsWithWhatWasDecided decides at random, has writes succeed, fail,

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,6 +32,7 @@ type world struct {
 	pods    lifecycletest.Pods[preemption.Pod]
 	waiting map[types.UID]bool // pods that wait for permission
 	binding map[types.UID]bool // pods whose bind is under way
+	states  script.States
 }
 
 func newWorld() *world {
@@ -136,7 +138,8 @@ func TestVictimsAreThoseOfTheirPreemptor(t *testing.T) {
 }
 
 // TestScripts runs testdata/scripts/*.txt. After each command it prints the work that it
-// brings, where preemptors are in the queue, and what isn't settled. The commands:
+// brings, and what it changed: where preemptors are in the queue, and what isn't settled. The
+// commands:
 //
 //	runs POD [waiting|binding]    a pod of priority 0 is on the node; it waits for permission, or is being bound
 //	preempt POD victims=(a, b) [priority=10]
@@ -187,10 +190,12 @@ func (w *world) command(t *testing.T, d *datadriven.TestData) string {
 func (w *world) text() string {
 	r := w.Take()
 	out := lifecycletest.Text(&r)
+	var states []string
 	for uid := range w.pods.All() {
-		out += fmt.Sprintf("%s: %s, nominated to %q\n", uid, w.Queue.Get(uid).Stage(), w.State.NominatedTo(uid))
+		states = append(states, fmt.Sprintf("%s: %s, nominated to %q", uid, w.Queue.Get(uid).Stage(), w.State.NominatedTo(uid)))
 	}
-	for _, s := range append(w.m.Unsettled(), w.broken()...) {
+	out += w.states.Text(append(states, w.m.Unsettled()...), time.Time{}, time.Time{})
+	for _, s := range w.broken() {
 		out += s + "\n"
 	}
 	if out == "" {
