@@ -51,9 +51,9 @@ type autoscaling struct {
 	survey map[string]*scaleup.Coming
 	// groupsTold says that the provider has told of its groups since places were last checked.
 	groupsTold bool
-	// placesKept says that places were checked since a plan was last asked for: one that is due
+	// placesChecked says that places were checked since a plan was last asked for: one that is due
 	// may wait for many Steps.
-	placesKept bool
+	placesChecked bool
 }
 
 // newAutoscaling returns the machines of a core. Beside another scheduler no room can be kept

@@ -47,7 +47,7 @@ func (s standIns) Drop(uid types.UID) { s.c.podGone(uid) }
 func (c *Core) standInDecided(item *queue.Item, d *scheduler.Decision) {
 	p := c.pods[item.Pod().UID]
 	if d.Node == nil {
-		c.nomination.Keep(c.turn, &p.Nomination, item.Pod()) // to its place, if one is kept for it
+		c.nomination.Renominate(c.turn, &p.Nomination, item.Pod()) // to its place, if one is kept for it
 		c.queue.SetNominated(item, p.Nomination.Reserved())
 		c.queue.Reject(c.turn.Now, item, d.Diagnosis)
 		if !item.Nominated() {

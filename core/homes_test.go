@@ -41,7 +41,7 @@ func newDrainedWorld(t *testing.T, change func(*core.Autoscale)) *drainedWorld {
 		step.NodeSet{Node: testkit.Node("old").Alloc("cpu", "4", "memory", "8Gi").Cordon().Obj()},
 		step.NodeSet{Node: testkit.Node("new").Alloc("cpu", "4", "memory", "8Gi").Obj()},
 		step.WorkloadSet{Workload: cluster.WorkloadOf(rs)}, step.PodSet{Pod: webPod("web-1").On("old").Obj()})
-	if why := w.Core().KeepHomes(&autoscaler.Removal{Node: "old", Homes: []autoscaler.Home{{Pod: "pod-web-1", Node: "new"}}}); why != "" {
+	if why := w.Core().ReserveHomes(&autoscaler.Removal{Node: "old", Homes: []autoscaler.Home{{Pod: "pod-web-1", Node: "new"}}}); why != "" {
 		t.Fatal(why)
 	}
 	w.do(0, step.PodSet{Pod: testkit.Pod("competitor").Req("cpu", "3").Obj()})
@@ -112,7 +112,7 @@ func TestWhoWaitsGetsTheRoomWhenAHomeEnds(t *testing.T) {
 	w.Core().Evicted("pod-web-1")
 	w.do(0, step.PodGone{UID: "pod-web-1"})
 	x, _ := w.Core().View().Explain("default", "competitor")
-	if got, want := fmt.Sprint(x.Kept), "[{the replacement of a pod of ReplicaSet default/web 1}]"; got != want {
+	if got, want := fmt.Sprint(x.Reserved), "[{the replacement of a pod of ReplicaSet default/web 1}]"; got != want {
 		t.Errorf("room is kept for %s, want %s", got, want)
 	}
 	end := w.now.Add(90 * time.Second)

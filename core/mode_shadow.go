@@ -45,7 +45,7 @@ func (m shadowing) rejected(p *record.Pod, item *queue.Item, d scheduler.Decisio
 	if anew := c.comparison.Rejected(c.turn, &p.Compared, d.Message, preempts, p.Seen); anew && d.Victims != nil {
 		preemption.Note(c.turn, item.Pod(), d.Victims, d.Weighed)
 	}
-	c.nomination.Keep(c.turn, &p.Nomination, p.Parsed)
+	c.nomination.Renominate(c.turn, &p.Nomination, p.Parsed)
 	c.queue.Reject(c.turn.Now, item, d.Diagnosis)
 	if !preempts {
 		c.wantPlan(p)

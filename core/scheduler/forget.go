@@ -19,9 +19,9 @@ import (
 	"github.com/berthproject/berth/core/engine"
 )
 
-// DefaultKept returns how much each engine may hold before the classes are forgotten that
+// DefaultBudget returns how much each engine may hold before the classes are forgotten that
 // nobody needs.
-func DefaultKept() engine.Size { return engine.Size{Classes: 4096, Columns: 512, KeyBytes: 1 << 20} }
+func DefaultBudget() engine.Size { return engine.Size{Classes: 4096, Columns: 512, KeyBytes: 1 << 20} }
 
 // internedKept is how many terms and topologies a state may hold before those are forgotten
 // that nobody needs.
@@ -76,7 +76,7 @@ func (s *Scheduler) muchToForget(now time.Time) bool {
 	}
 	for _, name := range s.names {
 		size, left := s.engines[name].Size(), s.forgot.left[name]
-		if exceeds(size, s.Kept) && (exceeds(size, left.Times(1.5)) || !now.Before(s.forgot.at.Add(forgetEvery))) {
+		if exceeds(size, s.Budget) && (exceeds(size, left.Times(1.5)) || !now.Before(s.forgot.at.Add(forgetEvery))) {
 			return true
 		}
 	}

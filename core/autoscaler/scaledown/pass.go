@@ -70,7 +70,7 @@ func (s *Simulator) Plan(req *autoscaler.Request, questions *autoscaler.Question
 	if homeless := p.placeDisplaced(); homeless != "" {
 		s.undoAll()
 		s.world.Nodes(func(n *cluster.Node) {
-			p.keep(n, autoscaler.Kept{Reason: autoscaler.KeptDisplaced, Pod: homeless, Detail: "no other node has room for a pod that is being evicted or was evicted already"})
+			p.setKept(n, autoscaler.Kept{Reason: autoscaler.KeptDisplaced, Pod: homeless, Detail: "no other node has room for a pod that is being evicted or was evicted already"})
 		})
 	} else {
 		p.placeFitting(plan.Fitting)
@@ -94,14 +94,14 @@ func (s *Simulator) Plan(req *autoscaler.Request, questions *autoscaler.Question
 	s.remember(p, plan, before)
 }
 
-// keep says why a node stays.
-func (p *pass) keep(n *cluster.Node, k autoscaler.Kept) {
+// setKept records why a node stays.
+func (p *pass) setKept(n *cluster.Node, k autoscaler.Kept) {
 	k.Node = n.Name
-	p.keeps(n, &k)
+	p.setKeptShared(n, &k)
 }
 
-// keeps is keep for what isn't changed any more.
-func (p *pass) keeps(n *cluster.Node, k *autoscaler.Kept) { p.kept[n.Index] = k }
+// setKeptShared is setKept without a copy: k must not be changed any more.
+func (p *pass) setKeptShared(n *cluster.Node, k *autoscaler.Kept) { p.kept[n.Index] = k }
 
 // keptByName returns why nodes stay, by their names, in O(nodes).
 func (p *pass) keptByName() []autoscaler.Kept {
@@ -243,11 +243,11 @@ func (p *pass) look(questions *autoscaler.Questions) {
 				if p.skipped[y.node.Name] == 0 {
 					p.skipped[y.node.Name] = p.passes
 				}
-				p.keep(y.node, autoscaler.Kept{Reason: autoscaler.KeptNotSimulated, Detail: "the last plan ran out of time before it simulated its removal", Utilization: y.utilization})
+				p.setKept(y.node, autoscaler.Kept{Reason: autoscaler.KeptNotSimulated, Detail: "the last plan ran out of time before it simulated its removal", Utilization: y.utilization})
 			}
 			return
 		case p.isHome(n.Index):
-			p.keep(n, autoscaler.Kept{Reason: autoscaler.KeptDestination, Detail: "pods of removable nodes need the room on it", Utilization: x.utilization})
+			p.setKept(n, autoscaler.Kept{Reason: autoscaler.KeptDestination, Detail: "pods of removable nodes need the room on it", Utilization: x.utilization})
 		default:
 			p.simulate(x)
 		}
@@ -274,21 +274,21 @@ func (p *pass) eligible() (out []looked) {
 			return
 		}
 		if p.isHome(n.Index) {
-			p.keep(n, autoscaler.Kept{Reason: autoscaler.KeptDestination, Detail: "pods of removable nodes need the room on it"})
+			p.setKept(n, autoscaler.Kept{Reason: autoscaler.KeptDestination, Detail: "pods of removable nodes need the room on it"})
 			return
 		}
 		if p.isReplacement(n) {
-			p.keep(n, autoscaler.Kept{Reason: autoscaler.KeptReplacement, Detail: "nodes of its group were added to replace other nodes, which are still being removed"})
+			p.setKept(n, autoscaler.Kept{Reason: autoscaler.KeptReplacement, Detail: "nodes of its group were added to replace other nodes, which are still being removed"})
 			return
 		}
 		replaced := p.replaced[n.Name]
 		is := p.checked(n)
 		if is.kept != nil && (replaced == 0 || is.kept.Reason != autoscaler.KeptUtilized) {
-			p.keeps(n, is.kept)
+			p.setKeptShared(n, is.kept)
 			return
 		}
 		if k := p.noPlace[n.Name]; k != nil && replaced == 0 && p.req.Now.Sub(k.Since) < p.down.Rules.RecheckAfter {
-			p.keeps(n, &k.Kept)
+			p.setKeptShared(n, &k.Kept)
 			return
 		}
 		delete(p.noPlace, n.Name)
@@ -314,7 +314,7 @@ func (p *pass) simulate(x looked) {
 	n := x.node
 	keep := func(k autoscaler.Kept) {
 		k.Utilization = x.utilization
-		p.keep(n, k)
+		p.setKept(n, k)
 	}
 	if k := p.minimums.May(n); k != nil {
 		keep(*k)
@@ -397,5 +397,5 @@ func largestFirst(a, b *cluster.Pod) int {
 func (p *pass) keepNoPlace(n *cluster.Node, pod *cluster.Pod, utilization float64) {
 	k := &stuck{autoscaler.Kept{Node: n.Name, Reason: autoscaler.KeptNoPlace, Pod: pod.Name(), Detail: "no other remaining node has room for the pod", Since: p.req.Now, Utilization: utilization}, p.version}
 	p.noPlace[n.Name] = k
-	p.keeps(n, &k.Kept)
+	p.setKeptShared(n, &k.Kept)
 }

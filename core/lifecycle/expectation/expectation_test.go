@@ -31,8 +31,8 @@ func newWorld() *world {
 	return w
 }
 
-// KeepFor implements expectation.Nominations.
-func (w *world) KeepFor(_ *lifecycle.Turn, pod *cluster.Pod) { w.kept = append(w.kept, pod.UID) }
+// RenominateFor implements expectation.Nominations.
+func (w *world) RenominateFor(_ *lifecycle.Turn, pod *cluster.Pod) { w.kept = append(w.kept, pod.UID) }
 
 // expect has a decision place a pod on a node.
 func (w *world) expect(name, node string) *expectation.Pod {

@@ -153,7 +153,7 @@ func (m *Machine) sorted() []*ask {
 // pods may be admitted, stand-ins are queued, and one that gets its room back gets it before
 // others are tried.
 func (m *Machine) Advance(t *lifecycle.Turn) {
-	m.keep(t)
+	m.lostRoom(t)
 	if len(m.asks) == 0 {
 		return
 	}

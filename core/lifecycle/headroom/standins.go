@@ -162,10 +162,10 @@ func (m *Machine) changed(pod *cluster.Pod) string {
 	return a.String()
 }
 
-// Keep looks, after pods were placed, for stand-ins whose nodes don't keep their room any
+// CheckRoom looks, after pods were placed, for stand-ins whose nodes don't keep their room any
 // more, and reports whether there is any. Then the statuses are written that have changed.
-func (m *Machine) Keep(t *lifecycle.Turn) (lost bool) {
-	lost = m.keep(t)
+func (m *Machine) CheckRoom(t *lifecycle.Turn) (lost bool) {
+	lost = m.lostRoom(t)
 	if len(m.asks) > 0 {
 		for _, a := range m.sorted() {
 			m.tell(t, a)
@@ -174,9 +174,10 @@ func (m *Machine) Keep(t *lifecycle.Turn) (lost bool) {
 	return lost
 }
 
-// keep looks at the nodes that changed since the last time: a stand-in whose node doesn't
+// lostRoom looks at the nodes that changed since the last time, and reports whether room was
+// lost: a stand-in whose node doesn't
 // keep its room is tried elsewhere.
-func (m *Machine) keep(t *lifecycle.Turn) (lost bool) {
+func (m *Machine) lostRoom(t *lifecycle.Turn) (lost bool) {
 	if len(m.asks) > 0 {
 		lost = m.lookAtChanges(t)
 	}

@@ -43,7 +43,7 @@ func BenchmarkKeep(b *testing.B) {
 	bench, removals := drained(1)
 	m := homes.New(homes.Config{Time: 5 * time.Minute}, bench.Scheduler)
 	keep := func() {
-		if why := m.Keep(bench.Turn, removals[0]); why != "" {
+		if why := m.Reserve(bench.Turn, removals[0]); why != "" {
 			b.Fatal(why)
 		}
 	}
@@ -65,7 +65,7 @@ func BenchmarkAdvance(b *testing.B) {
 	m := homes.New(homes.Config{Time: 5 * time.Minute}, bench.Scheduler)
 	var to []string
 	for _, r := range removals {
-		if why := m.Keep(bench.Turn, r); why != "" {
+		if why := m.Reserve(bench.Turn, r); why != "" {
 			b.Fatal(why)
 		}
 		for _, x := range r.Homes {

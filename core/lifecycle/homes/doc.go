@@ -6,7 +6,7 @@
 // pod has a place there (core/lifecycle/reservation), which binds it without a search.
 //
 //	a home is  from                         waits for                     then
-//	kept       Keep: the pod is on its      Evicted; or the API shows     expected
+//	kept       Reserve: the pod is on its   Evicted; or the API shows     expected
 //	           node still                   the pod terminating or gone
 //	                                        Surging: its Deployment       expected
 //	                                        is asked for its successor

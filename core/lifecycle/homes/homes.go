@@ -50,7 +50,7 @@ type Machine struct {
 	byOwner   map[owner][]*home
 	byNode    map[string][]*home  // by the node that the pod has to leave
 	roomless  map[types.UID]*home // those of byPod without a node
-	kept      int                 // homes so far; orders them
+	made      int                 // homes so far; orders them
 	watch     lifecycle.RoomWatch
 	// fitting are stand-ins nominated since the watch looked last, beside which all others of
 	// their nodes have their room.
@@ -105,10 +105,10 @@ func New(cfg Config, scheduler Scheduler) *Machine {
 	return &Machine{cfg: cfg, scheduler: scheduler, byPod: map[types.UID]*home{}, byOwner: map[owner][]*home{}, byNode: map[string][]*home{}, roomless: map[types.UID]*home{}, fitting: map[types.UID]bool{}}
 }
 
-// Keep keeps room for the pods of a removal on their homes. It returns why not, "" when all is
+// Reserve reserves room for the pods of a removal on their homes. It returns why not, "" when all is
 // kept: otherwise nothing is. Pods that aren't on the node any more, or leave already, need
 // none.
-func (m *Machine) Keep(t *lifecycle.Turn, r *autoscaler.Removal) (why string) {
+func (m *Machine) Reserve(t *lifecycle.Turn, r *autoscaler.Removal) (why string) {
 	var list []*home
 	for _, x := range r.Homes {
 		pod := t.State.PodOn(x.Pod)
@@ -136,8 +136,8 @@ func newHome(s *cluster.State, pod *cluster.Pod, from, node string) *home {
 }
 
 func (m *Machine) add(h *home) {
-	m.kept++
-	h.number = m.kept
+	m.made++
+	h.number = m.made
 	m.byPod[h.pod.UID] = h
 	m.byOwner[h.owner] = append(m.byOwner[h.owner], h)
 	m.byNode[h.from] = append(m.byNode[h.from], h)

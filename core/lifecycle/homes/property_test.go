@@ -126,7 +126,7 @@ func (h *history) something() {
 		p := h.newPod(owner, node)
 		h.State.Place(p, node)
 	case 1:
-		h.keep(node)
+		h.reserve(node)
 	case 2, 3:
 		if p := h.placed(); p != nil {
 			h.machine.Evicted(h.Turn, p)
@@ -169,7 +169,7 @@ func (h *history) something() {
 	}
 }
 
-func (h *history) keep(node string) {
+func (h *history) reserve(node string) {
 	r := &autoscaler.Removal{Node: node}
 	var names []string
 	if n := h.State.NodeByName(node); n != nil {
@@ -179,7 +179,7 @@ func (h *history) keep(node string) {
 		}
 	}
 	before := h.nominations()
-	if why := h.machine.Keep(h.Turn, r); why != "" {
+	if why := h.machine.Reserve(h.Turn, r); why != "" {
 		if after := h.nominations(); after != before {
 			h.Fatalf("nothing is kept (%s), and the nominations are %s, were %s", why, after, before)
 		}

@@ -88,7 +88,7 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 	case "owner", "owner-gone":
 		s.owner(d.Cmd, args)
 	case "keep":
-		if why := s.machine.Keep(t, removal(args)); why != "" {
+		if why := s.machine.Reserve(t, removal(args)); why != "" {
 			fmt.Fprintf(&s.out, "not kept: %s\n", why)
 		}
 	case "evicted":

@@ -137,7 +137,7 @@ func (m *Machine) keepHomes(t *lifecycle.Turn, x *candidates.Due) (why string) {
 	if x.Empty() {
 		return ""
 	}
-	return m.homes.Keep(t, x.Removal)
+	return m.homes.Reserve(t, x.Removal)
 }
 
 // leaveHomeless notes that a node, though it is due, is left to the next plan, since no room is

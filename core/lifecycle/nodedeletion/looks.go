@@ -52,11 +52,11 @@ func (m *Machine) firstLook(t *lifecycle.Turn, name string, d *deletion) {
 		return
 	}
 	if why := m.whyStays(t, n, func(uid types.UID) bool { return d.homes[uid] }); why != "" {
-		m.keep(t, name, d, why)
+		m.cancel(t, name, d, why)
 		return
 	}
 	if !m.mayShrink(t, t.State.Group(n.Group), 0) {
-		m.keep(t, name, d, "the node group is at its minimum")
+		m.cancel(t, name, d, "the node group is at its minimum")
 		return
 	}
 	var pods, daemons []*cluster.Pod
@@ -90,7 +90,7 @@ func (m *Machine) look(t *lifecycle.Turn, name string, d *deletion) {
 	}
 	if why != "" {
 		evicted := d.evicted()
-		m.keep(t, name, d, why)
+		m.cancel(t, name, d, why)
 		if evicted {
 			m.candidates.DrainedInVain(name, t.Now)
 		}
@@ -99,7 +99,7 @@ func (m *Machine) look(t *lifecycle.Turn, name string, d *deletion) {
 	if s, ok := d.state.(drainingPods); ok {
 		done, why := s.Advance(t)
 		if why != "" {
-			m.keep(t, name, d, why)
+			m.cancel(t, name, d, why)
 			return
 		}
 		if !done {
@@ -186,11 +186,11 @@ func (m *Machine) deleteBatches(t *lifecycle.Turn) {
 		if slices.ContainsFunc(n.Pods, func(p *cluster.Pod) bool {
 			return !p.OfNode && !m.ignores(t, p)
 		}) {
-			m.keep(t, name, d, "a pod arrived on the node and is terminating")
+			m.cancel(t, name, d, "a pod arrived on the node and is terminating")
 			continue
 		}
 		if g := t.State.Group(d.group); g == nil || !m.mayShrink(t, g, 0) {
-			m.keep(t, name, d, "the node group is at its minimum")
+			m.cancel(t, name, d, "the node group is at its minimum")
 			continue
 		}
 		m.delete(t, n, d)
@@ -253,10 +253,10 @@ func (m *Machine) ask(t *lifecycle.Turn, d *deletion, n *cluster.NodeInfo) {
 	})
 }
 
-// keep ends a deletion with the node staying, and of an atomic group all that the provider
+// cancel ends a deletion with the node staying, and of an atomic group all that the provider
 // wasn't asked to delete yet. The group doesn't shrink for a while, unless the deletion was
 // another process's: that has only not been taken further.
-func (m *Machine) keep(t *lifecycle.Turn, name string, d *deletion, why string) {
+func (m *Machine) cancel(t *lifecycle.Turn, name string, d *deletion, why string) {
 	if _, taken := d.state.(resumed); !taken {
 		m.groups.ScaleDownFailed(t.Now, d.group)
 	}

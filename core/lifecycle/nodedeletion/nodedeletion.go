@@ -53,9 +53,9 @@ type Candidates interface {
 
 // Homes is what node deletions need of what keeps room for evicted pods' replacements.
 type Homes interface {
-	// Keep keeps room for the pods of a removal on their homes. It returns why not, "" when
+	// Reserve reserves room for the pods of a removal on their homes. It returns why not, "" when
 	// all is kept: then nothing is.
-	Keep(t *lifecycle.Turn, r *autoscaler.Removal) (why string)
+	Reserve(t *lifecycle.Turn, r *autoscaler.Removal) (why string)
 	// Surging and Evicted are said of pods, which may have no home.
 	draining.Homes
 	// Free gives up what is kept for the pods of a node that weren't evicted: the node
@@ -256,7 +256,7 @@ func (m *Machine) TaintDone(t *lifecycle.Turn, in step.TaintDone) {
 	switch _, puts := d.state.(tainting); {
 	case puts && !in.Remove:
 		if in.Err != nil {
-			m.keep(t, in.Node, d, fmt.Sprintf("the node could not be tainted: %v", in.Err))
+			m.cancel(t, in.Node, d, fmt.Sprintf("the node could not be tainted: %v", in.Err))
 			return
 		}
 		m.set(d, tainted{t.Now})

@@ -53,7 +53,7 @@ type fakeHomes struct {
 
 func newFakeHomes() *fakeHomes { return &fakeHomes{full: map[string]bool{}, kept: map[string]bool{}} }
 
-func (h *fakeHomes) Keep(_ *lifecycle.Turn, r *autoscaler.Removal) string {
+func (h *fakeHomes) Reserve(_ *lifecycle.Turn, r *autoscaler.Removal) string {
 	if h.full[r.Node] {
 		return "the room is taken"
 	}

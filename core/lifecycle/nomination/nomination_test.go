@@ -110,7 +110,7 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		w.m.Restore(w.Turn, p, item)
 	case "keep":
 		w.State.Nominate(item.Pod(), "") // for its decision
-		w.m.Keep(w.Turn, p, item.Pod())
+		w.m.Renominate(w.Turn, p, item.Pod())
 	case "done":
 		w.m.Done(w.Turn, step.NominationDone{UID: uid, Node: node})
 	case "failed":

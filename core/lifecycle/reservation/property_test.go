@@ -189,7 +189,7 @@ func (h *history) something() {
 		h.machine.Advance(h.bench.Turn)
 		h.model.expire(h.bench.Turn.Now)
 	case 9:
-		h.keep(map[string]int{"g": testkit.Uniform(h.T, 4, "coming of g"), "h": testkit.Uniform(h.T, 4, "coming of h")}, testkit.Uniform(h.T, h.nodes+1, "gone"))
+		h.releaseLost(map[string]int{"g": testkit.Uniform(h.T, 4, "coming of g"), "h": testkit.Uniform(h.T, 4, "coming of h")}, testkit.Uniform(h.T, h.nodes+1, "gone"))
 	}
 }
 
@@ -233,10 +233,10 @@ func (h *history) join(group string) {
 	h.model.places[i].pods = append(slices.Clone(h.model.places[i].pods), j.Pods...)
 }
 
-// keep says how many nodes are coming, and that one node can't become usable.
-func (h *history) keep(coming map[string]int, lost int) {
+// releaseLost says how many nodes are coming, and that one node can't become usable.
+func (h *history) releaseLost(coming map[string]int, lost int) {
 	name := fmt.Sprint("n", lost)
-	h.machine.Keep(h.bench.Turn, func(group string) int { return coming[group] }, func(node string) bool { return node != name })
+	h.machine.ReleaseLost(h.bench.Turn, func(group string) int { return coming[group] }, func(node string) bool { return node != name })
 	h.model.places = slices.DeleteFunc(h.model.places, func(p modelPlace) bool { return p.node == name })
 	for _, g := range groups {
 		h.model.cut(g, coming[g], coming[g])
@@ -290,9 +290,9 @@ func TestPropertyPlacesAreAsInASearchedList(t *testing.T) {
 			h.compare()
 		}
 		for i := range h.nodes {
-			h.keep(map[string]int{}, i+1)
+			h.releaseLost(map[string]int{}, i+1)
 		}
-		h.keep(map[string]int{}, 0)
+		h.releaseLost(map[string]int{}, 0)
 		h.bench.Turn.Now = h.bench.Turn.Now.Add(time.Minute)
 		h.machine.Advance(h.bench.Turn)
 		h.model.expire(h.bench.Turn.Now)

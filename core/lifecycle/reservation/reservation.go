@@ -88,7 +88,7 @@ func (m *Machine) HandOver(t *lifecycle.Turn, from, to types.UID) {
 
 // Refused records that the provider has refused the latest order of so many nodes.
 func (m *Machine) Refused(t *lifecycle.Turn, group string, nodes int) {
-	m.keepOrdered(t, group, max(len(m.ordered(group))-nodes, 0))
+	m.releaseBeyond(t, group, max(len(m.ordered(group))-nodes, 0))
 }
 
 // NodeSet takes a node that the state hasn't had, or has had without its group: the oldest
@@ -201,18 +201,18 @@ func (m *Machine) ordered(group string) (out []*Place) {
 	return out
 }
 
-// keepOrdered releases the newest places of a group that are on no node yet, but for n.
-func (m *Machine) keepOrdered(t *lifecycle.Turn, group string, n int) {
+// releaseBeyond releases the newest places of a group that are on no node yet, but for n.
+func (m *Machine) releaseBeyond(t *lifecycle.Turn, group string, n int) {
 	list := m.ordered(group)
 	for _, p := range list[min(n, len(list)):] {
 		m.release(t, p)
 	}
 }
 
-// Keep releases places whose node can't come any more. It is given, by group, how many
+// ReleaseLost releases places whose node can't come any more. It is given, by group, how many
 // nodes are coming that aren't registered; of a registered node mayCome reports whether it is
 // usable or may yet become so.
-func (m *Machine) Keep(t *lifecycle.Turn, unregistered func(group string) int, mayCome func(node string) bool) {
+func (m *Machine) ReleaseLost(t *lifecycle.Turn, unregistered func(group string) int, mayCome func(node string) bool) {
 	for _, p := range slices.Clone(m.places) {
 		if p.Node != "" && !mayCome(p.Node) {
 			m.release(t, p)
@@ -220,7 +220,7 @@ func (m *Machine) Keep(t *lifecycle.Turn, unregistered func(group string) int, m
 	}
 	for _, group := range m.groups() {
 		n := unregistered(group)
-		m.keepOrdered(t, group, n)
+		m.releaseBeyond(t, group, n)
 		for m.spare[group] > n-len(m.ordered(group)) {
 			m.useSpare(group)
 		}
