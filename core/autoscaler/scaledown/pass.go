@@ -76,7 +76,7 @@ func (s *Simulator) Plan(req *autoscaler.Request, questions *autoscaler.Question
 		p.placeFitting(plan.Fitting)
 		p.confirm()
 		p.doubts = doubts{}
-		p.look(questions)
+		p.findCandidates(questions)
 		for p.settle(); p.wholeGroups(); {
 			p.settle()
 		}
@@ -231,8 +231,8 @@ func (p *pass) judgeAnew(c *candidate) bool {
 	return movers == len(c.homes)
 }
 
-// look looks for further candidates.
-func (p *pass) look(questions *autoscaler.Questions) {
+// findCandidates simulates the removal of further nodes.
+func (p *pass) findCandidates(questions *autoscaler.Questions) {
 	list := p.eligible()
 	for k, x := range list {
 		p.world.Turn()
@@ -255,8 +255,8 @@ func (p *pass) look(questions *autoscaler.Questions) {
 	}
 }
 
-// looked is a node that may be a candidate.
-type looked struct {
+// eligibleNode is a node that may be a candidate.
+type eligibleNode struct {
 	node        *cluster.Node
 	utilization float64
 	skipped     uint64 // the first pass that had no time for it since it was last looked at; 0 for none
@@ -266,7 +266,7 @@ type looked struct {
 // eligible returns the nodes that may be candidates, as far as they aren't, in the order in
 // which they are simulated: those of a consolidation, those that passes had no time for, empty
 // ones, then by rising utilization. Why the others stay is said.
-func (p *pass) eligible() (out []looked) {
+func (p *pass) eligible() (out []eligibleNode) {
 	skipped := map[string]uint64{}
 	p.world.Nodes(func(n *cluster.Node) {
 		p.world.Turn()
@@ -292,14 +292,14 @@ func (p *pass) eligible() (out []looked) {
 			return
 		}
 		delete(p.noPlace, n.Name)
-		x := looked{n, is.utilization, p.skipped[n.Name], replaced}
+		x := eligibleNode{n, is.utilization, p.skipped[n.Name], replaced}
 		if x.skipped > 0 {
 			skipped[n.Name] = x.skipped
 		}
 		out = append(out, x)
 	})
 	p.skipped = skipped // without nodes that are gone, or not eligible any more
-	slices.SortFunc(out, func(a, b looked) int {
+	slices.SortFunc(out, func(a, b eligibleNode) int {
 		return cmp.Or(
 			cmp.Compare(uint(a.replaced-1), uint(b.replaced-1)),
 			cmp.Compare(a.skipped-1, b.skipped-1), // 0 becomes the largest
@@ -310,7 +310,7 @@ func (p *pass) eligible() (out []looked) {
 }
 
 // simulate makes a node a candidate, or says why it stays; then the world is as it was.
-func (p *pass) simulate(x looked) {
+func (p *pass) simulate(x eligibleNode) {
 	n := x.node
 	keep := func(k autoscaler.Kept) {
 		k.Utilization = x.utilization

@@ -164,9 +164,9 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 		a.dirty, a.wake, a.stale = false, time.Time{}, true
 		switch o := t.State.Object(a.kind, a.namespace, a.name).(type) {
 		case *autoscalingapi.CapacityBuffer:
-			m.lookAtBuffer(t, a, o)
+			m.advanceBuffer(t, a, o)
 		case *autoscalingapi.ProvisioningRequest:
-			m.lookAtRequest(t, a, o)
+			m.advanceRequest(t, a, o)
 		}
 	}
 }

@@ -27,8 +27,8 @@ const (
 	expiresAfter = 7 * 24 * time.Hour
 )
 
-// lookAtRequest takes a request as far as it can get now.
-func (m *Machine) lookAtRequest(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest) {
+// advanceRequest takes a request as far as it can get now.
+func (m *Machine) advanceRequest(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest) {
 	r := &a.report
 	switch class := o.Spec.ProvisioningClassName; {
 	case class != autoscalingapi.CheckCapacity && class != autoscalingapi.BestEffortAtomic:
@@ -36,7 +36,7 @@ func (m *Machine) lookAtRequest(t *lifecycle.Turn, a *ask, o *autoscalingapi.Pro
 	case r.is(autoscalingapi.Failed) || r.is(autoscalingapi.BookingExpired):
 		m.empty(t, a)
 	case r.is(autoscalingapi.Provisioned):
-		m.lookAtBooking(t, a, o)
+		m.advanceBooking(t, a, o)
 	case !t.Now.Before(o.CreationTimestamp.Add(validFor(o))):
 		a.draft = nil
 		r.stamp(t, autoscalingapi.Failed, metav1.ConditionTrue, autoscalingapi.ExpiredReason, "ProvisioningRequest is expired", o.Generation)
@@ -229,9 +229,9 @@ func (m *Machine) admit(t *lifecycle.Turn, a *ask, o *autoscalingapi.Provisionin
 		{Key: autoscalingapi.ConsumeAnnotation, Value: o.Name}, {Key: autoscalingapi.OldConsumeAnnotation, Value: o.Name}}})
 }
 
-// lookAtBooking ends a booking whose time is over. One that another process has made gets
+// advanceBooking ends a booking whose time is over. One that another process has made gets
 // its stand-ins, for the pods that aren't placed yet.
-func (m *Machine) lookAtBooking(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest) {
+func (m *Machine) advanceBooking(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest) {
 	r := &a.report
 	end := r.condition(autoscalingapi.Provisioned).LastTransitionTime.Add(bookedFor)
 	if !t.Now.Before(end) {

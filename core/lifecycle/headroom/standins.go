@@ -179,27 +179,27 @@ func (m *Machine) CheckRoom(t *lifecycle.Turn) (lost bool) {
 // keep its room is tried elsewhere.
 func (m *Machine) lostRoom(t *lifecycle.Turn) (lost bool) {
 	if len(m.asks) > 0 {
-		lost = m.lookAtChanges(t)
+		lost = m.retryLost(t)
 	}
 	m.watch.Skip(t.State)
 	return lost
 }
 
-func (m *Machine) lookAtChanges(t *lifecycle.Turn) (lost bool) {
-	m.watch.Look(t.State, m.scheduler, func(*cluster.Pod) bool { return false }, func(c *cluster.Change) {
+func (m *Machine) retryLost(t *lifecycle.Turn) (lost bool) {
+	m.watch.EachEndangered(t.State, m.scheduler, func(*cluster.Pod) bool { return false }, func(c *cluster.Change) {
 		switch {
 		case c.Op == cluster.NominationRemoved && c.Pod.StandsIn():
-			lost = m.lookAt(t, c.Pod) || lost
+			lost = m.retryIfLost(t, c.Pod) || lost
 		case (c.Op == cluster.PodAdded || c.Op == cluster.PodRemoved) && !c.Pod.StandsIn():
 			m.used(t, c)
 		}
-	}, func(pod *cluster.Pod) { lost = m.lookAt(t, pod) || lost })
+	}, func(pod *cluster.Pod) { lost = m.retryIfLost(t, pod) || lost })
 	return lost
 }
 
-// lookAt has a stand-in tried anew if its node doesn't keep its room, and reports whether it
+// retryIfLost retries a stand-in if its node doesn't keep its room, and reports whether it
 // is.
-func (m *Machine) lookAt(t *lifecycle.Turn, pod *cluster.Pod) (lost bool) {
+func (m *Machine) retryIfLost(t *lifecycle.Turn, pod *cluster.Pod) (lost bool) {
 	p := m.records.Get(pod.UID)
 	if !pod.StandsIn() || p == nil || p.node == "" {
 		return false

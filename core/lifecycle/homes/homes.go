@@ -297,7 +297,7 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 		m.wake = time.Time{}
 		return
 	}
-	m.look(t)
+	m.dropLostRoom(t)
 	if m.unsettled || !m.wake.IsZero() && !t.Now.Before(m.wake) {
 		m.endDue(t)
 	}

@@ -26,9 +26,9 @@ func (m *Machine) advance(t *lifecycle.Turn, name string, d *deletion) {
 	d.changed = time.Time{}
 	switch s := d.state.(type) {
 	case tainted, resumed:
-		m.firstLook(t, name, d)
+		m.beginDrain(t, name, d)
 	case drainingPods, delayed, batched:
-		m.look(t, name, d)
+		m.advanceDrain(t, name, d)
 	case deleted:
 		m.linger(t, d, s)
 	case untaintFailed:
@@ -37,8 +37,8 @@ func (m *Machine) advance(t *lifecycle.Turn, name string, d *deletion) {
 	}
 }
 
-// firstLook has the pods of a tainted node leave, if the node may still go.
-func (m *Machine) firstLook(t *lifecycle.Turn, name string, d *deletion) {
+// beginDrain tells the pods of a tainted node to leave, if the node may still go.
+func (m *Machine) beginDrain(t *lifecycle.Turn, name string, d *deletion) {
 	if !m.groups.Known() {
 		return // without groups there is no telling; looked at again when they are known
 	}
@@ -74,11 +74,11 @@ func (m *Machine) firstLook(t *lifecycle.Turn, name string, d *deletion) {
 	slices.SortFunc(pods, byName)
 	slices.SortFunc(daemons, byName)
 	m.set(d, drainingPods{draining.New(t.Now, &m.cfg.Drain, name, pods, daemons, m.homes)})
-	m.look(t, name, d)
+	m.advanceDrain(t, name, d)
 }
 
-// look takes a node further whose pods have been asked to leave.
-func (m *Machine) look(t *lifecycle.Turn, name string, d *deletion) {
+// advanceDrain takes a node further whose pods have been asked to leave.
+func (m *Machine) advanceDrain(t *lifecycle.Turn, name string, d *deletion) {
 	n := t.State.NodeByName(name)
 	expected := func(types.UID) bool { return false }
 	if s, ok := d.state.(drainingPods); ok {
