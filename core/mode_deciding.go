@@ -32,9 +32,9 @@ func (m deciding) placed(p *record.Pod, item *queue.Item, d scheduler.Decision, 
 // ledger.
 func (c *Core) notePlaced(item *queue.Item, d *scheduler.Decision, seen cluster.Seq) {
 	placed := step.Decision{Kind: step.Placed, Pod: item.Pod().Name(), Profile: item.Pod().Object.Spec.SchedulerName,
-		Node: d.Node.Name, Score: d.Score, Scores: d.Account.Scores, Position: uint64(seen)}
-	if n := c.state.Node(d.Account.RunnerUp); n != nil {
-		placed.RunnerUp = &step.RunnerUp{Node: n.Name, Score: d.Account.RunnerUpScore}
+		Node: d.Node.Name, Score: d.Score, Scores: d.Breakdown.Scores, Position: uint64(seen)}
+	if n := c.state.Node(d.Breakdown.RunnerUp); n != nil {
+		placed.RunnerUp = &step.RunnerUp{Node: n.Name, Score: d.Breakdown.RunnerUpScore}
 	}
 	c.turn.Decide(placed)
 }

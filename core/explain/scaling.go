@@ -32,8 +32,8 @@ type Scaling struct {
 	// Coming is the node that the pod has a place on once it is usable.
 	Coming *ComingNode `json:"coming,omitempty"`
 	// Weighed is of a pod that could preempt and waits: for what, and what preempting costs.
-	Weighed *weighing.Account `json:"weighed,omitempty"`
-	Groups  []GroupAnswer     `json:"groups,omitempty"`
+	Weighed *weighing.Result `json:"weighed,omitempty"`
+	Groups  []GroupAnswer    `json:"groups,omitempty"`
 }
 
 // ComingNode is a node that is waited for.

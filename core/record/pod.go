@@ -52,9 +52,9 @@ type Weighing struct {
 	// Request is the number of the plan's request that it was pending in, the last; 0 for
 	// none since it asked.
 	Request uint64
-	// Account is of the last decision; for people, but for the cost of preempting, by which
+	// Result is of the last decision; for people, but for the cost of preempting, by which
 	// Cheapest decides.
-	Account *weighing.Account
+	Result *weighing.Result
 }
 
 // Node returns the node in the state where the pod is bound to, where another scheduler is

@@ -32,7 +32,7 @@ type Scheduler struct {
 	Reserved, Asking func(types.UID) bool
 	// Weigh says of a pod that could have the victims of a candidate leave whether it asks for
 	// a place on a node first, or preempts; nil when it preempts and nothing else was possible.
-	Weigh func(*cluster.Pod, *engine.Candidate) *weighing.Account
+	Weigh func(*cluster.Pod, *engine.Candidate) *weighing.Result
 	// Budget is how much each engine may hold before the classes are forgotten that nobody needs
 	// (ForgetClasses).
 	Budget engine.Size
@@ -47,7 +47,7 @@ func New(state *cluster.State, profiles []*framework.Profile, how engine.Options
 		Leaving:  func(types.UID) bool { return false },
 		Reserved: func(types.UID) bool { return false },
 		Asking:   func(types.UID) bool { return false },
-		Weigh:    func(*cluster.Pod, *engine.Candidate) *weighing.Account { return nil }}
+		Weigh:    func(*cluster.Pod, *engine.Candidate) *weighing.Result { return nil }}
 	for _, p := range profiles {
 		e, err := engine.New(state, p, how)
 		if err != nil {

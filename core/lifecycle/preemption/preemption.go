@@ -140,7 +140,7 @@ func (m *Machine) Counts() Counts { return m.counts }
 // nominations of less important pods to that node are taken back: there may be no room for
 // them any more, and they are tried elsewhere at once. w is what else the pod could have
 // done; nil for nothing.
-func (m *Machine) Preempt(t *lifecycle.Turn, p *Pod, preemptor *cluster.Pod, c *engine.Candidate, w *weighing.Account) {
+func (m *Machine) Preempt(t *lifecycle.Turn, p *Pod, preemptor *cluster.Pod, c *engine.Candidate, w *weighing.Result) {
 	node := t.State.Node(c.Node)
 	m.counts.Preemptions++
 	m.counts.Victims += len(c.Pods)
@@ -161,7 +161,7 @@ func (m *Machine) Preempt(t *lifecycle.Turn, p *Pod, preemptor *cluster.Pod, c *
 }
 
 // Note enters into the ledger that others are to leave a node for a pod.
-func Note(t *lifecycle.Turn, preemptor *cluster.Pod, c *engine.Candidate, w *weighing.Account) {
+func Note(t *lifecycle.Turn, preemptor *cluster.Pod, c *engine.Candidate, w *weighing.Result) {
 	names := make([]string, len(c.Pods))
 	for i, v := range c.Pods {
 		names[i] = v.Name()
