@@ -33,7 +33,7 @@ func (c *Core) withinNodeBudgets(due []candidates.Due) (out []candidates.Due) {
 			continue
 		}
 		n := c.state.NodeByName(d.Node)
-		if why := counter.Take(n.Group, c.reasonToGo(&d), c.standingForBudgets(n.NodeInfo)); why != "" {
+		if why := counter.Remove(n.Group, c.reasonToGo(&d), c.standingForBudgets(n.NodeInfo)); why != "" {
 			if over == nil {
 				over = map[string]string{}
 			}

@@ -144,7 +144,7 @@ func (c *Core) Step(now time.Time, inputs ...door.Input) step.Ready {
 			c.requestPlan(more)
 		}
 	}
-	r := c.turn.Take()
+	r := c.turn.Flush()
 	for i := range r.Taints {
 		if n := c.state.NodeByName(r.Taints[i].Node); n != nil {
 			r.Taints[i].UID = n.Object.UID

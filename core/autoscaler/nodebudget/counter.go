@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// This file counts nodes against budgets. What must hold: after each Take that refuses
+// This file counts nodes against budgets. What must hold: after each Remove that refuses
 // nothing, no more nodes of a group are on their way out than the smallest limit of the active
 // budgets that are for the reason. Nodes on their way out count whatever they go for, and so do
 // nodes that aren't ready, as in Karpenter: the group is short of them already.
@@ -73,9 +73,9 @@ func (c *Counter) Room(group string, r Reason) int {
 	return max(room, 0)
 }
 
-// Take has a node go that was added as it is, or returns the budget that keeps it, in words;
+// Remove counts a node as gone that was added as it is, or returns why a budget keeps it, in words;
 // then it counts as before.
-func (c *Counter) Take(group string, r Reason, is Standing) (why string) {
+func (c *Counter) Remove(group string, r Reason, is Standing) (why string) {
 	g := c.group(group)
 	others := g.gone
 	if is == Gone {

@@ -118,7 +118,7 @@ func TestTheMostRestrictiveActiveBudgetCounts(t *testing.T) {
 		}
 		got, room := 0, counter.Room("g", c.take)
 		for range 9 {
-			if counter.Take("g", c.take, nodebudget.Stays) == "" {
+			if counter.Remove("g", c.take, nodebudget.Stays) == "" {
 				got++
 			}
 		}
@@ -130,11 +130,11 @@ func TestTheMostRestrictiveActiveBudgetCounts(t *testing.T) {
 	counter := nodebudget.NewCounter(budget, at(noon))
 	counter.Add("g", nodebudget.Gone)
 	counter.Add("g", nodebudget.Stays)
-	if why := counter.Take("g", nodebudget.Empty, nodebudget.Gone); why != "" {
+	if why := counter.Remove("g", nodebudget.Empty, nodebudget.Gone); why != "" {
 		t.Errorf("a node that isn't ready may not go since it isn't ready: %s", why)
 	}
 	want := `1 of 2 nodes of group g are being removed or not ready, and the budget allows 1 (--node-disruption-budget="nodes=1")`
-	if why := counter.Take("g", nodebudget.Empty, nodebudget.Stays); why != want {
+	if why := counter.Remove("g", nodebudget.Empty, nodebudget.Stays); why != want {
 		t.Errorf("got  %s\nwant %s", why, want)
 	}
 	inactive := []nodebudget.Budget{testkit.Must(nodebudget.Parse("nodes=0;schedule=0 22 * * *;duration=4h"))}

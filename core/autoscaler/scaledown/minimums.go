@@ -88,8 +88,8 @@ func (t *minimum) amount() string {
 	return resource.NewQuantity(t.Min, format).String() + " " + string(t.Resource)
 }
 
-// Take counts a node as gone.
-func (m *Minimums) Take(n *cluster.Node) {
+// Remove counts a node as gone.
+func (m *Minimums) Remove(n *cluster.Node) {
 	m.groups[n.Group]--
 	for i := range m.totals {
 		m.totals[i].spare -= n.Allocatable.At(m.totals[i].id)

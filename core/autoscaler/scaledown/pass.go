@@ -195,8 +195,8 @@ func (p *pass) confirm() {
 			p.undo(c) // why it stays is found out with the nodes that never were candidates
 			continue
 		}
-		p.budgets.take(c.uses)
-		p.minimums.Take(n)
+		p.budgets.draw(c.uses)
+		p.minimums.Remove(n)
 	}
 }
 
@@ -357,8 +357,8 @@ func (p *pass) simulate(x eligibleNode) {
 	p.byNode[c.node] = c
 	c.removal = removal
 	c.fillHomes(p.world.State)
-	p.budgets.take(c.uses)
-	p.minimums.Take(n)
+	p.budgets.draw(c.uses)
+	p.minimums.Remove(n)
 }
 
 // move moves pods of a node to homes, all or none: then it returns one that finds none.

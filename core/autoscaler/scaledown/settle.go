@@ -32,7 +32,7 @@ func (p *pass) settle() {
 				}
 				x := lifted{c, k, p.world.Node(h.at).Name}
 				p.version++
-				p.take(h.pod, h.at)
+				p.takeOff(h.pod, h.at)
 				h.at = cluster.NoNode
 				if round < settleRounds {
 					p.setDown(&x)

@@ -231,7 +231,7 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		d.Fatalf(t, "unknown command %q", d.Cmd)
 	}
 	args.Done()
-	r := w.Take()
+	r := w.Flush()
 	out := lifecycletest.Text(&r)
 	for _, line := range w.plugin.log {
 		out += "the plugin " + line + "\n"

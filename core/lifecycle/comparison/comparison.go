@@ -81,16 +81,16 @@ func New(schema *cluster.Schema, profiles []*framework.Profile, how engine.Optio
 	return &Machine{pods: pods, truth: t, giveUp: giveUp, report: newTally()}, nil
 }
 
-// Take takes in what the API shows and the truth has as it stands: all but pods, and nodes
+// Observe takes in what the API shows and the truth has as it stands: all but pods, and nodes
 // that are set.
-func (m *Machine) Take(in step.Input) {
+func (m *Machine) Observe(in step.Input) {
 	if m == nil {
 		return
 	}
 	if _, gone := in.(step.NodeGone); gone {
 		m.changes++
 	}
-	m.truth.take(in)
+	m.truth.observe(in)
 }
 
 // NodeSet takes in a node.

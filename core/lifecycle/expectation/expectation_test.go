@@ -54,7 +54,7 @@ func TestAnExpectationIsInTheLedgerUntilItChanges(t *testing.T) {
 		want int // decisions
 	}{{"n", 1}, {"n", 0}, {"other", 1}, {"n", 1}} {
 		p := w.expect("a", c.node)
-		r := w.Take()
+		r := w.Flush()
 		if got := len(r.Decisions); got != c.want {
 			t.Errorf("expectation %d, of node %s: %d decisions, want %d", i, c.node, got, c.want)
 		}

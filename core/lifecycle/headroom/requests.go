@@ -319,7 +319,7 @@ func (m *Machine) Waits(pod *cluster.Pod, handOver func(standIn types.UID)) {
 		return 0
 	}); set >= 0 {
 		handOver(a.sets[set].pods[i].UID)
-		m.take(a, pod.UID, set, i)
+		m.giveRoom(a, pod.UID, set, i)
 	}
 }
 
@@ -366,7 +366,7 @@ func (m *Machine) consume(t *lifecycle.Turn, a *ask, pod *cluster.Pod) {
 		}
 		return 0
 	})
-	m.take(a, pod.UID, set, i)
+	m.giveRoom(a, pod.UID, set, i)
 }
 
 // closest returns the stand-in of an object that ranks highest, with 2 more when it requests
@@ -387,8 +387,8 @@ func (m *Machine) closest(a *ask, pod *cluster.Pod, rank func(*cluster.Pod) int)
 	return set, i
 }
 
-// take has a pod consume the room of a stand-in, which is dropped; of none when set is -1.
-func (m *Machine) take(a *ask, uid types.UID, set, i int) {
+// giveRoom gives a pod the room of a stand-in, which is dropped; of none when set is -1.
+func (m *Machine) giveRoom(a *ask, uid types.UID, set, i int) {
 	if a.consumed == nil {
 		a.consumed = map[types.UID]int{}
 	}

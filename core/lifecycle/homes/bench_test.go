@@ -54,7 +54,7 @@ func BenchmarkKeep(b *testing.B) {
 		keep()
 		m.Free(bench.Turn, removals[0].Node)
 		bench.State.Trim(bench.State.Head())
-		bench.Take()
+		bench.Flush()
 	}
 }
 

@@ -260,7 +260,7 @@ func (h *history) arrives(p *cluster.Pod, placed bool) {
 			may = append(may, name)
 		}
 	}
-	r := h.Take()
+	r := h.Flush()
 	if len(may) == 0 != (len(r.Decisions) == 0) {
 		h.Fatalf("pod %s arrives, and may end a home of %v; decided: %+v", p.Name(), may, r.Decisions)
 	}
@@ -297,7 +297,7 @@ func (h *history) check() {
 			h.Fatalf("a home ends at %s, and the machine wants to be woken at %s", x.left.Add(homeTime), wake)
 		}
 	}
-	h.Take()
+	h.Flush()
 }
 
 // TestPropertyHomesAreThoseOfTheModel plays a random history to the machine and to the model:

@@ -183,7 +183,7 @@ func removal(args *script.Args) *autoscaler.Removal {
 }
 
 func (s *fixture) output() string {
-	r := s.Take()
+	r := s.Flush()
 	s.out.WriteString(strings.ReplaceAll(lifecycletest.Text(&r), "decided: ", ""))
 	s.out.WriteString(s.states.Text(s.machine.Unsettled(), s.Now, s.machine.NextWake()))
 	defer s.out.Reset()

@@ -50,7 +50,7 @@ func (m *Machine) Listed(now time.Time, group, id, name string) {
 	if key == "" {
 		key = id
 	}
-	n := &node{group: group, ordered: m.take(now, group, latest)}
+	n := &node{group: group, ordered: m.popOrder(now, group, latest)}
 	m.nodes[key] = n
 	m.reached(now, n, step.LaunchListed)
 }
@@ -63,9 +63,9 @@ const (
 	latest whichOrder = true
 )
 
-// take takes a node off the orders of a group that aren't listed, and returns when it was
+// popOrder takes a node off the orders of a group that aren't listed, and returns when it was
 // ordered; zero when there is no such order.
-func (m *Machine) take(now time.Time, group string, which whichOrder) time.Time {
+func (m *Machine) popOrder(now time.Time, group string, which whichOrder) time.Time {
 	list := recentOrders(m.unlisted[group], now)
 	if len(list) == 0 {
 		delete(m.unlisted, group)
@@ -110,7 +110,7 @@ func (m *Machine) NodeSet(now time.Time, in *cluster.NodeInfo, isReady bool) {
 	case n == nil && isReady: // it was there before
 		m.nodes[in.Name] = &node{group: in.Group, state: usable, ready: now}
 	case n == nil:
-		n := &node{group: in.Group, ordered: m.take(now, in.Group, oldest), registered: true}
+		n := &node{group: in.Group, ordered: m.popOrder(now, in.Group, oldest), registered: true}
 		m.nodes[in.Name] = n
 		m.reached(now, n, step.LaunchRegistered)
 	case n.state == launching:

@@ -128,7 +128,7 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		d.Fatalf(t, "unknown command %q", d.Cmd)
 	}
 	args.Done()
-	r := w.Take()
+	r := w.Flush()
 	out.WriteString(lifecycletest.Text(&r))
 	var states []string
 	for uid, p := range w.pods.All() {
@@ -164,7 +164,7 @@ func TestPropertyTheAPIEndsWithWhatWasDecided(t *testing.T) {
 		step := func(wait time.Duration, failures bool) {
 			w.Now = w.Now.Add(wait)
 			w.m.Advance(w.Turn)
-			r := w.Take()
+			r := w.Flush()
 			for _, n := range r.Nominations {
 				outcome := step.NominationDone{UID: n.UID, Node: n.Node}
 				refused := false

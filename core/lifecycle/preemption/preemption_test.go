@@ -188,7 +188,7 @@ func (w *world) command(t *testing.T, d *datadriven.TestData) string {
 }
 
 func (w *world) text() string {
-	r := w.Take()
+	r := w.Flush()
 	out := lifecycletest.Text(&r)
 	var states []string
 	for uid := range w.pods.All() {
@@ -212,7 +212,7 @@ func TestPropertyOutcomesLeaveNothingBehind(t *testing.T) {
 		w := newWorld()
 		owed := []step.PreemptionDone{}
 		take := func() {
-			r := w.Take()
+			r := w.Flush()
 			for _, x := range r.Preemptions {
 				owed = append(owed, step.PreemptionDone{UID: x.UID, By: x.By})
 			}

@@ -151,7 +151,7 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		d.Fatalf(t, "unknown command %q", d.Cmd)
 	}
 	args.Done()
-	r := w.Take()
+	r := w.Flush()
 	out := lifecycletest.Text(&r)
 	if at := w.m.NextWake(); !at.IsZero() {
 		out += fmt.Sprintf("next wake in %s\n", at.Sub(w.Now))
@@ -187,12 +187,12 @@ func TestRefreshIsLimited(t *testing.T) {
 			}
 			w.try(t)
 			w.rest()
-			w.Take()
+			w.Flush()
 			w.Node(testkit.Node("another").Alloc("cpu", "1").Taint("reserved", "", v1.TaintEffectNoSchedule).Obj())
 			w.Now = w.Now.Add(time.Minute)
 			for i, want := range c.want {
 				w.advance()
-				r := w.Take()
+				r := w.Flush()
 				if got := len(r.Conditions); got != want {
 					t.Errorf("Step %d wrote %d conditions, want %d", i, got, want)
 				}
@@ -255,7 +255,7 @@ func TestWhatIsSaidEndsWithItsObject(t *testing.T) {
 		w.m.NodeProblems(w.Turn, testkit.Node("n").Obj(), odd)
 		w.pods["pod-p"] = &reporting.Pod{}
 		w.m.PodProblems(w.Turn, testkit.Pod("p").Obj(), odd)
-		r := w.Take()
+		r := w.Flush()
 		return len(r.Events)
 	}
 	if got := say(); got != 2 {
@@ -287,7 +287,7 @@ func TestAConditionIsOfTheGenerationThatWasTried(t *testing.T) {
 	p, obj := &reporting.Pod{}, testkit.Pod("p").Obj()
 	for obj.Generation = 1; obj.Generation < 3; obj.Generation++ {
 		w.m.Unschedulable(w.Turn, p, cluster.Trim(obj), v1.PodReasonUnschedulable, fmt.Sprint("try ", obj.Generation))
-		if r := w.Take(); len(r.Conditions) != 1 || r.Conditions[0].Generation != obj.Generation {
+		if r := w.Flush(); len(r.Conditions) != 1 || r.Conditions[0].Generation != obj.Generation {
 			t.Errorf("of generation %d the conditions are %+v", obj.Generation, r.Conditions)
 		}
 	}
@@ -301,7 +301,7 @@ func TestTransitionTimeMovesOnlyWithTheStatus(t *testing.T) {
 	since := func(message string) time.Time {
 		w.Now = w.Now.Add(time.Minute)
 		w.m.Unschedulable(w.Turn, p, cluster.Trim(obj), v1.PodReasonUnschedulable, message)
-		r := w.Take()
+		r := w.Flush()
 		return r.Conditions[0].Since
 	}
 	first := since("one")
