@@ -122,7 +122,7 @@ func (m *Machine) Connect(groups Groups, candidates Candidates, homes Homes) {
 // nil for not at all: what was decided about a node holds until the API shows it.
 func (m *Machine) NodeSet(t *lifecycle.Turn, info *cluster.NodeInfo) *cluster.NodeInfo {
 	d := m.deletions[info.Name]
-	if d != nil && d.ofAnotherMachine(info) {
+	if d != nil && d.ofAnotherInstance(info) {
 		m.setAside(info.Name, d)
 		d = nil
 	}
