@@ -82,7 +82,7 @@ func TestAReplacementGetsTheRoomThatWasKept(t *testing.T) {
 			w := newDrainedWorld(t, func(a *core.Autoscale) { a.NoHomes = !kept })
 			want := map[bool]string{false: "competitor>new"}
 			w.expect(t, "while web-1 is on its node", want[kept])
-			w.Core().Evicted("pod-web-1")
+			w.Core().PodEvicted("pod-web-1")
 			w.do(time.Second, step.PodSet{Pod: leaving(webPod("web-1").On("old"))})
 			w.expect(t, "when web-1 leaves", "")
 			want = map[bool]string{true: "web-2>new"}
@@ -109,7 +109,7 @@ func TestAReplacementGetsTheRoomThatWasKept(t *testing.T) {
 // TestWhoWaitsGetsTheRoomWhenAHomeEnds, at the time for which the core has asked to be woken.
 func TestWhoWaitsGetsTheRoomWhenAHomeEnds(t *testing.T) {
 	w := newDrainedWorld(t, func(a *core.Autoscale) { a.HomeTime = 90 * time.Second })
-	w.Core().Evicted("pod-web-1")
+	w.Core().PodEvicted("pod-web-1")
 	w.do(0, step.PodGone{UID: "pod-web-1"})
 	x, _ := w.Core().View().Explain("default", "competitor")
 	if got, want := fmt.Sprint(x.Reserved), "[{the replacement of a pod of ReplicaSet default/web 1}]"; got != want {
@@ -138,7 +138,7 @@ func TestAHigherPriorityTakesTheRoomOfAHome(t *testing.T) {
 	w := newDrainedWorld(t, func(*core.Autoscale) {})
 	w.do(time.Second, step.PodSet{Pod: testkit.Pod("urgent").Req("cpu", "3").Priority(10).Obj()})
 	w.expect(t, "when a pod of higher priority comes", "urgent>new")
-	w.Core().Evicted("pod-web-1")
+	w.Core().PodEvicted("pod-web-1")
 	w.do(time.Second, step.PodGone{UID: "pod-web-1"}, step.PodSet{Pod: webPod("web-2").Obj()})
 	w.expect(t, "when the replacement comes", "")
 	w.do(time.Minute, step.NodeSet{Node: testkit.Node("newer").Alloc("cpu", "4", "memory", "8Gi").Obj()}, step.PodGone{UID: "pod-competitor"})
@@ -148,7 +148,7 @@ func TestAHigherPriorityTakesTheRoomOfAHome(t *testing.T) {
 // TestAGatedReplacementGetsItsHomeWhenTheGateIsLifted, and not before.
 func TestAGatedReplacementGetsItsHomeWhenTheGateIsLifted(t *testing.T) {
 	w := newDrainedWorld(t, func(*core.Autoscale) {})
-	w.Core().Evicted("pod-web-1")
+	w.Core().PodEvicted("pod-web-1")
 	w.do(time.Second, step.PodGone{UID: "pod-web-1"}, step.PodSet{Pod: webPod("web-2").Gate("example.com/wait").Obj()})
 	w.expect(t, "with a gate", "")
 	w.do(time.Second, step.PodSet{Pod: webPod("web-2").Obj()})

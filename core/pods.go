@@ -49,7 +49,7 @@ func (c *Core) podGone(uid types.UID) {
 	if n := c.state.NodeOf(uid); n != nil && c.cfg.Autoscale != nil {
 		c.scale.deletions.PodChanged(c.turn, n.Name)
 	}
-	c.podLeaves(uid)
+	c.podTerminating(uid)
 	c.state.Remove(uid) // 2
 	c.state.SetReady(uid, false)
 	c.queue.Remove(uid)

@@ -27,11 +27,11 @@ type Pods map[types.UID]*Pod
 // stand-in. Each lifecycle machine has a part of it, of which only that machine reads and writes
 // the fields. The other fields are the core's.
 type Pod struct {
-	Parsed  *cluster.Pod      // as the API had it last
-	Seen    time.Time         // when it was first shown without a node
-	Planned bool              // a plan was asked for with it pending
-	Arrived bool              // a home was asked for it, if there was one
-	Asked   *nodegroups.Asked // the last order with a place for it; for people
+	Parsed   *cluster.Pod      // as the API had it last
+	Seen     time.Time         // when it was first shown without a node
+	Planned  bool              // a plan was asked for with it pending
+	Appeared bool              // a home was asked for it, if there was one
+	Asked    *nodegroups.Asked // the last order with a place for it; for people
 
 	Consulting consulting.Pod
 	Preemption preemption.Pod

@@ -48,11 +48,11 @@ func BenchmarkKeep(b *testing.B) {
 		}
 	}
 	keep()
-	m.Free(bench.Turn, removals[0].Node)
+	m.ReleaseUnevicted(bench.Turn, removals[0].Node)
 	b.ReportAllocs()
 	for b.Loop() {
 		keep()
-		m.Free(bench.Turn, removals[0].Node)
+		m.ReleaseUnevicted(bench.Turn, removals[0].Node)
 		bench.State.Trim(bench.State.Head())
 		bench.Flush()
 	}
@@ -70,7 +70,7 @@ func BenchmarkAdvance(b *testing.B) {
 		}
 		for _, x := range r.Homes {
 			to = append(to, x.Node)
-			m.Evicted(bench.Turn, bench.State.PodOn(x.Pod))
+			m.PodEvicted(bench.Turn, bench.State.PodOn(x.Pod))
 		}
 	}
 	m.Advance(bench.Turn)

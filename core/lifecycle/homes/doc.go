@@ -6,11 +6,11 @@
 // pod has a place there (core/lifecycle/reservation), which binds it without a search.
 //
 //	a home is  from                         waits for                     then
-//	kept       Reserve: the pod is on its   Evicted; or the API shows     expected
+//	kept       Reserve: the pod is on its   PodEvicted; or the API shows  expected
 //	           node still                   the pod terminating or gone
-//	                                        Surging: its Deployment       expected
+//	                                        SuccessorRequested: its       expected
 //	                                        is asked for its successor
-//	                                        Free: the pod isn't evicted   ended: freed
+//	                                        ReleaseUnevicted: the pod isn't evicted   ended: freed
 //	expected   its pod leaves, or has left  a new pod of the owner        ended: taken
 //	                                        Config.Time; or the owner     ended: expired
 //	                                        is gone, or lacks no pod for it
@@ -23,7 +23,7 @@
 // Which pods of an owner are replacements isn't known, only how many: each pod of it that
 // arrives after one has left ends one home, that of a pod with its name if there is one.
 //
-// A successor that is made while its pod stays (Surging) is of another ReplicaSet of the same
+// A successor that is made while its pod stays (SuccessorRequested) is of another ReplicaSet of the same
 // Deployment: the home of such a pod is that Deployment's, and is taken by the next pod of any
 // of its ReplicaSets. Until the pod is told to leave, the count of its ReplicaSet says nothing.
 //

@@ -69,8 +69,8 @@ type home struct {
 	standIn *cluster.Pod // keeps the room
 	node    string       // where, "" while there is none
 	known   bool         // the owner was known when the room was kept
-	surging bool         // Surging was said of the pod: the owner is its Deployment
-	evicted bool         // Evicted was said of the pod
+	surging bool         // SuccessorRequested was called: the owner is the pod's Deployment
+	evicted bool         // PodEvicted was called
 	left    time.Time    // when the pod was evicted, or was first shown leaving; zero before
 	until   time.Time    // when the home ends for want of a replacement
 	// ownerAt is the owner as it was when the pod left; full since when it has said anew that
@@ -146,8 +146,8 @@ func (m *Machine) add(h *home) {
 // leaves reports whether the API shows a pod terminating.
 func leaves(p *cluster.Pod) bool { return p.Object.DeletionTimestamp != nil }
 
-// Evicted records that a pod was told to leave: from now on its replacement is expected.
-func (m *Machine) Evicted(t *lifecycle.Turn, pod *cluster.Pod) {
+// PodEvicted records that a pod was told to leave: from now on its replacement is expected.
+func (m *Machine) PodEvicted(t *lifecycle.Turn, pod *cluster.Pod) {
 	h := m.byPod[pod.UID]
 	if h == nil {
 		return
@@ -159,9 +159,9 @@ func (m *Machine) Evicted(t *lifecycle.Turn, pod *cluster.Pod) {
 	m.expect(t, h)
 }
 
-// Surging records that the Deployment of a pod is asked for its successor, while the pod stays:
+// SuccessorRequested records that the Deployment of a pod is asked for its successor, while the pod stays:
 // the successor may be shown next, and is of another ReplicaSet.
-func (m *Machine) Surging(t *lifecycle.Turn, pod *cluster.Pod) {
+func (m *Machine) SuccessorRequested(t *lifecycle.Turn, pod *cluster.Pod) {
 	h := m.byPod[pod.UID]
 	deployment, ok := deploymentOf(pod)
 	if h == nil || !ok {
@@ -177,9 +177,9 @@ func (m *Machine) Surging(t *lifecycle.Turn, pod *cluster.Pod) {
 // its ReplicaSet lacks none.
 func (h *home) awaitsSuccessor() bool { return h.surging && !h.evicted }
 
-// Leaves records that the API shows a pod terminating, or gone: its replacement may be shown
+// PodTerminating records that the API shows a pod terminating, or gone: its replacement may be shown
 // next, before the outcome of the eviction is known.
-func (m *Machine) Leaves(t *lifecycle.Turn, uid types.UID) {
+func (m *Machine) PodTerminating(t *lifecycle.Turn, uid types.UID) {
 	if h := m.byPod[uid]; h != nil {
 		m.expect(t, h)
 	}
@@ -198,9 +198,9 @@ func (m *Machine) expect(t *lifecycle.Turn, h *home) {
 	m.unsettled, m.wake = true, lifecycle.Earliest(m.wake, h.until)
 }
 
-// Free ends the homes of those pods of a node that weren't evicted and don't leave: the node
+// ReleaseUnevicted ends the homes of those pods of a node that weren't evicted and don't leave: the node
 // stays, or the pods ended by themselves.
-func (m *Machine) Free(t *lifecycle.Turn, node string) {
+func (m *Machine) ReleaseUnevicted(t *lifecycle.Turn, node string) {
 	var list []*home
 	for _, h := range m.byNode[node] {
 		pod := t.State.PodOn(h.pod.UID)
@@ -211,9 +211,9 @@ func (m *Machine) Free(t *lifecycle.Turn, node string) {
 	m.endAll(t, list, func(*home) string { return "its pod is not being evicted" })
 }
 
-// Arrived records that the API shows a pod for the first time, without a node: if it replaces one
+// PodAppearedPending records that the API shows a pod for the first time, without a node: if it replaces one
 // that has left, a home of these ends. It returns where that had its room, "" for nowhere.
-func (m *Machine) Arrived(t *lifecycle.Turn, pod *cluster.Pod) (node string) {
+func (m *Machine) PodAppearedPending(t *lifecycle.Turn, pod *cluster.Pod) (node string) {
 	h := m.homeFor(t, pod)
 	if h == nil {
 		return ""
@@ -224,9 +224,9 @@ func (m *Machine) Arrived(t *lifecycle.Turn, pod *cluster.Pod) (node string) {
 	return node
 }
 
-// Came records that the API shows a pod for the first time, and on a node: nobody else comes
+// PodAppearedBound records that the API shows a pod for the first time, and on a node: nobody else comes
 // for the home of the pod that it replaces.
-func (m *Machine) Came(t *lifecycle.Turn, pod *cluster.Pod) {
+func (m *Machine) PodAppearedBound(t *lifecycle.Turn, pod *cluster.Pod) {
 	if h := m.homeFor(t, pod); h != nil {
 		m.endAll(t, []*home{h}, func(*home) string { return "its replacement was placed elsewhere" })
 	}

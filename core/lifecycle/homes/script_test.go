@@ -79,11 +79,11 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		p := s.pod(args)
 		s.State.Place(p, p.Object.Spec.NodeName)
 		if p.Object.DeletionTimestamp != nil {
-			s.machine.Leaves(t, p.UID)
+			s.machine.PodTerminating(t, p.UID)
 		}
 	case "gone":
 		uid := testkit.Pod(args.Name()).UID
-		s.machine.Leaves(t, uid)
+		s.machine.PodTerminating(t, uid)
 		s.State.Remove(uid)
 	case "owner", "owner-gone":
 		s.owner(d.Cmd, args)
@@ -92,19 +92,19 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 			fmt.Fprintf(&s.out, "not kept: %s\n", why)
 		}
 	case "evicted":
-		s.machine.Evicted(t, s.State.PodOn(testkit.Pod(args.Name()).UID))
+		s.machine.PodEvicted(t, s.State.PodOn(testkit.Pod(args.Name()).UID))
 	case "surging":
-		s.machine.Surging(t, s.State.PodOn(testkit.Pod(args.Name()).UID))
+		s.machine.SuccessorRequested(t, s.State.PodOn(testkit.Pod(args.Name()).UID))
 	case "free":
-		s.machine.Free(t, args.Name())
+		s.machine.ReleaseUnevicted(t, args.Name())
 	case "arrives":
 		p := s.pod(args)
-		at := s.machine.Arrived(t, p)
+		at := s.machine.PodAppearedPending(t, p)
 		s.State.Nominate(p, at) // as reservation does
 		fmt.Fprintf(&s.out, "a place on %q\n", at)
 	case "comes":
 		p := s.pod(args)
-		s.machine.Came(t, p)
+		s.machine.PodAppearedBound(t, p)
 		s.State.Place(p, p.Object.Spec.NodeName)
 	case "displaced":
 		for _, p := range s.machine.Displaced(s.State) {

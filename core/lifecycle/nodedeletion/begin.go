@@ -119,7 +119,7 @@ func (m *Machine) beginGroup(t *lifecycle.Turn, g *cluster.NodeGroup, due []*can
 			continue
 		}
 		for _, kept := range due[:i] {
-			m.homes.Free(t, kept.Node)
+			m.homes.ReleaseUnevicted(t, kept.Node)
 		}
 		for _, other := range due {
 			m.leaveHomeless(t, other.Node, why, before)

@@ -240,7 +240,7 @@ func (m *Machine) delete(t *lifecycle.Turn, n *cluster.Node, d *deletion) {
 	}
 	m.groups.ScaledDown(t.Now, d.group)
 	if d.drains() {
-		m.homes.Free(t, n.Name) // of pods that ended by themselves
+		m.homes.ReleaseUnevicted(t, n.Name) // of pods that ended by themselves
 	}
 	t.State.RemoveNode(n.Name)
 }
@@ -292,7 +292,7 @@ func (m *Machine) unmark(t *lifecycle.Turn, name string, d *deletion, kind step.
 	m.set(d, untainting{})
 	m.candidates.Forget(name)
 	if d.drains() {
-		m.homes.Free(t, name)
+		m.homes.ReleaseUnevicted(t, name)
 	}
 	t.Decide(step.Decision{Kind: kind, Node: name, Reason: why})
 	t.Ready.Taints = append(t.Ready.Taints, d.takeOff(name))

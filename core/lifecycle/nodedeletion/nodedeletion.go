@@ -56,11 +56,11 @@ type Homes interface {
 	// Reserve reserves room for the pods of a removal on their homes. It returns why not, "" when
 	// all is kept: then nothing is.
 	Reserve(t *lifecycle.Turn, r *autoscaler.Removal) (why string)
-	// Surging and Evicted are said of pods, which may have no home.
+	// SuccessorRequested and PodEvicted are called for pods that may have no home.
 	draining.Homes
-	// Free gives up what is kept for the pods of a node that weren't evicted: the node
+	// ReleaseUnevicted gives up what is kept for the pods of a node that weren't evicted: the node
 	// stays, or they have ended.
-	Free(t *lifecycle.Turn, node string)
+	ReleaseUnevicted(t *lifecycle.Turn, node string)
 }
 
 // Groups is what node deletions need of the node groups.
@@ -195,7 +195,7 @@ func (m *Machine) NodeGone(t *lifecycle.Turn, name string) {
 	}
 	if !d.waitsWithoutNode() {
 		m.drop(name)
-		m.homes.Free(t, name)
+		m.homes.ReleaseUnevicted(t, name)
 		m.gather(t, d.group) // others of an atomic group wait for it no more
 	}
 }

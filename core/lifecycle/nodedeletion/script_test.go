@@ -62,15 +62,15 @@ func (h *fakeHomes) Reserve(_ *lifecycle.Turn, r *autoscaler.Removal) string {
 	return ""
 }
 
-func (h *fakeHomes) Evicted(_ *lifecycle.Turn, pod *cluster.Pod) {
+func (h *fakeHomes) PodEvicted(_ *lifecycle.Turn, pod *cluster.Pod) {
 	fmt.Fprintf(&h.out, "the replacement of %s is expected\n", pod.Name())
 }
 
-func (h *fakeHomes) Surging(_ *lifecycle.Turn, pod *cluster.Pod) {
+func (h *fakeHomes) SuccessorRequested(_ *lifecycle.Turn, pod *cluster.Pod) {
 	fmt.Fprintf(&h.out, "the successor of %s is expected\n", pod.Name())
 }
 
-func (h *fakeHomes) Free(_ *lifecycle.Turn, node string) {
+func (h *fakeHomes) ReleaseUnevicted(_ *lifecycle.Turn, node string) {
 	if h.kept[node] {
 		fmt.Fprintf(&h.out, "no homes for pods left on %s\n", node)
 	}

@@ -451,6 +451,6 @@ func TestPropertyOutcomesInAnyOrderLeaveNothingBehind(t *testing.T) {
 type noHomes struct{}
 
 func (noHomes) Reserve(*lifecycle.Turn, *autoscaler.Removal) string { return "" }
-func (noHomes) Surging(*lifecycle.Turn, *cluster.Pod)               {}
-func (noHomes) Evicted(*lifecycle.Turn, *cluster.Pod)               {}
-func (noHomes) Free(*lifecycle.Turn, string)                        {}
+func (noHomes) SuccessorRequested(*lifecycle.Turn, *cluster.Pod)    {}
+func (noHomes) PodEvicted(*lifecycle.Turn, *cluster.Pod)            {}
+func (noHomes) ReleaseUnevicted(*lifecycle.Turn, string)            {}
