@@ -123,24 +123,28 @@ func (c *Core) wakeForMissed(item *queue.Item) {
 // whose binding takes a while; it implements binding.Others.
 type losers struct{ c *Core }
 
-// Expecting implements binding.Others: an autoscaler that isn't Berth leaves the node alone.
-func (l losers) Expecting(t *lifecycle.Turn, pod *cluster.Pod, node string) {
+// SlowBindBegun implements binding.Others: an autoscaler that isn't Berth leaves the node alone.
+func (l losers) SlowBindBegun(t *lifecycle.Turn, pod *cluster.Pod, node string) {
 	l.c.nomination.Expect(t, pod, node)
 }
 
-// Losing implements binding.Others.
-func (l losers) Losing(t *lifecycle.Turn, pod *cluster.Pod) { l.c.preemption.BindEnding(t, pod) }
+// BeforeNodeLost implements binding.Others.
+func (l losers) BeforeNodeLost(t *lifecycle.Turn, pod *cluster.Pod) {
+	l.c.preemption.BeforeBindUndone(t, pod)
+}
 
-// Lost implements binding.Others: the pod may yet come to the node that it was nominated
+// NodeLost implements binding.Others: the pod may yet come to the node that it was nominated
 // to.
-func (l losers) Lost(t *lifecycle.Turn, item *queue.Item, reason, message string) {
+func (l losers) NodeLost(t *lifecycle.Turn, item *queue.Item, reason, message string) {
 	p := l.c.pods[item.Pod().UID]
 	l.c.reporting.Unschedulable(t, &p.Reports, item.Pod().Object, reason, message)
 	l.c.nomination.Restore(t, &p.Nomination, item)
 }
 
-// BackedOff implements binding.Others.
-func (l losers) BackedOff(t *lifecycle.Turn, pod *cluster.Pod) { l.c.preemption.Gone(t, pod.UID) }
+// PodBackedOff implements binding.Others.
+func (l losers) PodBackedOff(t *lifecycle.Turn, pod *cluster.Pod) {
+	l.c.preemption.PodRemoved(t, pod.UID)
+}
 
 // expecting returns profiles for a core beside another scheduler: preempting and asking
 // extenders is that one's.

@@ -44,7 +44,7 @@ func (c *Core) podSet(in step.PodSet) {
 //     its nomination wakes nobody.
 //  6. The record goes last: machines reach their parts of it until here.
 func (c *Core) podGone(uid types.UID) {
-	c.preemption.Going(c.turn, uid) // 1
+	c.preemption.BeforePodRemoved(c.turn, uid) // 1
 	c.comparison.Gone(c.turn, c.compared(uid), uid)
 	if n := c.state.NodeOf(uid); n != nil && c.cfg.Autoscale != nil {
 		c.scale.deletions.PodChanged(c.turn, n.Name)
@@ -58,9 +58,9 @@ func (c *Core) podGone(uid types.UID) {
 		c.binding.Release(c.turn, &p.Binding)
 		c.state.Nominate(p.Parsed, "")
 	}
-	c.preemption.Gone(c.turn, uid)  // 4
-	c.reservation.Free(c.turn, uid) // 5
-	delete(c.pods, uid)             // 6
+	c.preemption.PodRemoved(c.turn, uid) // 4
+	c.reservation.Free(c.turn, uid)      // 5
+	delete(c.pods, uid)                  // 6
 	delete(c.others, uid)
 	c.reporting.PodGone(uid)
 }
@@ -95,7 +95,7 @@ func (c *Core) podRuns(obj *v1.Pod) {
 		c.state.Place(pod, obj.Spec.NodeName)
 	} // else it is there as assumed, and nothing that a rule reads has changed
 	c.state.SetReady(obj.UID, pod.Ready())
-	c.preemption.Bound(c.turn, pod)
+	c.preemption.PodBound(c.turn, pod)
 }
 
 // podPends queues a pod without a node, or records how it changed.
@@ -182,6 +182,6 @@ func (c *Core) compared(uid types.UID) *comparison.Pod {
 
 func (c *Core) bindDone(in step.BindDone) {
 	if pod := c.binding.Done(c.turn, in); pod != nil {
-		c.preemption.Bound(c.turn, pod)
+		c.preemption.PodBound(c.turn, pod)
 	}
 }

@@ -36,7 +36,7 @@ func (c *Core) route(in step.Input) {
 	case step.BindDone:
 		c.bindDone(in)
 	case step.PreemptionDone:
-		c.preemption.Done(c.turn, in)
+		c.preemption.PreemptionDone(c.turn, in)
 	case step.NominationDone:
 		c.nomination.Done(c.turn, in)
 	case step.StatusWritten:

@@ -64,15 +64,15 @@ type Profiles interface {
 // Others are those who have to know when a node is taken away from a pod, and when it takes a
 // while until the pod is bound there.
 type Others interface {
-	// Expecting is called when the pod's binding begins with something slow.
-	Expecting(t *lifecycle.Turn, pod *cluster.Pod, node string)
-	// Losing is called before the pod leaves the node in the state.
-	Losing(t *lifecycle.Turn, pod *cluster.Pod)
-	// Lost is called when nothing is kept for the pod any more, before it backs off:
+	// SlowBindBegun is called when the pod's binding begins with something slow.
+	SlowBindBegun(t *lifecycle.Turn, pod *cluster.Pod, node string)
+	// BeforeNodeLost is called before the pod leaves the node in the state.
+	BeforeNodeLost(t *lifecycle.Turn, pod *cluster.Pod)
+	// NodeLost is called when nothing is kept for the pod any more, before it backs off:
 	// reason and message are those of its condition.
-	Lost(t *lifecycle.Turn, item *queue.Item, reason, message string)
-	// BackedOff is called last.
-	BackedOff(t *lifecycle.Turn, pod *cluster.Pod)
+	NodeLost(t *lifecycle.Turn, item *queue.Item, reason, message string)
+	// PodBackedOff is called last.
+	PodBackedOff(t *lifecycle.Turn, pod *cluster.Pod)
 }
 
 // Machine follows all pods that have a node and aren't shown there. Only the core's
@@ -140,7 +140,7 @@ func (m *Machine) admit(t *lifecycle.Turn, p *Pod, n *cluster.Node, profile *fra
 		}
 	}
 	if len(votes) > 0 || slow(&bind) {
-		m.others.Expecting(t, p.pod, p.node)
+		m.others.SlowBindBegun(t, p.pod, p.node)
 	}
 	if len(votes) == 0 {
 		t.Ready.Binds = append(t.Ready.Binds, bind)
@@ -230,16 +230,16 @@ func (m *Machine) Cancel(t *lifecycle.Turn, uid types.UID) bool {
 func (m *Machine) unplace(t *lifecycle.Turn, p *Pod, kind step.DecisionKind, reason, message, why string) {
 	pod := p.pod
 	t.Decide(step.Decision{Kind: kind, Pod: pod.Name(), Profile: pod.Object.Spec.SchedulerName, Node: p.node, Reason: why})
-	m.others.Losing(t, pod)
+	m.others.BeforeNodeLost(t, pod)
 	t.State.Remove(pod.UID)
 	m.unreserve(t, p)
 	m.assumed.takeBack(t.State, p)
 	p.state, p.pod, p.node = None, nil, ""
 	item := t.Queue.Get(pod.UID)
 	t.Queue.SetPod(item, pod)
-	m.others.Lost(t, item, reason, message)
+	m.others.NodeLost(t, item, reason, message)
 	t.Queue.Fail(t.Now, item)
-	m.others.BackedOff(t, pod)
+	m.others.PodBackedOff(t, pod)
 }
 
 // unreserve tells the plugins that nothing comes of the node of a pod.

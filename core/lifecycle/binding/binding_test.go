@@ -100,25 +100,25 @@ func newWorld() *world {
 	return w
 }
 
-// Expecting implements binding.Others.
-func (w *world) Expecting(_ *lifecycle.Turn, pod *cluster.Pod, node string) {
+// SlowBindBegun implements binding.Others.
+func (w *world) SlowBindBegun(_ *lifecycle.Turn, pod *cluster.Pod, node string) {
 	w.lost = append(w.lost, fmt.Sprintf("expected: %s on %s", pod.UID, node))
 }
 
-// Losing implements binding.Others.
-func (w *world) Losing(t *lifecycle.Turn, pod *cluster.Pod) {
+// BeforeNodeLost implements binding.Others.
+func (w *world) BeforeNodeLost(t *lifecycle.Turn, pod *cluster.Pod) {
 	if t.State.PodOn(pod.UID) == nil {
 		panic("a pod has left its node before others were told")
 	}
 }
 
-// Lost implements binding.Others.
-func (w *world) Lost(_ *lifecycle.Turn, item *queue.Item, reason, message string) {
+// NodeLost implements binding.Others.
+func (w *world) NodeLost(_ *lifecycle.Turn, item *queue.Item, reason, message string) {
 	w.lost = append(w.lost, fmt.Sprintf("lost: %s: %s: %s", item.Pod().UID, reason, message))
 }
 
-// BackedOff implements binding.Others.
-func (w *world) BackedOff(t *lifecycle.Turn, pod *cluster.Pod) {
+// PodBackedOff implements binding.Others.
+func (w *world) PodBackedOff(t *lifecycle.Turn, pod *cluster.Pod) {
 	if got := t.Queue.Get(pod.UID).Stage(); got != queue.Backoff {
 		panic(fmt.Sprintf("a pod without its node is %s in the queue", got))
 	}
