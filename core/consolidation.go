@@ -26,7 +26,7 @@ func (c *Core) consolidateRequest() *autoscaler.Consolidate {
 	if !a.Consolidation || !c.scale.consolidation.SearchDue(c.turn.Now) {
 		return nil
 	}
-	if leaving, _ := c.scale.deletions.Going(); leaving > 0 || scaleup.Launching(c.survey()) > 0 {
+	if leaving, _ := c.scale.deletions.Counts(); leaving > 0 || scaleup.Launching(c.survey()) > 0 {
 		return nil
 	}
 	out := &autoscaler.Consolidate{Threshold: a.ConsolidationThreshold}

@@ -54,7 +54,7 @@ func (c *Core) countNodes(budgets []nodebudget.Budget) *nodebudget.Counter {
 		return nil
 	}
 	c.state.Nodes(func(n *cluster.Node) { counter.Add(n.Group, c.standingForBudgets(n.NodeInfo)) })
-	c.scale.deletions.Unfinished(func(n *cluster.NodeInfo) { counter.Add(n.Group, nodebudget.Gone) })
+	c.scale.deletions.EachUnfinished(func(n *cluster.NodeInfo) { counter.Add(n.Group, nodebudget.Gone) })
 	return counter
 }
 

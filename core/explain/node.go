@@ -202,7 +202,7 @@ func leavingOf(at *nodestatus.Status) Leaving {
 // outOfState returns what the API last showed of a node that the provider was asked to
 // delete; nil for any other.
 func (v *View) outOfState(name string) (found *cluster.NodeInfo) {
-	v.Autoscaler.Deletions.OutOfState(func(info *cluster.NodeInfo) {
+	v.Autoscaler.Deletions.EachOutOfState(func(info *cluster.NodeInfo) {
 		if info.Name == name {
 			found = info
 		}
@@ -237,6 +237,6 @@ func (v *View) NodesLeaving() int {
 	if v.Autoscaler == nil {
 		return 0
 	}
-	all, _ := v.Autoscaler.Deletions.Going()
+	all, _ := v.Autoscaler.Deletions.Counts()
 	return all
 }

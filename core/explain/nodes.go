@@ -84,7 +84,7 @@ func (v *View) ExplainNodes() (x NodesExplanation, ok bool) {
 	}
 	sum := newNodesSummary(v)
 	v.State.Nodes(sum.add)
-	v.Autoscaler.Deletions.OutOfState(func(info *cluster.NodeInfo) { sum.add(cluster.DetachedNode(info)) })
+	v.Autoscaler.Deletions.EachOutOfState(func(info *cluster.NodeInfo) { sum.add(cluster.DetachedNode(info)) })
 	x = sum.explanation()
 	if plan := v.Autoscaler.Staying.Plan(); plan != nil {
 		x.Planned = utcTime(plan.Now)

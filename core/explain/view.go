@@ -161,9 +161,9 @@ type Candidates interface {
 // Deletions describes the nodes on their way out.
 type Deletions interface {
 	Describe(node string) (nodedeletion.Description, bool)
-	Going() (all, draining int)
-	Asked(func(group string))
-	OutOfState(func(*cluster.NodeInfo))
+	Counts() (all, draining int)
+	EachAsked(func(group string))
+	EachOutOfState(func(*cluster.NodeInfo))
 }
 
 // Homes describes the room that is kept for evicted pods.

@@ -306,9 +306,9 @@ func (m *Machine) Unanswered(group string) (n int) {
 	return n
 }
 
-// Asked calls f with the group of each node that the provider was asked to delete,
+// EachAsked calls f with the group of each node that the provider was asked to delete,
 // with the outcome open or in doubt.
-func (m *Machine) Asked(f func(group string)) {
+func (m *Machine) EachAsked(f func(group string)) {
 	for _, d := range m.deletions {
 		if _, ok := d.asked(); ok {
 			f(d.group)
@@ -316,9 +316,9 @@ func (m *Machine) Asked(f func(group string)) {
 	}
 }
 
-// OutOfState calls f with each node that the API has shown and that is kept out of the
+// EachOutOfState calls f with each node that the API has shown and that is kept out of the
 // state, in no particular order.
-func (m *Machine) OutOfState(f func(*cluster.NodeInfo)) {
+func (m *Machine) EachOutOfState(f func(*cluster.NodeInfo)) {
 	for _, d := range m.deletions {
 		if last := d.outOfState(); last != nil {
 			f(last)
@@ -326,10 +326,10 @@ func (m *Machine) OutOfState(f func(*cluster.NodeInfo)) {
 	}
 }
 
-// Unfinished calls f with each of these nodes whose instance may still exist, in no particular
+// EachUnfinished calls f with each of these nodes whose instance may still exist, in no particular
 // order: it leaves out those that the provider has deleted, though the API still has the Node
 // object.
-func (m *Machine) Unfinished(f func(*cluster.NodeInfo)) {
+func (m *Machine) EachUnfinished(f func(*cluster.NodeInfo)) {
 	for _, d := range m.deletions {
 		if s, done := d.state.(deleted); done && !s.listed {
 			continue

@@ -416,11 +416,11 @@ func (s *fixture) show() {
 			n.HasTaint(autoscaler.ToBeDeletedTaint), n.Object.Spec.Unschedulable, n.Object.Annotations[autoscaler.RemovalNote])
 	})
 	var out []string
-	s.machine.OutOfState(func(n *cluster.NodeInfo) { out = append(out, n.Name) })
+	s.machine.EachOutOfState(func(n *cluster.NodeInfo) { out = append(out, n.Name) })
 	slices.Sort(out)
 	s.shown += fmt.Sprintf("out of the state: %v\n", out)
 	asked := map[string]int{}
-	s.machine.Asked(func(group string) { asked[group]++ })
+	s.machine.EachAsked(func(group string) { asked[group]++ })
 	for _, g := range s.providers {
 		s.shown += fmt.Sprintf("group %s: %d planned, %d unanswered, %d asked\n", g.ID, s.machine.Planned(g.ID), s.machine.Unanswered(g.ID), asked[g.ID])
 	}

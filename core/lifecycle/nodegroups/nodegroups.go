@@ -45,9 +45,9 @@ type Deletions interface {
 	// Unanswered returns how many nodes of a group its assumed target no longer
 	// includes though the outcome of their deletion is open or in doubt.
 	Unanswered(group string) int
-	// OutOfState calls f with each node that the API has shown and that is kept out of
+	// EachOutOfState calls f with each node that the API has shown and that is kept out of
 	// the state.
-	OutOfState(f func(*cluster.NodeInfo))
+	EachOutOfState(f func(*cluster.NodeInfo))
 }
 
 // Launches is what node groups need of launch control.

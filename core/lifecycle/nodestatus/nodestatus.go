@@ -62,7 +62,7 @@ type Candidates interface {
 // Deletions describes nodes on their way out.
 type Deletions interface {
 	Describe(node string) (nodedeletion.Description, bool)
-	Going() (all, draining int)
+	Counts() (all, draining int)
 	Homeless(node string) (why string)
 }
 
@@ -127,7 +127,7 @@ func (r *Reader) candidateWaits(now time.Time, n *cluster.Node, s *Status) (auto
 	case s.Removal != nil && len(s.Removal.WaitsFor) > 0:
 		return autoscaler.KeptOnCompletion, "these pods must complete first: " + strings.Join(s.Removal.WaitsFor, ", ")
 	}
-	switch all, draining := r.deletions.Going(); {
+	switch all, draining := r.deletions.Counts(); {
 	case all >= r.cfg.MaxDeletions:
 		return autoscaler.KeptThrottled, fmt.Sprintf("%d node(s) are being removed, the maximum (--max-scale-down-parallelism)", all)
 	case s.Removal != nil && !s.Removal.Empty() && draining >= r.cfg.MaxDrains:
