@@ -178,7 +178,7 @@ func (c *Core) groupsSet(in step.GroupsSet) {
 // backs off isn't asked again.
 func (c *Core) scaleUpDone(in step.ScaleUpDone) {
 	if c.cfg.Autoscale != nil && c.scale.groups.ScaleUpDone(c.turn, in) {
-		c.reservation.Refused(c.turn, in.Group, in.Nodes)
+		c.reservation.OrderRefused(c.turn, in.Group, in.Nodes)
 		c.scale.planning.Retry(c.turn.Now)
 	}
 }

@@ -50,7 +50,7 @@ func (c *Core) helpedSince(item *queue.Item) bool {
 func (c *Core) carryOut(item *queue.Item, d scheduler.Decision, seen cluster.Seq) {
 	p := c.pods[item.Pod().UID]
 	c.queue.SetClass(item, d.Class)
-	c.consulting.Decided(&p.Consulting)
+	c.consulting.PodDecided(&p.Consulting)
 	switch {
 	case item.Pod().StandsIn():
 		c.standInDecided(item, &d)
@@ -66,7 +66,7 @@ func (c *Core) carryOut(item *queue.Item, d scheduler.Decision, seen cluster.Seq
 		c.turn.Decide(waits)
 		c.mode.rejected(p, item, d)
 		if d.Victims == nil {
-			c.headroom.Waits(item.Pod(), func(standIn types.UID) { c.reservation.HandOver(c.turn, standIn, item.Pod().UID) })
+			c.headroom.PodWaits(item.Pod(), func(standIn types.UID) { c.reservation.HandOver(c.turn, standIn, item.Pod().UID) })
 		}
 	default:
 		c.queue.Placed(item)
@@ -76,7 +76,7 @@ func (c *Core) carryOut(item *queue.Item, d scheduler.Decision, seen cluster.Seq
 			c.stats.MissedWakeups++
 		}
 		p.Planned = false
-		c.reservation.FreeElsewhere(c.turn, item.Pod().UID, d.Node.Name)
+		c.reservation.ReleasePodElsewhere(c.turn, item.Pod().UID, d.Node.Name)
 		c.forgetAsking(p)
 		c.mode.placed(p, item, d, seen)
 	}
@@ -92,7 +92,7 @@ func (c *Core) consulted(in step.Consulted) {
 	item := c.queue.Get(in.UID)
 	if in.Err != nil {
 		p := c.pods[in.UID]
-		c.reporting.Unschedulable(c.turn, &p.Reports, p.Parsed.Object, "SchedulerError", in.Err.Error())
+		c.reporting.PodUnschedulable(c.turn, &p.Reports, p.Parsed.Object, "SchedulerError", in.Err.Error())
 		c.queue.Fail(c.turn.Now, item)
 		return
 	}
@@ -137,7 +137,7 @@ func (l losers) BeforeNodeLost(t *lifecycle.Turn, pod *cluster.Pod) {
 // to.
 func (l losers) NodeLost(t *lifecycle.Turn, item *queue.Item, reason, message string) {
 	p := l.c.pods[item.Pod().UID]
-	l.c.reporting.Unschedulable(t, &p.Reports, item.Pod().Object, reason, message)
+	l.c.reporting.PodUnschedulable(t, &p.Reports, item.Pod().Object, reason, message)
 	l.c.nomination.Restore(t, &p.Nomination, item)
 }
 

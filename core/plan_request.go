@@ -21,7 +21,7 @@ func (c *Core) requestPlan(podsLeft bool) {
 	if !s.planning.Ready(c.turn.Now, podsLeft) {
 		return
 	}
-	s.launches.Planned()
+	s.launches.PlanRequested()
 	req, early := c.newRequest()
 	s.lookedFor = req.ScaleDown != nil && req.ScaleDown.Consolidate != nil
 	req.Whole = c.headroom.Whole()

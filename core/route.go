@@ -38,7 +38,7 @@ func (c *Core) route(in step.Input) {
 	case step.PreemptionDone:
 		c.preemption.PreemptionDone(c.turn, in)
 	case step.NominationDone:
-		c.nomination.Done(c.turn, in)
+		c.nomination.NominationDone(c.turn, in)
 	case step.StatusWritten:
 		c.headroom.StatusWritten(c.turn, in)
 	case step.TaintDone:

@@ -221,7 +221,7 @@ func (c *Core) answerAsking(plan *autoscaler.Plan, kept map[types.UID]bool) {
 			}
 		}
 		p.Weighing.Result = &a
-		c.reservation.Free(c.turn, uid)
+		c.reservation.ReleasePod(c.turn, uid)
 	}
 }
 

@@ -96,10 +96,10 @@ func New(profiles Profiles, pods lifecycle.Pods[Pod], others Others) *Machine {
 	return &Machine{pods: pods, profiles: profiles, others: others, assumed: assumptions{}}
 }
 
-// Placed takes over a pod that a decision has placed on a node in the state: it is
+// PodPlaced takes over a pod that a decision has placed on a node in the state: it is
 // reserved for, asks for permission, and is bound, unless a plugin is against it or has
 // it wait. writes are what was assumed of objects for it.
-func (m *Machine) Placed(t *lifecycle.Turn, p *Pod, item *queue.Item, n *cluster.Node, writes []cluster.ObjectChange) {
+func (m *Machine) PodPlaced(t *lifecycle.Turn, p *Pod, item *queue.Item, n *cluster.Node, writes []cluster.ObjectChange) {
 	pod := item.Pod()
 	p.state, p.pod, p.node = Binding, pod, n.Name
 	profile := m.profiles.Profile(pod)
@@ -171,15 +171,15 @@ func (m *Machine) refuse(t *lifecycle.Turn, p *Pod, why *framework.Reason) {
 // node is all that was left.
 func unavailable(why string) string { return fmt.Sprintf("0/1 nodes are available: 1 %s.", why) }
 
-// Done takes the outcome of a bind, and reports whether the pod is bound. An outcome of a
+// BindDone takes the outcome of a bind, and reports whether the pod is bound. An outcome of a
 // pod that is gone, or whose node was taken away, says nothing.
-func (m *Machine) Done(t *lifecycle.Turn, in step.BindDone) (bound *cluster.Pod) {
+func (m *Machine) BindDone(t *lifecycle.Turn, in step.BindDone) (bound *cluster.Pod) {
 	p := m.pods.Get(in.UID)
 	if p == nil || p.state == None {
 		return nil
 	}
 	if in.Err == nil {
-		m.Shown(t, p)
+		m.PodShown(t, p)
 		return p.pod
 	}
 	m.failures++
@@ -187,9 +187,9 @@ func (m *Machine) Done(t *lifecycle.Turn, in step.BindDone) (bound *cluster.Pod)
 	return nil
 }
 
-// Shown takes note, once, that the API has a pod on the node that it was given. It may
+// PodShown records, once, that the API has a pod on the node that it was given. It may
 // show the pod before the answer to the bind comes, or after.
-func (m *Machine) Shown(t *lifecycle.Turn, p *Pod) {
+func (m *Machine) PodShown(t *lifecycle.Turn, p *Pod) {
 	if p.state == Bound {
 		return
 	}

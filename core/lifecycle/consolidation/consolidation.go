@@ -60,8 +60,8 @@ func (m *Machine) SearchDue(now time.Time) bool {
 	return len(m.old) == 0 && !m.restsTo.IsZero() && !now.Before(m.restsTo)
 }
 
-// Grew records that nodes were ordered for pods.
-func (m *Machine) Grew(now time.Time) { m.rest(now.Add(m.cfg.Settle)) }
+// NodesOrdered records that nodes were ordered for pods.
+func (m *Machine) NodesOrdered(now time.Time) { m.rest(now.Add(m.cfg.Settle)) }
 
 // rest has the machine look for no consolidation before a time.
 func (m *Machine) rest(to time.Time) {

@@ -297,10 +297,10 @@ func (m *Machine) used(t *lifecycle.Turn, c *cluster.Change) {
 	}
 }
 
-// Waits has a pod that finds no node stand for itself, if it consumes a booking of which a
+// PodWaits has a pod that finds no node stand for itself, if it consumes a booking of which a
 // stand-in finds none either: nodes aren't bought for both. It returns that stand-in, for
 // handOver to give the pod its place before it is dropped.
-func (m *Machine) Waits(pod *cluster.Pod, handOver func(standIn types.UID)) {
+func (m *Machine) PodWaits(pod *cluster.Pod, handOver func(standIn types.UID)) {
 	name := consumes(pod)
 	if name == "" {
 		return
@@ -323,9 +323,9 @@ func (m *Machine) Waits(pod *cluster.Pod, handOver func(standIn types.UID)) {
 	}
 }
 
-// Gone records that a pod is gone which the API never showed on a node: the room that it
+// PodRemoved records that a pod is gone which the API never showed on a node: the room that it
 // consumed is kept again.
-func (m *Machine) Gone(t *lifecycle.Turn, pod *cluster.Pod) {
+func (m *Machine) PodRemoved(t *lifecycle.Turn, pod *cluster.Pod) {
 	a := m.asks[key{cluster.ProvisioningRequestKind, pod.Object.Namespace, consumes(pod)}]
 	if a == nil {
 		return

@@ -123,9 +123,9 @@ func (m *Machine) empty(t *lifecycle.Turn, a *ask) {
 	t.State.RemoveHeadroom(cluster.HeadroomID(a.uid))
 }
 
-// Placed keeps room for a stand-in on the node on which a decision has placed it. Its item
+// StandInPlaced keeps room for a stand-in on the node on which a decision has placed it. Its item
 // stays in flight as long as it has its room.
-func (m *Machine) Placed(t *lifecycle.Turn, item *queue.Item, node string) {
+func (m *Machine) StandInPlaced(t *lifecycle.Turn, item *queue.Item, node string) {
 	pod := item.Pod()
 	p := m.records.Get(pod.UID)
 	t.State.Remove(pod.UID)
@@ -134,8 +134,8 @@ func (m *Machine) Placed(t *lifecycle.Turn, item *queue.Item, node string) {
 	t.Decide(step.Decision{Kind: step.RoomKept, Pod: pod.Name(), Node: node, Headroom: m.changed(pod)})
 }
 
-// Rejected has a stand-in wait that no node takes.
-func (m *Machine) Rejected(t *lifecycle.Turn, item *queue.Item, message string) {
+// StandInRejected has a stand-in wait that no node takes.
+func (m *Machine) StandInRejected(t *lifecycle.Turn, item *queue.Item, message string) {
 	pod := item.Pod()
 	if p := m.records.Get(pod.UID); !p.missing {
 		p.missing = true

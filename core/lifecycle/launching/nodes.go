@@ -40,9 +40,9 @@ func (s state) String() string {
 	return [...]string{"launching", "arrived", "pulling", "usable"}[s]
 }
 
-// Listed takes an instance that isn't a node, when the provider first lists it. It is taken
+// InstanceListed takes an instance that isn't a node, when the provider first lists it. It is taken
 // for one of the latest order: of an earlier one that isn't listed instances were lost.
-func (m *Machine) Listed(now time.Time, group, id, name string) {
+func (m *Machine) InstanceListed(now time.Time, group, id, name string) {
 	if _, n := m.find(id, name); n != nil {
 		return
 	}
@@ -92,8 +92,8 @@ func (m *Machine) find(id, name string) (key string, n *node) {
 	return id, m.nodes[id]
 }
 
-// Unlisted records that the provider no longer lists an instance that isn't a node.
-func (m *Machine) Unlisted(id, name string) {
+// InstanceUnlisted records that the provider no longer lists an instance that isn't a node.
+func (m *Machine) InstanceUnlisted(id, name string) {
 	if key, n := m.find(id, name); n != nil && n.state == launching {
 		delete(m.nodes, key)
 		m.waiting.changed = true

@@ -233,9 +233,9 @@ func (m *Machine) Show(t *lifecycle.Turn, p *Pod, item *queue.Item, node string)
 	return true
 }
 
-// Done takes the outcome of a write. One that failed is written again after retryAfter,
+// NominationDone takes the outcome of a write. One that failed is written again after retryAfter,
 // unless another was written since.
-func (m *Machine) Done(t *lifecycle.Turn, in step.NominationDone) {
+func (m *Machine) NominationDone(t *lifecycle.Turn, in step.NominationDone) {
 	p := m.pods.Get(in.UID)
 	if p == nil || in.Err == nil || p.written != in.Node {
 		return

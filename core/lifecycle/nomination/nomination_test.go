@@ -112,9 +112,9 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		w.State.Nominate(item.Pod(), "") // for its decision
 		w.m.Renominate(w.Turn, p, item.Pod())
 	case "done":
-		w.m.Done(w.Turn, step.NominationDone{UID: uid, Node: node})
+		w.m.NominationDone(w.Turn, step.NominationDone{UID: uid, Node: node})
 	case "failed":
-		w.m.Done(w.Turn, step.NominationDone{UID: uid, Node: node, Err: errRefused})
+		w.m.NominationDone(w.Turn, step.NominationDone{UID: uid, Node: node, Err: errRefused})
 	case "gone":
 		w.Queue.Remove(uid)
 		w.State.Nominate(item.Pod(), "")
@@ -179,7 +179,7 @@ func TestPropertyTheAPIEndsWithWhatWasDecided(t *testing.T) {
 				if h := api[n.Name]; !refused && h[len(h)-1] != n.Node {
 					api[n.Name] = append(h, n.Node)
 				}
-				w.m.Done(w.Turn, outcome)
+				w.m.NominationDone(w.Turn, outcome)
 			}
 			for _, problem := range w.problems() {
 				t.Fatal(problem)

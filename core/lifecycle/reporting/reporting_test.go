@@ -54,7 +54,7 @@ func (w *world) try(t interface{ Fatalf(string, ...any) }) {
 		}
 		w.Queue.SetClass(item, d.Class)
 		w.Queue.Reject(w.Now, item, d.Diagnosis)
-		w.m.Unschedulable(w.Turn, w.pods[item.Pod().UID], item.Pod().Object, v1.PodReasonUnschedulable, d.Message)
+		w.m.PodUnschedulable(w.Turn, w.pods[item.Pod().UID], item.Pod().Object, v1.PodReasonUnschedulable, d.Message)
 	}
 }
 
@@ -116,7 +116,7 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		w.add(obj.Req("cpu", args.String("cpu", "4")).Obj())
 		w.try(t)
 	case "error":
-		w.m.Unschedulable(w.Turn, w.pods[obj.UID], obj.Obj(), "SchedulerError", d.Input)
+		w.m.PodUnschedulable(w.Turn, w.pods[obj.UID], obj.Obj(), "SchedulerError", d.Input)
 	case "gated":
 		if args.Flag("said") {
 			obj.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: v1.PodReasonSchedulingGated}}
@@ -124,7 +124,7 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		if w.pods[obj.UID] == nil {
 			w.add(obj.Gate(d.Input).Obj())
 		}
-		w.m.Gated(w.Turn, w.pods[obj.UID], obj.Obj(), &framework.Reason{Messages: []string{d.Input}})
+		w.m.PodGated(w.Turn, w.pods[obj.UID], obj.Obj(), &framework.Reason{Messages: []string{d.Input}})
 	case "scale-up":
 		w.m.TriggeredScaleUp(w.Turn, w.pods[obj.UID], obj.Obj(), d.Input)
 	case "no-scale-up":
@@ -286,7 +286,7 @@ func TestAConditionIsOfTheGenerationThatWasTried(t *testing.T) {
 	w := newWorld(0)
 	p, obj := &reporting.Pod{}, testkit.Pod("p").Obj()
 	for obj.Generation = 1; obj.Generation < 3; obj.Generation++ {
-		w.m.Unschedulable(w.Turn, p, cluster.Trim(obj), v1.PodReasonUnschedulable, fmt.Sprint("try ", obj.Generation))
+		w.m.PodUnschedulable(w.Turn, p, cluster.Trim(obj), v1.PodReasonUnschedulable, fmt.Sprint("try ", obj.Generation))
 		if r := w.Flush(); len(r.Conditions) != 1 || r.Conditions[0].Generation != obj.Generation {
 			t.Errorf("of generation %d the conditions are %+v", obj.Generation, r.Conditions)
 		}
@@ -300,7 +300,7 @@ func TestTransitionTimeMovesOnlyWithTheStatus(t *testing.T) {
 	p, obj := &reporting.Pod{}, testkit.Pod("p").Obj()
 	since := func(message string) time.Time {
 		w.Now = w.Now.Add(time.Minute)
-		w.m.Unschedulable(w.Turn, p, cluster.Trim(obj), v1.PodReasonUnschedulable, message)
+		w.m.PodUnschedulable(w.Turn, p, cluster.Trim(obj), v1.PodReasonUnschedulable, message)
 		r := w.Flush()
 		return r.Conditions[0].Since
 	}

@@ -57,7 +57,7 @@ func (m *Machine) Limit(uid types.UID, until time.Time) {
 func (m *Machine) Advance(t *lifecycle.Turn) {
 	for _, uid := range m.Asking() {
 		if !t.Now.Before(m.asks[uid]) {
-			m.Free(t, uid)
+			m.ReleasePod(t, uid)
 		}
 	}
 	if len(m.limits) == 0 {
@@ -69,7 +69,7 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 		}
 		delete(m.limits, uid)
 		if _, placed := t.State.Placed(uid); !placed {
-			m.Free(t, uid)
+			m.ReleasePod(t, uid)
 		}
 	}
 }

@@ -123,7 +123,7 @@ func (h *history) something() {
 				bins = append(bins, bin)
 			}
 		}
-		h.machine.Ordered(h.bench.Turn, group, bins)
+		h.machine.NodesOrdered(h.bench.Turn, group, bins)
 		for _, bin := range bins {
 			for _, uid := range bin {
 				h.model.leave(uid)
@@ -132,7 +132,7 @@ func (h *history) something() {
 		}
 	case 1:
 		n := 1 + testkit.Uniform(h.T, 3, "refused")
-		h.machine.Refused(h.bench.Turn, group, n)
+		h.machine.OrderRefused(h.bench.Turn, group, n)
 		h.model.cut(group, max(h.model.unregistered(group)-n, 0), 1<<30)
 	case 2:
 		h.nodes++
@@ -150,11 +150,11 @@ func (h *history) something() {
 		h.model.places = slices.DeleteFunc(h.model.places, func(p modelPlace) bool { return p.node == name })
 	case 4:
 		uid := h.pod()
-		h.machine.Free(h.bench.Turn, uid)
+		h.machine.ReleasePod(h.bench.Turn, uid)
 		h.model.leave(uid)
 	case 5:
 		uid, name := h.pod(), fmt.Sprint("n", 1+testkit.Uniform(h.T, h.nodes+1, "node"))
-		h.machine.FreeElsewhere(h.bench.Turn, uid, name)
+		h.machine.ReleasePodElsewhere(h.bench.Turn, uid, name)
 		if !slices.ContainsFunc(h.model.places, func(p modelPlace) bool { return p.node == name && slices.Contains(p.pods, uid) }) {
 			h.model.leave(uid)
 		}

@@ -50,9 +50,9 @@ func New(n Nominations) *Machine {
 	return &Machine{nominations: n, of: map[types.UID]*Place{}, asks: map[types.UID]time.Time{}, limits: map[types.UID]time.Time{}, on: map[string]*Place{}, spare: map[string]int{}}
 }
 
-// Ordered takes the nodes of an order, each by the pods that it is for. Places that they
+// NodesOrdered takes the nodes of an order, each by the pods that it is for. Places that they
 // had before are for others now.
-func (m *Machine) Ordered(t *lifecycle.Turn, group string, bins [][]types.UID) {
+func (m *Machine) NodesOrdered(t *lifecycle.Turn, group string, bins [][]types.UID) {
 	for _, bin := range bins {
 		p := &Place{Group: group, Since: t.Now, Pods: slices.Clone(bin)}
 		for _, uid := range p.Pods {
@@ -86,8 +86,8 @@ func (m *Machine) HandOver(t *lifecycle.Turn, from, to types.UID) {
 	m.nominations.Reserve(t, to, p.Node)
 }
 
-// Refused records that the provider has refused the latest order of so many nodes.
-func (m *Machine) Refused(t *lifecycle.Turn, group string, nodes int) {
+// OrderRefused records that the provider has refused the latest order of so many nodes.
+func (m *Machine) OrderRefused(t *lifecycle.Turn, group string, nodes int) {
 	m.releaseBeyond(t, group, max(len(m.ordered(group))-nodes, 0))
 }
 
@@ -125,8 +125,8 @@ func (m *Machine) NodeGone(t *lifecycle.Turn, name string) {
 	}
 }
 
-// Free records that a pod doesn't need its place, if it has one, and asks for none.
-func (m *Machine) Free(t *lifecycle.Turn, uid types.UID) {
+// ReleasePod records that a pod doesn't need its place, if it has one, and asks for none.
+func (m *Machine) ReleasePod(t *lifecycle.Turn, uid types.UID) {
 	if m.WaitsFor(uid) {
 		delete(m.asks, uid)
 		delete(m.limits, uid)
@@ -157,20 +157,20 @@ func (m *Machine) leave(t *lifecycle.Turn, uid types.UID) {
 	m.drop(p)
 }
 
-// Bound records that the API shows a pod on a node: it needs no place any more, and asks for
+// PodBound records that the API shows a pod on a node: it needs no place any more, and asks for
 // none.
-func (m *Machine) Bound(t *lifecycle.Turn, uid types.UID, node string) {
+func (m *Machine) PodBound(t *lifecycle.Turn, uid types.UID, node string) {
 	if p := m.of[uid]; p != nil {
 		p.used = p.used || p.Node == node
 	}
-	m.Free(t, uid)
+	m.ReleasePod(t, uid)
 }
 
-// FreeElsewhere is Free of a pod that was placed on a node, unless its place is there: that
+// ReleasePodElsewhere is ReleasePod of a pod that was placed on a node, unless its place is there: that
 // is kept until the API shows the pod there, since the bind may fail.
-func (m *Machine) FreeElsewhere(t *lifecycle.Turn, uid types.UID, node string) {
+func (m *Machine) ReleasePodElsewhere(t *lifecycle.Turn, uid types.UID, node string) {
 	if p := m.of[uid]; p == nil || p.Node != node {
-		m.Free(t, uid)
+		m.ReleasePod(t, uid)
 	}
 }
 
@@ -268,8 +268,8 @@ func (m *Machine) Spare(group string) int { return m.spare[group] }
 // AnySpare reports whether there are such nodes of any group.
 func (m *Machine) AnySpare() bool { return len(m.spare) > 0 }
 
-// Cancelled records that spare nodes of a group come no more.
-func (m *Machine) Cancelled(group string, nodes int) {
+// OrderCancelled records that spare nodes of a group come no more.
+func (m *Machine) OrderCancelled(group string, nodes int) {
 	for range nodes {
 		m.useSpare(group)
 	}

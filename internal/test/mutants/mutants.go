@@ -162,7 +162,7 @@ var All = []Mutant{
 	{"a victim that stays draws a budget down", "core/lifecycle/preemption/preemption.go", "	m.budgets.giveBack(t.State, m.victims[victim].draws, victim)\n", "", "./core", "TestScripts/scheduling_preemption_budgets", "1"},
 	{"a skew as large as the API allows overflows", "core/plugins/podtopologyspread/filter.go", "maxCount := c.maxSkew - int64(c.self) + int64(c.lowest())", "maxCount := int64(int32(c.maxSkew) - c.self + c.lowest())", "./core/plugins/podtopologyspread", "TestHardConstraints", "1"},
 	{"an extender's answer counts for the pod as it is now", "core/lifecycle/consulting/consulting.go", " || in.Number != 0 && in.Number != p.number", "", "./core", "TestAnAnswerCounts", "1"},
-	{"a question that is open outlives the next decision", "core/decisions.go", "	c.consulting.Decided(&p.Consulting)\n", "", "./core", "TestAnAnswerCounts", "1"},
+	{"a question that is open outlives the next decision", "core/decisions.go", "	c.consulting.PodDecided(&p.Consulting)\n", "", "./core", "TestAnAnswerCounts", "1"},
 	{"a volume that isn't known yet counts as usable", "edge/live/volumes.go", "return false, nil // not yet", "return true, nil // not yet", "./edge/live", "TestVolumesAreBound", "1"},
 	{"a reservation that was reset is waited for", "edge/live/volumes.go", "if pv.Spec.ClaimRef == nil || pv", "if pv.Spec.ClaimRef == nil && false || pv.Spec.ClaimRef != nil && pv", "./edge/live", "TestVolumesAreBound", "1"},
 	{"the volumes of a pod that is gone are waited for", "edge/live/volumes.go", "; err != nil || pod.UID != w.bind.UID {", "; false && (err != nil || pod.UID != w.bind.UID) {", "./edge/live", "TestVolumesAreBound", "1"},
