@@ -122,8 +122,8 @@ func (t *tally) nearest(c *column, message string, except []cluster.NodeIndex) (
 	var aside []int64
 	for _, i := range except { // these are set aside, and come back
 		x := int64(noShortfall)
-		if int(i) < len(s.of) {
-			x = s.of[i]
+		if int(i) < len(s.amounts) {
+			x = s.amounts[i]
 			s.set(i, noShortfall)
 		}
 		aside = append(aside, x)

@@ -36,8 +36,8 @@ type Place struct {
 type Machine struct {
 	nominations Nominations
 	places      []*Place                // oldest first; each has a pod
-	of          map[types.UID]*Place    // by pod
-	on          map[string]*Place       // by node
+	placeByPod  map[types.UID]*Place    // by pod
+	placeByNode map[string]*Place       // by node
 	asks        map[types.UID]time.Time // pods that ask for a place, and until when they do
 	limits      map[types.UID]time.Time // until when pods wait for their place, of those that could preempt
 	spare       map[string]int          // by group: ordered nodes whose pods all need them no more
@@ -47,7 +47,7 @@ var _ lifecycle.Machine = (*Machine)(nil)
 
 // New returns a machine that keeps no place.
 func New(n Nominations) *Machine {
-	return &Machine{nominations: n, of: map[types.UID]*Place{}, asks: map[types.UID]time.Time{}, limits: map[types.UID]time.Time{}, on: map[string]*Place{}, spare: map[string]int{}}
+	return &Machine{nominations: n, placeByPod: map[types.UID]*Place{}, asks: map[types.UID]time.Time{}, limits: map[types.UID]time.Time{}, placeByNode: map[string]*Place{}, spare: map[string]int{}}
 }
 
 // NodesOrdered takes the nodes of an order, each by the pods that it is for. Places that they
@@ -66,22 +66,22 @@ func (m *Machine) NodesOrdered(t *lifecycle.Turn, group string, bins [][]types.U
 func (m *Machine) move(t *lifecycle.Turn, uid types.UID, to *Place) {
 	delete(m.asks, uid)
 	m.leave(t, uid)
-	m.of[uid] = to
+	m.placeByPod[uid] = to
 	m.nominations.Reserve(t, uid, to.Node)
 }
 
 // HandOver gives the place of a pod, if it has one, to another that has none, and asks for
 // none any more.
 func (m *Machine) HandOver(t *lifecycle.Turn, from, to types.UID) {
-	p := m.of[from]
-	if p == nil || m.of[to] != nil {
+	p := m.placeByPod[from]
+	if p == nil || m.placeByPod[to] != nil {
 		return
 	}
 	p.Pods[slices.Index(p.Pods, from)] = to
-	delete(m.of, from)
+	delete(m.placeByPod, from)
 	delete(m.limits, from)
 	delete(m.asks, to)
-	m.of[to] = p
+	m.placeByPod[to] = p
 	m.nominations.Release(t, from)
 	m.nominations.Reserve(t, to, p.Node)
 }
@@ -94,7 +94,7 @@ func (m *Machine) OrderRefused(t *lifecycle.Turn, group string, nodes int) {
 // NodeSet takes a node that the state hasn't had, or has had without its group: the oldest
 // place of its group that has none is on it.
 func (m *Machine) NodeSet(t *lifecycle.Turn, n *cluster.NodeInfo) {
-	if n.Group == "" || m.on[n.Name] != nil {
+	if n.Group == "" || m.placeByNode[n.Name] != nil {
 		return
 	}
 	i := slices.IndexFunc(m.places, func(p *Place) bool { return p.Group == n.Group && p.Node == "" })
@@ -104,7 +104,7 @@ func (m *Machine) NodeSet(t *lifecycle.Turn, n *cluster.NodeInfo) {
 	}
 	p := m.places[i]
 	p.Node = n.Name
-	m.on[n.Name] = p
+	m.placeByNode[n.Name] = p
 	for _, uid := range p.Pods {
 		m.nominations.Reserve(t, uid, n.Name)
 	}
@@ -120,7 +120,7 @@ func (m *Machine) useSpare(group string) {
 
 // NodeGone records that a node is gone.
 func (m *Machine) NodeGone(t *lifecycle.Turn, name string) {
-	if p := m.on[name]; p != nil {
+	if p := m.placeByNode[name]; p != nil {
 		m.release(t, p)
 	}
 }
@@ -139,11 +139,11 @@ func (m *Machine) ReleasePod(t *lifecycle.Turn, uid types.UID) {
 // has come to the node, the ledger says so: the node was bought for nothing, as it turned
 // out, though others may use it.
 func (m *Machine) leave(t *lifecycle.Turn, uid types.UID) {
-	p := m.of[uid]
+	p := m.placeByPod[uid]
 	if p == nil {
 		return
 	}
-	delete(m.of, uid)
+	delete(m.placeByPod, uid)
 	p.Pods = slices.DeleteFunc(p.Pods, func(x types.UID) bool { return x == uid })
 	if len(p.Pods) > 0 {
 		return
@@ -160,7 +160,7 @@ func (m *Machine) leave(t *lifecycle.Turn, uid types.UID) {
 // PodBound records that the API shows a pod on a node: it needs no place any more, and asks for
 // none.
 func (m *Machine) PodBound(t *lifecycle.Turn, uid types.UID, node string) {
-	if p := m.of[uid]; p != nil {
+	if p := m.placeByPod[uid]; p != nil {
 		p.used = p.used || p.Node == node
 	}
 	m.ReleasePod(t, uid)
@@ -169,7 +169,7 @@ func (m *Machine) PodBound(t *lifecycle.Turn, uid types.UID, node string) {
 // ReleasePodElsewhere is ReleasePod of a pod that was placed on a node, unless its place is there: that
 // is kept until the API shows the pod there, since the bind may fail.
 func (m *Machine) ReleasePodElsewhere(t *lifecycle.Turn, uid types.UID, node string) {
-	if p := m.of[uid]; p == nil || p.Node != node {
+	if p := m.placeByPod[uid]; p == nil || p.Node != node {
 		m.ReleasePod(t, uid)
 	}
 }
@@ -177,7 +177,7 @@ func (m *Machine) ReleasePodElsewhere(t *lifecycle.Turn, uid types.UID, node str
 // release ends a place whose node doesn't come.
 func (m *Machine) release(t *lifecycle.Turn, p *Place) {
 	for _, uid := range p.Pods {
-		delete(m.of, uid)
+		delete(m.placeByPod, uid)
 		delete(m.limits, uid)
 		m.nominations.Release(t, uid)
 	}
@@ -187,7 +187,7 @@ func (m *Machine) release(t *lifecycle.Turn, p *Place) {
 
 // drop forgets a place.
 func (m *Machine) drop(p *Place) {
-	delete(m.on, p.Node)
+	delete(m.placeByNode, p.Node)
 	m.places = slices.DeleteFunc(m.places, func(x *Place) bool { return x == p })
 }
 
@@ -255,7 +255,7 @@ func (m *Machine) Places() []autoscaler.Place {
 
 // Of returns the place that is kept for a pod; ok is false when none is.
 func (m *Machine) Of(uid types.UID) (place Place, ok bool) {
-	if p := m.of[uid]; p != nil {
+	if p := m.placeByPod[uid]; p != nil {
 		return *p, true
 	}
 	return Place{}, false
@@ -308,7 +308,7 @@ func (m *Machine) Invariants() (out []string) {
 			out = append(out, fmt.Sprintf("a place of group %s is kept for no pod", p.Group))
 		}
 		for _, uid := range p.Pods {
-			if pods++; m.of[uid] != p {
+			if pods++; m.placeByPod[uid] != p {
 				out = append(out, fmt.Sprintf("pod %s has a place of group %s and is said to have another", uid, p.Group))
 			}
 			if _, asks := m.asks[uid]; asks {
@@ -318,17 +318,17 @@ func (m *Machine) Invariants() (out []string) {
 		if p.Node == "" {
 			continue
 		}
-		if nodes++; m.on[p.Node] != p {
+		if nodes++; m.placeByNode[p.Node] != p {
 			out = append(out, fmt.Sprintf("a place is on node %s and the node is said to have another", p.Node))
 		}
 	}
 	for _, uid := range slices.Sorted(maps.Keys(m.limits)) {
-		if m.of[uid] == nil {
+		if m.placeByPod[uid] == nil {
 			out = append(out, fmt.Sprintf("pod %s waits for a limited time, and has no place", uid))
 		}
 	}
-	if pods != len(m.of) || nodes != len(m.on) {
-		out = append(out, fmt.Sprintf("places are kept for %d pods and on %d nodes; known are %d and %d", pods, nodes, len(m.of), len(m.on)))
+	if pods != len(m.placeByPod) || nodes != len(m.placeByNode) {
+		out = append(out, fmt.Sprintf("places are kept for %d pods and on %d nodes; known are %d and %d", pods, nodes, len(m.placeByPod), len(m.placeByNode)))
 	}
 	for _, g := range slices.Sorted(maps.Keys(m.spare)) {
 		if m.spare[g] <= 0 {
