@@ -180,7 +180,7 @@ func (m *Machine) placed(t *lifecycle.Turn, p *Pod, before *cluster.Pod, seen ti
 	c := step.Comparison{Time: t.Now, Pod: before.Name(), Profile: before.Object.Spec.SchedulerName, Node: node, Took: t.Now.Sub(seen), Meanwhile: m.changes - p.changes}
 	if !p.decided.IsZero() {
 		earlier := p.earlier
-		earlier.Gone = p.gaveUp
+		earlier.GaveUp = p.gaveUp
 		c.Earlier = &earlier
 	}
 	if p.gaveUp {
