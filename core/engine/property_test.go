@@ -51,9 +51,9 @@ func sameAsReference(t *rapid.T, e *engine.Engine, profile *framework.Profile, p
 			bestScore = max(bestScore, v.Score)
 		}
 	}
-	best, account, ok := e.BestWithBreakdown(c)
+	best, breakdown, ok := e.BestWithBreakdown(c)
 	if ok {
-		sameBreakdown(t, e, p, best, account, feasible)
+		sameBreakdown(t, e, p, best, breakdown, feasible)
 	}
 	if ok != (feasible > 0) || ok && best.Score != bestScore {
 		t.Fatalf("best of %s: %+v ok=%v, but %d feasible nodes with best score %d", p.Name(), best, ok, feasible, bestScore)

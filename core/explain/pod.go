@@ -76,7 +76,7 @@ type Relaxed struct {
 	Nodes  int    `json:"nodes"`
 }
 
-// Reserved is on how many nodes room is kept for others that a pod would fit into.
+// Reserved is on how many nodes room is reserved for others that a pod would fit into.
 type Reserved struct {
 	For   string `json:"for"` // the object that asks for it, as kind namespace/name, or the pods that replace evicted ones
 	Nodes int    `json:"nodes"`
@@ -253,13 +253,13 @@ func waitsFor(e *engine.Engine, d *engine.Diagnosis) (out []WaitsFor) {
 	return out
 }
 
-// reservedFrom returns, by whom room is kept for, on how many nodes a class that fits on none
+// reservedFrom returns, by whom room is reserved for, on how many nodes a class that fits on none
 // would fit if it weren't. It leaves the state as it is.
 func (v *View) reservedFrom(e *engine.Engine, class *engine.Class) (out []Reserved) {
 	standIns := map[string][]*cluster.Pod{}
 	for _, n := range v.State.Nominations() {
 		if n.Pod.StandsIn() && class.LeavesRoomFor(n.Pod) {
-			standIns[v.keptFor(n.Pod)] = append(standIns[v.keptFor(n.Pod)], n.Pod)
+			standIns[v.reservedFor(n.Pod)] = append(standIns[v.reservedFor(n.Pod)], n.Pod)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(standIns)) {
@@ -275,8 +275,8 @@ func (v *View) reservedFrom(e *engine.Engine, class *engine.Class) (out []Reserv
 	return out
 }
 
-// keptFor names for people whom a stand-in keeps room for.
-func (v *View) keptFor(standIn *cluster.Pod) string {
+// reservedFor names for people whom a stand-in keeps room for.
+func (v *View) reservedFor(standIn *cluster.Pod) string {
 	if v.Autoscaler != nil && v.Autoscaler.Homes.Knows(standIn) {
 		return v.Autoscaler.Homes.Named(standIn)
 	}

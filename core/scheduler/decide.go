@@ -105,25 +105,25 @@ func (a *attempt) decide(known Rejections) Decision {
 		}
 		return a.postFilter(nil)
 	}
-	choice, account, ok := a.engine.PlaceWithBreakdown(a.class, a.pod)
+	choice, breakdown, ok := a.engine.PlaceWithBreakdown(a.class, a.pod)
 	if !ok {
 		return a.postFilter(nil)
 	}
-	return a.placed(choice, account)
+	return a.placed(choice, breakdown)
 }
 
 // DecideAmong places a pod on the best of the nodes that extenders allow, whose
 // bonus is added to the node's own score. failed are their reasons against others.
 func (s *Scheduler) DecideAmong(pod *cluster.Pod, allowed map[string]int64, failed []string) Decision {
 	a := s.begin(pod, nil) // much may have changed since extenders were asked
-	choice, account, ok := a.engine.PlaceAmong(a.class, pod, func(n *cluster.Node) (int64, bool) {
+	choice, breakdown, ok := a.engine.PlaceAmong(a.class, pod, func(n *cluster.Node) (int64, bool) {
 		bonus, ok := allowed[n.Name]
 		return bonus, ok
 	})
 	if !ok {
 		return a.postFilter(a.engine.Diagnose(a.class).WithOutside(extender, failed))
 	}
-	return a.placed(choice, account)
+	return a.placed(choice, breakdown)
 }
 
 // DecideVictims has the victims that extenders agreed to leave the node where the
@@ -163,6 +163,6 @@ func (a *attempt) stillAgreed(agreed []step.Agreed) (list []engine.Candidate) {
 }
 
 // placed is the decision for a pod that was put on a node.
-func (a *attempt) placed(c engine.Choice, account engine.Breakdown) Decision {
-	return Decision{Class: a.class, Node: a.state.Node(c.Node), Score: c.Score, Writes: c.Writes, Breakdown: account}
+func (a *attempt) placed(c engine.Choice, breakdown engine.Breakdown) Decision {
+	return Decision{Class: a.class, Node: a.state.Node(c.Node), Score: c.Score, Writes: c.Writes, Breakdown: breakdown}
 }

@@ -33,9 +33,9 @@ type Scheduler struct {
 	// Weigh says of a pod that could have the victims of a candidate leave whether it asks for
 	// a place on a node first, or preempts; nil when it preempts and nothing else was possible.
 	Weigh func(*cluster.Pod, *engine.Candidate) *weighing.Result
-	// Budget is how much each engine may hold before the classes are forgotten that nobody needs
+	// MaxHeld is how much each engine may hold before the classes are forgotten that nobody needs
 	// (ForgetClasses).
-	Budget engine.Size
+	MaxHeld engine.Size
 
 	forgot forgot
 }
@@ -43,7 +43,7 @@ type Scheduler struct {
 // New returns a scheduler over a state with an engine per profile, or an error
 // that names the profile for which there can be no engine.
 func New(state *cluster.State, profiles []*framework.Profile, how engine.Options) (*Scheduler, error) {
-	s := &Scheduler{state: state, engines: map[string]*engine.Engine{}, Budget: DefaultBudget(),
+	s := &Scheduler{state: state, engines: map[string]*engine.Engine{}, MaxHeld: DefaultMaxHeld(),
 		Leaving:  func(types.UID) bool { return false },
 		Reserved: func(types.UID) bool { return false },
 		Asking:   func(types.UID) bool { return false },

@@ -73,7 +73,7 @@ type Earlier struct {
 	Why    string        `json:"why,omitempty"`    // why it found no node
 	Fits   bool          `json:"fits,omitempty"`   // the node takes the pod in the state in which the verdict was found, too
 	Now    int64         `json:"now,omitempty"`    // its score there
-	GaveUp bool          `json:"gaveUp,omitempty"` // Berth had stopped counting the pod as placed, since the other scheduler hadn't placed it in time
+	GaveUp bool          `json:"gaveUp,omitempty"` // Berth had stopped counting the pod as placed: the other scheduler hadn't placed it in time
 }
 
 // Points returns by how much the other's node scores less than Berth's choice, 0 when it

@@ -125,7 +125,7 @@ func (m *Machine) PodBound(t *lifecycle.Turn, p *Pod, before *cluster.Pod, seen 
 	m.truth.state.Place(pod, pod.Object.Spec.NodeName)
 }
 
-// PodRemoved takes in that a pod is gone, or on its way out without a node. The part is nil of one
+// PodRemoved records that a pod is gone, or on its way out without a node. The part is nil of one
 // that has none.
 func (m *Machine) PodRemoved(t *lifecycle.Turn, p *Pod, uid types.UID) {
 	if m == nil {

@@ -44,7 +44,7 @@ type Machine struct {
 	asks      map[key]*ask
 	byUID     map[types.UID]*ask
 	inPlan    *ask                // the atomic request for which the last plan was asked; nil for none
-	watch     lifecycle.RoomWatch // keep has looked at the changes up to here
+	watch     lifecycle.RoomWatch // lostRoom has looked at the changes up to here
 	refused   int
 }
 

@@ -297,7 +297,7 @@ func (m *Machine) used(t *lifecycle.Turn, c *cluster.Change) {
 	}
 }
 
-// PodWaits has a pod that finds no node stand for itself, if it consumes a booking of which a
+// PodWaits lets a pod that finds no node stand for itself, if it consumes a booking of which a
 // stand-in finds none either: nodes aren't bought for both. It returns that stand-in, for
 // handOver to give the pod its place before it is dropped.
 func (m *Machine) PodWaits(pod *cluster.Pod, handOver func(standIn types.UID)) {

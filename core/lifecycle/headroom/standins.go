@@ -175,8 +175,7 @@ func (m *Machine) CheckRoom(t *lifecycle.Turn) (lost bool) {
 }
 
 // lostRoom looks at the nodes that changed since the last time, and reports whether room was
-// lost: a stand-in whose node doesn't
-// keep its room is tried elsewhere.
+// lost: a stand-in whose node doesn't keep its room is tried elsewhere.
 func (m *Machine) lostRoom(t *lifecycle.Turn) (lost bool) {
 	if len(m.asks) > 0 {
 		lost = m.retryLost(t)

@@ -50,7 +50,7 @@ type Machine struct {
 	byOwner   map[owner][]*home
 	byNode    map[string][]*home  // by the node that the pod has to leave
 	roomless  map[types.UID]*home // those of byPod without a node
-	made      int                 // homes so far; orders them
+	made      int                 // how many homes there were so far; numbers them
 	watch     lifecycle.RoomWatch
 	// fitting are stand-ins nominated since the watch looked last, beside which all others of
 	// their nodes have their room.
@@ -105,9 +105,9 @@ func New(cfg Config, scheduler Scheduler) *Machine {
 	return &Machine{cfg: cfg, scheduler: scheduler, byPod: map[types.UID]*home{}, byOwner: map[owner][]*home{}, byNode: map[string][]*home{}, roomless: map[types.UID]*home{}, fitting: map[types.UID]bool{}}
 }
 
-// Reserve reserves room for the pods of a removal on their homes. It returns why not, "" when all is
-// kept: otherwise nothing is. Pods that aren't on the node any more, or leave already, need
-// none.
+// Reserve reserves room for the pods of a removal on their homes. It returns why not, "" when it
+// has all of it; otherwise it has reserved none. Pods that aren't on the node any more, or leave
+// already, need none.
 func (m *Machine) Reserve(t *lifecycle.Turn, r *autoscaler.Removal) (why string) {
 	var list []*home
 	for _, x := range r.Homes {
@@ -159,8 +159,8 @@ func (m *Machine) PodEvicted(t *lifecycle.Turn, pod *cluster.Pod) {
 	m.expect(t, h)
 }
 
-// SuccessorRequested records that the Deployment of a pod is asked for its successor, while the pod stays:
-// the successor may be shown next, and is of another ReplicaSet.
+// SuccessorRequested records that the Deployment of a pod is asked for its successor, while the
+// pod stays: the successor may be shown next, and is of another ReplicaSet.
 func (m *Machine) SuccessorRequested(t *lifecycle.Turn, pod *cluster.Pod) {
 	h := m.byPod[pod.UID]
 	deployment, ok := deploymentOf(pod)
@@ -198,8 +198,8 @@ func (m *Machine) expect(t *lifecycle.Turn, h *home) {
 	m.unsettled, m.wake = true, lifecycle.Earliest(m.wake, h.until)
 }
 
-// ReleaseUnevicted ends the homes of those pods of a node that weren't evicted and don't leave: the node
-// stays, or the pods ended by themselves.
+// ReleaseUnevicted ends the homes of those pods of a node that weren't evicted and don't leave:
+// the node stays, or the pods ended by themselves.
 func (m *Machine) ReleaseUnevicted(t *lifecycle.Turn, node string) {
 	var list []*home
 	for _, h := range m.byNode[node] {
@@ -211,8 +211,9 @@ func (m *Machine) ReleaseUnevicted(t *lifecycle.Turn, node string) {
 	m.endAll(t, list, func(*home) string { return "its pod is not being evicted" })
 }
 
-// PodAppearedPending records that the API shows a pod for the first time, without a node: if it replaces one
-// that has left, a home of these ends. It returns where that had its room, "" for nowhere.
+// PodAppearedPending records that the API shows a pod for the first time, without a node: if it
+// replaces one that has left, a home of these ends. It returns where that had its room, "" for
+// nowhere.
 func (m *Machine) PodAppearedPending(t *lifecycle.Turn, pod *cluster.Pod) (node string) {
 	h := m.homeFor(t, pod)
 	if h == nil {
@@ -224,8 +225,8 @@ func (m *Machine) PodAppearedPending(t *lifecycle.Turn, pod *cluster.Pod) (node 
 	return node
 }
 
-// PodAppearedBound records that the API shows a pod for the first time, and on a node: nobody else comes
-// for the home of the pod that it replaces.
+// PodAppearedBound records that the API shows a pod for the first time, and on a node: nobody
+// else comes for the home of the pod that it replaces.
 func (m *Machine) PodAppearedBound(t *lifecycle.Turn, pod *cluster.Pod) {
 	if h := m.homeFor(t, pod); h != nil {
 		m.endAll(t, []*home{h}, func(*home) string { return "its replacement was placed elsewhere" })

@@ -2,7 +2,7 @@ package nodedeletion
 
 // This file holds the machine: what becomes of a deletion as the API shows its node, its pods
 // and its taint, and what others ask about it. begin.go begins deletions, takeover.go takes
-// over those of another process, looks.go takes a tainted node to the call to the provider,
+// over those of another process, advance.go takes a tainted node to the call to the provider,
 // and provider.go follows it from there. The states are in states.go, how nodes are marked in
 // marking.go, and what must be true of both in invariants.go.
 
@@ -53,8 +53,8 @@ type Candidates interface {
 
 // Homes is what node deletions need of what keeps room for evicted pods' replacements.
 type Homes interface {
-	// Reserve reserves room for the pods of a removal on their homes. It returns why not, "" when
-	// all is kept: then nothing is.
+	// Reserve reserves room for the pods of a removal on their homes. It returns why not, ""
+	// when it has all of it; otherwise it has reserved none.
 	Reserve(t *lifecycle.Turn, r *autoscaler.Removal) (why string)
 	// SuccessorRequested and PodEvicted are called for pods that may have no home.
 	draining.Homes

@@ -141,7 +141,7 @@ func (g *fakeGroups) InstanceDeletion(id string) (string, lifecycle.CallState) {
 //	resume NODE                       this process leads
 //	tick DURATION                     time passes, then Advance
 //	states                            all nodes on their way out
-//	show                              the nodes in the state, and what others are told by OutOfState, Planned, Unanswered and Asked
+//	show                              the nodes in the state, and what others are told by EachOutOfState, Planned, Unanswered and Asked
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := &fixture{t: t, removing: map[string]bool{}, homes: newFakeHomes(), groups: &fakeGroups{delayed: map[string]bool{}, instances: map[string]fakeInstance{}}}

@@ -35,9 +35,9 @@ type Place struct {
 // Machine keeps all places. Only the core's goroutine may call it.
 type Machine struct {
 	nominations Nominations
-	places      []*Place                // oldest first; each has a pod
-	placeByPod  map[types.UID]*Place    // by pod
-	placeByNode map[string]*Place       // by node
+	places      []*Place // oldest first; each has a pod
+	placeByPod  map[types.UID]*Place
+	placeByNode map[string]*Place
 	asks        map[types.UID]time.Time // pods that ask for a place, and until when they do
 	limits      map[types.UID]time.Time // until when pods wait for their place, of those that could preempt
 	spare       map[string]int          // by group: ordered nodes whose pods all need them no more
@@ -125,7 +125,7 @@ func (m *Machine) NodeGone(t *lifecycle.Turn, name string) {
 	}
 }
 
-// ReleasePod records that a pod doesn't need its place, if it has one, and asks for none.
+// ReleasePod takes a pod out of its place, if it has one, and ends its asking for one.
 func (m *Machine) ReleasePod(t *lifecycle.Turn, uid types.UID) {
 	if m.WaitsFor(uid) {
 		delete(m.asks, uid)
@@ -166,8 +166,8 @@ func (m *Machine) PodBound(t *lifecycle.Turn, uid types.UID, node string) {
 	m.ReleasePod(t, uid)
 }
 
-// ReleasePodElsewhere is ReleasePod of a pod that was placed on a node, unless its place is there: that
-// is kept until the API shows the pod there, since the bind may fail.
+// ReleasePodElsewhere is ReleasePod of a pod that was placed on a node, unless its place is there:
+// that is kept until the API shows the pod there, since the bind may fail.
 func (m *Machine) ReleasePodElsewhere(t *lifecycle.Turn, uid types.UID, node string) {
 	if p := m.placeByPod[uid]; p == nil || p.Node != node {
 		m.ReleasePod(t, uid)
