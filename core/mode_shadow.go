@@ -70,7 +70,7 @@ func (shadowing) asksForNode(*v1.Pod) bool { return true }
 func (m shadowing) commitPlan(plan *autoscaler.Plan) {
 	c := m.c
 	if !c.cfg.Autoscale.DisableScaleDown {
-		c.scale.staying.CommitPlan(c.turn, plan)
+		c.scale.keptNodes.CommitPlan(c.turn, plan)
 	}
 	due := slices.DeleteFunc(c.scale.candidates.CommitPlan(c.turn, plan), func(d candidates.Due) bool {
 		n := c.state.NodeByName(d.Node)

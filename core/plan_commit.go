@@ -117,7 +117,7 @@ func (c *Core) noteCut(plan *autoscaler.Plan, begun bool) {
 // commitRemovals begins what still holds of the removals of a plan. Machines hear of them in this
 // order:
 //
-//  1. staying: why nodes stay. The ledger has that before what becomes of candidates.
+//  1. keptnodes: why nodes stay. The ledger has that before what becomes of candidates.
 //  2. consolidation: what it is due for, or whether it begins.
 //  3. candidates: which nodes could go, and which of them are due. With
 //     --scale-down-enabled=false a plan has no removals, and what candidates there were before a
@@ -128,7 +128,7 @@ func (c *Core) noteCut(plan *autoscaler.Plan, begun bool) {
 //     now.
 func (c *Core) commitRemovals(plan *autoscaler.Plan) {
 	if !c.cfg.Autoscale.DisableScaleDown {
-		c.scale.staying.CommitPlan(c.turn, plan) // 1
+		c.scale.keptNodes.CommitPlan(c.turn, plan) // 1
 	}
 	consolidated := c.commitConsolidation(plan)                                         // 2
 	due := withConsolidation(consolidated, c.scale.candidates.CommitPlan(c.turn, plan)) // 3

@@ -88,7 +88,7 @@ func (v *View) ExplainNode(name string) (x NodeExplanation, ok bool) {
 		return NodeExplanation{}, false
 	}
 	x = NodeExplanation{Node: name}
-	if plan := v.Autoscaler.Staying.Plan(); plan != nil {
+	if plan := v.Autoscaler.KeptNodes.Plan(); plan != nil {
 		x.Planned = utcTime(plan.Now)
 	}
 	n := v.State.NodeByName(name)
@@ -103,7 +103,7 @@ func (v *View) ExplainNode(name string) (x NodeExplanation, ok bool) {
 	for _, p := range n.Nominated {
 		x.Awaits = append(x.Awaits, p.Name())
 	}
-	at := v.Autoscaler.Nodes.Of(v.Now(), n, v.Autoscaler.Staying.Removal(name))
+	at := v.Autoscaler.Nodes.Of(v.Now(), n, v.Autoscaler.KeptNodes.Removal(name))
 	x.State, x.Reason, x.Detail = at.State, at.Reason, at.Detail
 	switch at.State {
 	case NodeStays:
