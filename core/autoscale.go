@@ -14,12 +14,12 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/consolidation"
 	"github.com/berthproject/berth/core/lifecycle/draining"
 	"github.com/berthproject/berth/core/lifecycle/homes"
+	"github.com/berthproject/berth/core/lifecycle/keptnodes"
 	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
 	"github.com/berthproject/berth/core/lifecycle/nodestatus"
 	"github.com/berthproject/berth/core/lifecycle/planning"
-	"github.com/berthproject/berth/core/lifecycle/staying"
 	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/core/step"
 )
@@ -33,7 +33,7 @@ import (
 type autoscaling struct {
 	launches   *launching.Machine
 	groups     *nodegroups.Machine
-	staying    *staying.Machine
+	keptNodes  *keptnodes.Machine
 	candidates *candidates.Machine
 	deletions  *nodedeletion.Machine
 	homes      *homes.Machine
@@ -51,16 +51,16 @@ type autoscaling struct {
 	survey map[string]*scaleup.Coming
 	// groupsTold says that the provider has told of its groups since places were last checked.
 	groupsTold bool
-	// placesKept says that places were checked since a plan was last asked for: one that is due
+	// placesChecked says that places were checked since a plan was last asked for: one that is due
 	// may wait for many Steps.
-	placesKept bool
+	placesChecked bool
 }
 
 // newAutoscaling returns the machines of a core. Beside another scheduler no room can be kept
 // for evicted pods: that one doesn't know of it. A shadow's groups and soft taints are another
 // autoscaler's.
 func newAutoscaling(a *Autoscale, state *cluster.State, sched *scheduler.Scheduler, cfg *Config) autoscaling {
-	s := autoscaling{staying: staying.New()}
+	s := autoscaling{keptNodes: keptnodes.New()}
 	s.homes = homes.New(homes.Config{Time: a.HomeTime, NoRoom: a.NoHomes || cfg.ExternalScheduler}, sched)
 	s.candidates = candidates.New(candidates.Config{
 		UnneededTime: a.UnneededTime, UnreadyTime: a.UnreadyTime, KeepUnready: a.Removal.KeepUnready,
@@ -85,7 +85,7 @@ func newAutoscaling(a *Autoscale, state *cluster.State, sched *scheduler.Schedul
 	}, s.deletions, s.launches)
 	s.deletions.Connect(s.groups, s.candidates, s.homes)
 	s.nodes = nodestatus.New(nodestatus.Config{DisableScaleDown: a.DisableScaleDown, MaxDeletions: a.MaxScaleDown, MaxDrains: a.MaxDrain},
-		state, s.groups, s.staying, s.candidates, s.deletions)
+		state, s.groups, s.keptNodes, s.candidates, s.deletions)
 	s.consolidation = consolidation.New(consolidation.Config{Settle: a.UnneededTime, Patience: a.MaxProvisionTime})
 	s.planning = planning.New(planning.Config{ScanInterval: a.ScanInterval, OnDemand: !a.DisableFrequentLoops})
 	return s
@@ -145,7 +145,7 @@ func (s *autoscaling) machines() []lifecycle.Machine {
 	if s.groups == nil {
 		return nil
 	}
-	return []lifecycle.Machine{s.launches, s.groups, s.staying, s.candidates, s.deletions, s.homes, s.consolidation, s.planning}
+	return []lifecycle.Machine{s.launches, s.groups, s.keptNodes, s.candidates, s.deletions, s.homes, s.consolidation, s.planning}
 }
 
 // nextWake returns when the autoscaler next has something to do by itself.
@@ -178,7 +178,7 @@ func (c *Core) groupsSet(in step.GroupsSet) {
 // backs off isn't asked again.
 func (c *Core) scaleUpDone(in step.ScaleUpDone) {
 	if c.cfg.Autoscale != nil && c.scale.groups.ScaleUpDone(c.turn, in) {
-		c.reservation.Refused(c.turn, in.Group, in.Nodes)
+		c.reservation.OrderRefused(c.turn, in.Group, in.Nodes)
 		c.scale.planning.Retry(c.turn.Now)
 	}
 }

@@ -23,10 +23,10 @@ import (
 // then.
 func (c *Core) consolidateRequest() *autoscaler.Consolidate {
 	a := c.cfg.Autoscale
-	if !a.Consolidation || !c.scale.consolidation.Looks(c.turn.Now) {
+	if !a.Consolidation || !c.scale.consolidation.SearchDue(c.turn.Now) {
 		return nil
 	}
-	if leaving, _ := c.scale.deletions.Going(); leaving > 0 || scaleup.Launching(c.survey()) > 0 {
+	if leaving, _ := c.scale.deletions.Counts(); leaving > 0 || scaleup.Launching(c.survey()) > 0 {
 		return nil
 	}
 	out := &autoscaler.Consolidate{Threshold: a.ConsolidationThreshold}
@@ -50,7 +50,7 @@ func (c *Core) commitConsolidation(plan *autoscaler.Plan) []candidates.Due {
 	c.scale.lookedFor = false
 	x := plan.Consolidation
 	if x == nil || len(c.turn.Ready.ScaleUps) > 0 || !consolidation.StillStands(c.state, x) || !c.scale.groups.HasRoom(c.turn, x.ScaleUps) {
-		m.Looked(c.turn.Now)
+		m.SearchEnded(c.turn.Now)
 		return due
 	}
 	c.turn.Decide(step.Decision{Kind: step.Consolidates, Nodes: len(x.Nodes), Reason: describeConsolidation(x)})

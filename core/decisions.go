@@ -50,7 +50,7 @@ func (c *Core) helpedSince(item *queue.Item) bool {
 func (c *Core) carryOut(item *queue.Item, d scheduler.Decision, seen cluster.Seq) {
 	p := c.pods[item.Pod().UID]
 	c.queue.SetClass(item, d.Class)
-	c.consulting.Decided(&p.Consulting)
+	c.consulting.PodDecided(&p.Consulting)
 	switch {
 	case item.Pod().StandsIn():
 		c.standInDecided(item, &d)
@@ -66,7 +66,7 @@ func (c *Core) carryOut(item *queue.Item, d scheduler.Decision, seen cluster.Seq
 		c.turn.Decide(waits)
 		c.mode.rejected(p, item, d)
 		if d.Victims == nil {
-			c.headroom.Waits(item.Pod(), func(standIn types.UID) { c.reservation.HandOver(c.turn, standIn, item.Pod().UID) })
+			c.headroom.PodWaits(item.Pod(), func(standIn types.UID) { c.reservation.HandOver(c.turn, standIn, item.Pod().UID) })
 		}
 	default:
 		c.queue.Placed(item)
@@ -76,7 +76,7 @@ func (c *Core) carryOut(item *queue.Item, d scheduler.Decision, seen cluster.Seq
 			c.stats.MissedWakeups++
 		}
 		p.Planned = false
-		c.reservation.FreeElsewhere(c.turn, item.Pod().UID, d.Node.Name)
+		c.reservation.ReleasePodElsewhere(c.turn, item.Pod().UID, d.Node.Name)
 		c.forgetAsking(p)
 		c.mode.placed(p, item, d, seen)
 	}
@@ -92,7 +92,7 @@ func (c *Core) consulted(in step.Consulted) {
 	item := c.queue.Get(in.UID)
 	if in.Err != nil {
 		p := c.pods[in.UID]
-		c.reporting.Unschedulable(c.turn, &p.Reports, p.Parsed.Object, "SchedulerError", in.Err.Error())
+		c.reporting.PodUnschedulable(c.turn, &p.Reports, p.Parsed.Object, "SchedulerError", in.Err.Error())
 		c.queue.Fail(c.turn.Now, item)
 		return
 	}
@@ -123,24 +123,28 @@ func (c *Core) wakeForMissed(item *queue.Item) {
 // whose binding takes a while; it implements binding.Others.
 type losers struct{ c *Core }
 
-// Expecting implements binding.Others: an autoscaler that isn't Berth leaves the node alone.
-func (l losers) Expecting(t *lifecycle.Turn, pod *cluster.Pod, node string) {
+// SlowBindBegun implements binding.Others: an autoscaler that isn't Berth leaves the node alone.
+func (l losers) SlowBindBegun(t *lifecycle.Turn, pod *cluster.Pod, node string) {
 	l.c.nomination.Expect(t, pod, node)
 }
 
-// Losing implements binding.Others.
-func (l losers) Losing(t *lifecycle.Turn, pod *cluster.Pod) { l.c.preemption.BindEnding(t, pod) }
+// BeforeNodeLost implements binding.Others.
+func (l losers) BeforeNodeLost(t *lifecycle.Turn, pod *cluster.Pod) {
+	l.c.preemption.BeforeBindUndone(t, pod)
+}
 
-// Lost implements binding.Others: the pod may yet come to the node that it was nominated
+// NodeLost implements binding.Others: the pod may yet come to the node that it was nominated
 // to.
-func (l losers) Lost(t *lifecycle.Turn, item *queue.Item, reason, message string) {
+func (l losers) NodeLost(t *lifecycle.Turn, item *queue.Item, reason, message string) {
 	p := l.c.pods[item.Pod().UID]
-	l.c.reporting.Unschedulable(t, &p.Reports, item.Pod().Object, reason, message)
+	l.c.reporting.PodUnschedulable(t, &p.Reports, item.Pod().Object, reason, message)
 	l.c.nomination.Restore(t, &p.Nomination, item)
 }
 
-// BackedOff implements binding.Others.
-func (l losers) BackedOff(t *lifecycle.Turn, pod *cluster.Pod) { l.c.preemption.Gone(t, pod.UID) }
+// PodBackedOff implements binding.Others.
+func (l losers) PodBackedOff(t *lifecycle.Turn, pod *cluster.Pod) {
+	l.c.preemption.PodRemoved(t, pod.UID)
+}
 
 // expecting returns profiles for a core beside another scheduler: preempting and asking
 // extenders is that one's.

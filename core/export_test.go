@@ -6,8 +6,10 @@ import (
 	"github.com/berthproject/berth/core/autoscaler"
 )
 
-// KeepHomes has homes kept as a node deletion does when it begins.
-func (c *Core) KeepHomes(r *autoscaler.Removal) (why string) { return c.scale.homes.Keep(c.turn, r) }
+// ReserveHomes has homes kept as a node deletion does when it begins.
+func (c *Core) ReserveHomes(r *autoscaler.Removal) (why string) {
+	return c.scale.homes.Reserve(c.turn, r)
+}
 
-// Evicted says that a pod was told to leave, as a node deletion does.
-func (c *Core) Evicted(uid types.UID) { c.scale.homes.Evicted(c.turn, c.state.PodOn(uid)) }
+// PodEvicted says that a pod was told to leave, as a node deletion does.
+func (c *Core) PodEvicted(uid types.UID) { c.scale.homes.PodEvicted(c.turn, c.state.PodOn(uid)) }

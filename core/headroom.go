@@ -47,13 +47,13 @@ func (s standIns) Drop(uid types.UID) { s.c.podGone(uid) }
 func (c *Core) standInDecided(item *queue.Item, d *scheduler.Decision) {
 	p := c.pods[item.Pod().UID]
 	if d.Node == nil {
-		c.nomination.Keep(c.turn, &p.Nomination, item.Pod()) // to its place, if one is kept for it
+		c.nomination.Renominate(c.turn, &p.Nomination, item.Pod()) // to its place, if one is kept for it
 		c.queue.SetNominated(item, p.Nomination.Reserved())
 		c.queue.Reject(c.turn.Now, item, d.Diagnosis)
 		if !item.Nominated() {
 			c.wantPlan(p)
 		}
-		c.headroom.Rejected(c.turn, item, d.Message)
+		c.headroom.StandInRejected(c.turn, item, d.Message)
 		return
 	}
 	c.queue.Placed(item)
@@ -63,8 +63,8 @@ func (c *Core) standInDecided(item *queue.Item, d *scheduler.Decision) {
 	}
 	p.Planned = false
 	// It has come, as far as it ever will; only then is it taken off the node again.
-	c.reservation.Bound(c.turn, item.Pod().UID, d.Node.Name)
-	c.headroom.Placed(c.turn, item, d.Node.Name)
+	c.reservation.PodBound(c.turn, item.Pod().UID, d.Node.Name)
+	c.headroom.StandInPlaced(c.turn, item, d.Node.Name)
 }
 
 // objectSet takes in an object that rules or the autoscaler read as it stands. Headroom is

@@ -15,11 +15,11 @@ import (
 // of the evicted pod that it replaces, if there is one: from then on it has a place there like
 // a pod whose node is coming, and is tried there first.
 func (c *Core) takeHome(p *record.Pod) {
-	if c.scale.homes == nil || p.Arrived {
+	if c.scale.homes == nil || p.Appeared {
 		return
 	}
-	p.Arrived = true
-	n := c.state.NodeByName(c.scale.homes.Arrived(c.turn, p.Parsed))
+	p.Appeared = true
+	n := c.state.NodeByName(c.scale.homes.PodAppearedPending(c.turn, p.Parsed))
 	if n != nil && !p.Nomination.Decided() {
 		c.reservation.Join(c.turn, &autoscaler.Join{Group: n.Group, Node: n.Name}, []types.UID{p.Parsed.UID})
 	}
@@ -30,15 +30,15 @@ func (c *Core) podShownOnNode(pod *cluster.Pod, isNew bool) {
 	switch {
 	case c.scale.homes == nil:
 	case pod.Object.DeletionTimestamp != nil:
-		c.podLeaves(pod.UID)
+		c.podTerminating(pod.UID)
 	case isNew:
-		c.scale.homes.Came(c.turn, pod)
+		c.scale.homes.PodAppearedBound(c.turn, pod)
 	}
 }
 
-// podLeaves records that a pod is terminating or gone.
-func (c *Core) podLeaves(uid types.UID) {
+// podTerminating records that a pod is terminating or gone.
+func (c *Core) podTerminating(uid types.UID) {
 	if c.scale.homes != nil {
-		c.scale.homes.Leaves(c.turn, uid)
+		c.scale.homes.PodTerminating(c.turn, uid)
 	}
 }

@@ -41,7 +41,7 @@ func newDrainedWorld(t *testing.T, change func(*core.Autoscale)) *drainedWorld {
 		step.NodeSet{Node: testkit.Node("old").Alloc("cpu", "4", "memory", "8Gi").Cordon().Obj()},
 		step.NodeSet{Node: testkit.Node("new").Alloc("cpu", "4", "memory", "8Gi").Obj()},
 		step.WorkloadSet{Workload: cluster.WorkloadOf(rs)}, step.PodSet{Pod: webPod("web-1").On("old").Obj()})
-	if why := w.Core().KeepHomes(&autoscaler.Removal{Node: "old", Homes: []autoscaler.Home{{Pod: "pod-web-1", Node: "new"}}}); why != "" {
+	if why := w.Core().ReserveHomes(&autoscaler.Removal{Node: "old", Homes: []autoscaler.Home{{Pod: "pod-web-1", Node: "new"}}}); why != "" {
 		t.Fatal(why)
 	}
 	w.do(0, step.PodSet{Pod: testkit.Pod("competitor").Req("cpu", "3").Obj()})
@@ -82,7 +82,7 @@ func TestAReplacementGetsTheRoomThatWasKept(t *testing.T) {
 			w := newDrainedWorld(t, func(a *core.Autoscale) { a.NoHomes = !kept })
 			want := map[bool]string{false: "competitor>new"}
 			w.expect(t, "while web-1 is on its node", want[kept])
-			w.Core().Evicted("pod-web-1")
+			w.Core().PodEvicted("pod-web-1")
 			w.do(time.Second, step.PodSet{Pod: leaving(webPod("web-1").On("old"))})
 			w.expect(t, "when web-1 leaves", "")
 			want = map[bool]string{true: "web-2>new"}
@@ -109,10 +109,10 @@ func TestAReplacementGetsTheRoomThatWasKept(t *testing.T) {
 // TestWhoWaitsGetsTheRoomWhenAHomeEnds, at the time for which the core has asked to be woken.
 func TestWhoWaitsGetsTheRoomWhenAHomeEnds(t *testing.T) {
 	w := newDrainedWorld(t, func(a *core.Autoscale) { a.HomeTime = 90 * time.Second })
-	w.Core().Evicted("pod-web-1")
+	w.Core().PodEvicted("pod-web-1")
 	w.do(0, step.PodGone{UID: "pod-web-1"})
 	x, _ := w.Core().View().Explain("default", "competitor")
-	if got, want := fmt.Sprint(x.Kept), "[{the replacement of a pod of ReplicaSet default/web 1}]"; got != want {
+	if got, want := fmt.Sprint(x.Reserved), "[{the replacement of a pod of ReplicaSet default/web 1}]"; got != want {
 		t.Errorf("room is kept for %s, want %s", got, want)
 	}
 	end := w.now.Add(90 * time.Second)
@@ -138,7 +138,7 @@ func TestAHigherPriorityTakesTheRoomOfAHome(t *testing.T) {
 	w := newDrainedWorld(t, func(*core.Autoscale) {})
 	w.do(time.Second, step.PodSet{Pod: testkit.Pod("urgent").Req("cpu", "3").Priority(10).Obj()})
 	w.expect(t, "when a pod of higher priority comes", "urgent>new")
-	w.Core().Evicted("pod-web-1")
+	w.Core().PodEvicted("pod-web-1")
 	w.do(time.Second, step.PodGone{UID: "pod-web-1"}, step.PodSet{Pod: webPod("web-2").Obj()})
 	w.expect(t, "when the replacement comes", "")
 	w.do(time.Minute, step.NodeSet{Node: testkit.Node("newer").Alloc("cpu", "4", "memory", "8Gi").Obj()}, step.PodGone{UID: "pod-competitor"})
@@ -148,7 +148,7 @@ func TestAHigherPriorityTakesTheRoomOfAHome(t *testing.T) {
 // TestAGatedReplacementGetsItsHomeWhenTheGateIsLifted, and not before.
 func TestAGatedReplacementGetsItsHomeWhenTheGateIsLifted(t *testing.T) {
 	w := newDrainedWorld(t, func(*core.Autoscale) {})
-	w.Core().Evicted("pod-web-1")
+	w.Core().PodEvicted("pod-web-1")
 	w.do(time.Second, step.PodGone{UID: "pod-web-1"}, step.PodSet{Pod: webPod("web-2").Gate("example.com/wait").Obj()})
 	w.expect(t, "with a gate", "")
 	w.do(time.Second, step.PodSet{Pod: webPod("web-2").Obj()})

@@ -33,7 +33,7 @@ func (m beside) placed(p *record.Pod, item *queue.Item, d scheduler.Decision, _ 
 // rejected leaves the pod nominated as the other scheduler has it.
 func (m beside) rejected(p *record.Pod, item *queue.Item, d scheduler.Decision) {
 	c := m.c
-	c.nomination.Keep(c.turn, &p.Nomination, p.Parsed)
+	c.nomination.Renominate(c.turn, &p.Nomination, p.Parsed)
 	c.queue.Reject(c.turn.Now, item, d.Diagnosis)
 	c.wantPlan(p)
 }

@@ -25,8 +25,8 @@ type emptyPlans struct {
 	request *autoscaler.Request // the last one
 }
 
-// keep is a drive.HookFunc: it keeps the request of a Step, which Plan answers next.
-func (e *emptyPlans) keep(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
+// remember is a drive.HookFunc: it keeps the request of a Step, which Plan answers next.
+func (e *emptyPlans) remember(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
 	if r.Plan != nil {
 		e.request = r.Plan
 	}
@@ -60,7 +60,7 @@ func TestForWhichSchedulersNodesAreBought(t *testing.T) {
 			profile := func(schema *cluster.Schema) *framework.Profile {
 				return plugins.Default(schema, plugins.Options{SchedulerName: name})
 			}
-			d := newDriven(t, cfg, plans, profile, drive.HookFunc(plans.keep))
+			d := newDriven(t, cfg, plans, profile, drive.HookFunc(plans.remember))
 			p := testkit.Pod(name).Obj()
 			p.Spec.SchedulerName = name
 			d.stepOut(time.Unix(1000, 0), step.GroupsSet{}, step.PodSet{Pod: p})
@@ -81,7 +81,7 @@ func TestAForeignExpectationIsHonoured(t *testing.T) {
 	cfg := autoscaling(func(a *core.Autoscale) { a.ScanInterval = 10 * time.Second })
 	cfg.ExternalScheduler = true
 	plans := &emptyPlans{}
-	d := newDriven(t, cfg, plans, defaults, drive.HookFunc(plans.keep))
+	d := newDriven(t, cfg, plans, defaults, drive.HookFunc(plans.remember))
 	now := time.Unix(1000, 0)
 	on := func(pod string) string {
 		if n := d.Core().State().NodeOf(testkit.Pod(pod).UID); n != nil {
@@ -141,7 +141,7 @@ func TestBesideAnotherScheduler(t *testing.T) {
 		}
 	})
 	plans := &emptyPlans{}
-	d := newDriven(t, cfg, plans, defaults, drive.HookFunc(plans.keep), check)
+	d := newDriven(t, cfg, plans, defaults, drive.HookFunc(plans.remember), check)
 	now := time.Unix(1000, 0)
 	advance := func(wait time.Duration, in ...step.Input) {
 		t.Helper()

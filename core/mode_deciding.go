@@ -25,16 +25,16 @@ func (m deciding) class(p *cluster.Pod) *engine.Class { return m.c.sched.Class(p
 // placed enters the decision into the ledger before what plugins say of it.
 func (m deciding) placed(p *record.Pod, item *queue.Item, d scheduler.Decision, seen cluster.Seq) {
 	m.c.notePlaced(item, &d, seen)
-	m.c.binding.Placed(m.c.turn, &p.Binding, item, d.Node, d.Writes)
+	m.c.binding.PodPlaced(m.c.turn, &p.Binding, item, d.Node, d.Writes)
 }
 
 // notePlaced enters a decision for a node, which has seen the changes up to seen, into the
 // ledger.
 func (c *Core) notePlaced(item *queue.Item, d *scheduler.Decision, seen cluster.Seq) {
 	placed := step.Decision{Kind: step.Placed, Pod: item.Pod().Name(), Profile: item.Pod().Object.Spec.SchedulerName,
-		Node: d.Node.Name, Score: d.Score, Scores: d.Account.Scores, Position: uint64(seen)}
-	if n := c.state.Node(d.Account.RunnerUp); n != nil {
-		placed.RunnerUp = &step.RunnerUp{Node: n.Name, Score: d.Account.RunnerUpScore}
+		Node: d.Node.Name, Score: d.Score, Scores: d.Breakdown.Scores, Position: uint64(seen)}
+	if n := c.state.Node(d.Breakdown.RunnerUp); n != nil {
+		placed.RunnerUp = &step.RunnerUp{Node: n.Name, Score: d.Breakdown.RunnerUpScore}
 	}
 	c.turn.Decide(placed)
 }
@@ -60,7 +60,7 @@ func (m deciding) rejected(p *record.Pod, item *queue.Item, d scheduler.Decision
 			c.wantPlan(p)
 		}
 	}
-	c.reporting.Unschedulable(c.turn, &p.Reports, p.Parsed.Object, v1.PodReasonUnschedulable, d.Message)
+	c.reporting.PodUnschedulable(c.turn, &p.Reports, p.Parsed.Object, v1.PodReasonUnschedulable, d.Message)
 	if item.Swept() {
 		if d.Victims != nil {
 			c.stats.MissedWakeups++
@@ -71,7 +71,7 @@ func (m deciding) rejected(p *record.Pod, item *queue.Item, d scheduler.Decision
 
 func (m deciding) reportGate(p *record.Pod) {
 	if gate := m.c.sched.Gate(p.Parsed); gate != nil {
-		m.c.reporting.Gated(m.c.turn, &p.Reports, p.Parsed.Object, gate)
+		m.c.reporting.PodGated(m.c.turn, &p.Reports, p.Parsed.Object, gate)
 	}
 }
 

@@ -33,7 +33,7 @@ func (m shadowing) class(p *cluster.Pod) *engine.Class { return m.c.sched.Class(
 
 func (m shadowing) placed(p *record.Pod, item *queue.Item, d scheduler.Decision, seen cluster.Seq) {
 	m.c.notePlaced(item, &d, seen)
-	m.c.comparison.Decided(m.c.turn, &p.Compared, item, &d, p.Seen)
+	m.c.comparison.PodDecided(m.c.turn, &p.Compared, item, &d, p.Seen)
 }
 
 // rejected leaves the pod nominated as the other scheduler has it. Victims that a leader would
@@ -42,10 +42,10 @@ func (m shadowing) rejected(p *record.Pod, item *queue.Item, d scheduler.Decisio
 	c := m.c
 	// By PreemptFirst a pod that asks for a place takes it on a node that is coming, or preempts.
 	preempts := d.Victims != nil || d.Asks() && c.policyOf(item.Pod()) == weighing.PreemptFirst
-	if anew := c.comparison.Rejected(c.turn, &p.Compared, d.Message, preempts, p.Seen); anew && d.Victims != nil {
+	if anew := c.comparison.PodRejected(c.turn, &p.Compared, d.Message, preempts, p.Seen); anew && d.Victims != nil {
 		preemption.Note(c.turn, item.Pod(), d.Victims, d.Weighed)
 	}
-	c.nomination.Keep(c.turn, &p.Nomination, p.Parsed)
+	c.nomination.Renominate(c.turn, &p.Nomination, p.Parsed)
 	c.queue.Reject(c.turn.Now, item, d.Diagnosis)
 	if !preempts {
 		c.wantPlan(p)
@@ -70,7 +70,7 @@ func (shadowing) asksForNode(*v1.Pod) bool { return true }
 func (m shadowing) commitPlan(plan *autoscaler.Plan) {
 	c := m.c
 	if !c.cfg.Autoscale.DisableScaleDown {
-		c.scale.staying.CommitPlan(c.turn, plan)
+		c.scale.keptNodes.CommitPlan(c.turn, plan)
 	}
 	due := slices.DeleteFunc(c.scale.candidates.CommitPlan(c.turn, plan), func(d candidates.Due) bool {
 		n := c.state.NodeByName(d.Node)

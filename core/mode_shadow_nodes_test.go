@@ -36,7 +36,7 @@ func groupOf(id string, target int, instances ...string) step.GroupsSet {
 	return step.GroupsSet{Groups: []nodegroup.Group{g}}
 }
 
-func machine(name string) *testkit.NodeBuilder {
+func newNode(name string) *testkit.NodeBuilder {
 	n := testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi", "pods", "10").Label(v1.LabelHostname, name)
 	n.Spec.ProviderID = name
 	return n
@@ -66,7 +66,7 @@ func TestAShadowComparesNodes(t *testing.T) {
 	busy := func(name string) *testkit.PodBuilder {
 		return testkit.Pod(name).Req("cpu", "3").Owner("apps/v1", "ReplicaSet", "web")
 	}
-	set(0, step.NodeSet{Node: machine("n1").Obj(), Group: "g"}, groupOf("g", 1, "n1"), step.PodSet{Pod: busy("a").On("n1").Obj()})
+	set(0, step.NodeSet{Node: newNode("n1").Obj(), Group: "g"}, groupOf("g", 1, "n1"), step.PodSet{Pod: busy("a").On("n1").Obj()})
 	set(time.Minute, step.PodSet{Pod: busy("b").Obj()})
 	expect("a pod waits, and many plans are made", "")
 	if r := s.Core().ShadowReport().Nodes; r.Buying != 1 || s.Core().State().Group("g").Target != 1 {
@@ -74,7 +74,7 @@ func TestAShadowComparesNodes(t *testing.T) {
 	}
 	set(time.Minute, groupOf("g", 2, "n1", "n2"))
 	expect("the group grows", "boughtByBoth 1")
-	set(time.Minute, step.NodeSet{Node: machine("n2").Obj(), Group: "g"}, step.PodSet{Pod: busy("b").On("n2").Obj()})
+	set(time.Minute, step.NodeSet{Node: newNode("n2").Obj(), Group: "g"}, step.PodSet{Pod: busy("b").On("n2").Obj()})
 	expect("the node comes, and the pod is bound", "")
 	if d := s.Core().ShadowReport().Nodes.BoughtAhead; d != time.Minute-500*time.Millisecond {
 		t.Errorf("Berth was %s sooner, want a minute, but for the half second between two plans", d)
@@ -82,7 +82,7 @@ func TestAShadowComparesNodes(t *testing.T) {
 
 	set(30*time.Minute, step.PodGone{UID: "pod-b"})
 	expect("n2 is empty for half an hour", "removedOnlyByBerth 1 n2")
-	set(time.Minute, step.NodeSet{Node: machine("n2").Taint(autoscaler.ToBeDeletedTaint, "", v1.TaintEffectNoSchedule).Obj(), Group: "g"})
+	set(time.Minute, step.NodeSet{Node: newNode("n2").Taint(autoscaler.ToBeDeletedTaint, "", v1.TaintEffectNoSchedule).Obj(), Group: "g"})
 	expect("n2 is marked after all", "removedByBoth 1 n2")
 	set(time.Minute, step.NodeGone{Name: "n2"}, groupOf("g", 1, "n1"))
 	expect("n2 is gone", "")
@@ -102,7 +102,7 @@ func TestAShadowComparesNodes(t *testing.T) {
 // TestAShadowWantsNoNodesForPreemptors: whom others would leave a node for, Berth buys none.
 func TestAShadowWantsNoNodesForPreemptors(t *testing.T) {
 	s := newShadowOfNodes(t, func(*core.Autoscale) {})
-	s.after(0, step.NodeSet{Node: machine("n1").Obj(), Group: "g"}, groupOf("g", 1, "n1"), step.PodSet{Pod: testkit.Pod("low").Req("cpu", "3").On("n1").Obj()})
+	s.after(0, step.NodeSet{Node: newNode("n1").Obj(), Group: "g"}, groupOf("g", 1, "n1"), step.PodSet{Pod: testkit.Pod("low").Req("cpu", "3").On("n1").Obj()})
 	s.after(time.Minute, step.PodSet{Pod: testkit.Pod("high").Req("cpu", "3").Priority(10).Obj()})
 	if r := s.Core().ShadowReport().Nodes; r.Buying != 0 {
 		t.Errorf("Berth would buy %d nodes, want none", r.Buying)

@@ -24,10 +24,10 @@ func TestANodeOfTheSameNameHasNoPast(t *testing.T) {
 	d := newDriven(t, autoscaling(func(a *core.Autoscale) { a.UnneededTime, a.DelayAfterAdd = 0, 0 }), inlinePlans{}, defaults)
 	node := func(uid types.UID) step.NodeSet {
 		n := testkit.Node("n").Alloc("cpu", "4", "memory", "8Gi").Obj()
-		n.UID, n.Spec.ProviderID = uid, "machine"
+		n.UID, n.Spec.ProviderID = uid, "instance"
 		return step.NodeSet{Node: n, Group: "g"}
 	}
-	group := nodegroup.Group{ID: "g", Max: 5, Target: 1, Template: node("").Node, Instances: []nodegroup.Instance{{ID: "machine", Node: "n"}}}
+	group := nodegroup.Group{ID: "g", Max: 5, Target: 1, Template: node("").Node, Instances: []nodegroup.Instance{{ID: "instance", Node: "n"}}}
 	now := time.Unix(1000, 0)
 	d.stepOut(now, node("old"), step.GroupsSet{Groups: []nodegroup.Group{group}})
 	for range 3 {

@@ -33,7 +33,7 @@ func (c *Core) withinNodeBudgets(due []candidates.Due) (out []candidates.Due) {
 			continue
 		}
 		n := c.state.NodeByName(d.Node)
-		if why := counter.Take(n.Group, c.reasonToGo(&d), c.standingForBudgets(n.NodeInfo)); why != "" {
+		if why := counter.Remove(n.Group, c.reasonToGo(&d), c.availabilityForBudgets(n.NodeInfo)); why != "" {
 			if over == nil {
 				over = map[string]string{}
 			}
@@ -53,16 +53,16 @@ func (c *Core) countNodes(budgets []nodebudget.Budget) *nodebudget.Counter {
 	if counter == nil {
 		return nil
 	}
-	c.state.Nodes(func(n *cluster.Node) { counter.Add(n.Group, c.standingForBudgets(n.NodeInfo)) })
-	c.scale.deletions.Unfinished(func(n *cluster.NodeInfo) { counter.Add(n.Group, nodebudget.Gone) })
+	c.state.Nodes(func(n *cluster.Node) { counter.Add(n.Group, c.availabilityForBudgets(n.NodeInfo)) })
+	c.scale.deletions.EachUnfinished(func(n *cluster.NodeInfo) { counter.Add(n.Group, nodebudget.Unavailable) })
 	return counter
 }
 
-// standingForBudgets reports whether a group is short of a node: it is on its way out, or it isn't
+// availabilityForBudgets reports whether a group is short of a node: it is on its way out, or it isn't
 // ready and was created too long ago to be starting.
-func (c *Core) standingForBudgets(n *cluster.NodeInfo) nodebudget.Standing {
+func (c *Core) availabilityForBudgets(n *cluster.NodeInfo) nodebudget.Availability {
 	late := !n.Ready() && c.cfg.Autoscale.Readiness.Late(n, c.state.Group(n.Group), c.turn.ServerNow())
-	return nodebudget.Standing(scaledown.Leaving(n) || late)
+	return nodebudget.Availability(scaledown.Leaving(n) || late)
 }
 
 // reasonToGo says which reason a candidate goes for.

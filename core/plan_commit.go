@@ -58,7 +58,7 @@ func (c *Core) commitPlan(plan *autoscaler.Plan) {
 	helped := c.commitScaleUps(plan)                              // 4
 	c.endPlaces(plan, helped)                                     // 5
 	for _, x := range c.mayCancel(plan) {                         // 6
-		c.reservation.Cancelled(x.Group, c.scale.groups.Cancel(c.turn, x.Group, min(x.Nodes, c.reservation.Spare(x.Group))))
+		c.reservation.OrderCancelled(x.Group, c.scale.groups.Cancel(c.turn, x.Group, min(x.Nodes, c.reservation.Spare(x.Group))))
 	}
 	c.noteCut(plan, len(c.turn.Ready.ScaleUps) > before || len(plan.Recalls) > 0) // 7
 	c.holdBack(plan)
@@ -96,7 +96,7 @@ func (c *Core) endPlaces(plan *autoscaler.Plan, helped map[types.UID]bool) {
 	for _, x := range plan.NoHelp {
 		for _, uid := range x.Pods {
 			if !c.reservation.Asks(uid) { // answerAsking has answered who asks
-				c.reservation.Free(c.turn, uid)
+				c.reservation.ReleasePod(c.turn, uid)
 			}
 		}
 	}
@@ -117,7 +117,7 @@ func (c *Core) noteCut(plan *autoscaler.Plan, begun bool) {
 // commitRemovals begins what still holds of the removals of a plan. Machines hear of them in this
 // order:
 //
-//  1. staying: why nodes stay. The ledger has that before what becomes of candidates.
+//  1. keptnodes: why nodes stay. The ledger has that before what becomes of candidates.
 //  2. consolidation: what it is due for, or whether it begins.
 //  3. candidates: which nodes could go, and which of them are due. With
 //     --scale-down-enabled=false a plan has no removals, and what candidates there were before a
@@ -128,7 +128,7 @@ func (c *Core) noteCut(plan *autoscaler.Plan, begun bool) {
 //     now.
 func (c *Core) commitRemovals(plan *autoscaler.Plan) {
 	if !c.cfg.Autoscale.DisableScaleDown {
-		c.scale.staying.CommitPlan(c.turn, plan) // 1
+		c.scale.keptNodes.CommitPlan(c.turn, plan) // 1
 	}
 	consolidated := c.commitConsolidation(plan)                                         // 2
 	due := withConsolidation(consolidated, c.scale.candidates.CommitPlan(c.turn, plan)) // 3
@@ -163,9 +163,9 @@ func (c *Core) noteDue(due []candidates.Due) {
 		}
 		switch at := c.scale.nodes.Of(c.turn.Now, n, due[i].Removal); at.State {
 		case nodestatus.Leaving:
-			c.scale.candidates.Begun(c.turn, n.Name)
+			c.scale.candidates.RemovalBegun(c.turn, n.Name)
 		case nodestatus.Candidate:
-			c.scale.candidates.Delayed(n.Name, at.Reason)
+			c.scale.candidates.RemovalDelayed(n.Name, at.Reason)
 		}
 	}
 }
@@ -206,8 +206,8 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp) (helped []types.UID) {
 	if !ok {
 		return nil
 	}
-	c.scale.consolidation.Grew(c.turn.Now)
-	c.reservation.Ordered(c.turn, up.Group, growth.Bins)
+	c.scale.consolidation.NodesOrdered(c.turn.Now)
+	c.reservation.NodesOrdered(c.turn, up.Group, growth.Bins)
 	c.bought(up.Group, growth.Bins)
 	asked := c.scale.groups.LastAsked(up.Group)
 	for _, uid := range up.Pods {
@@ -228,7 +228,7 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp) (helped []types.UID) {
 // group would help and that have no node still, in the order in which they were queued: for
 // those for which it hasn't been reported yet.
 func (c *Core) reportNoHelp(plan *autoscaler.Plan) {
-	c.headroom.Planned()
+	c.headroom.PlanMade()
 	why := map[types.UID]string{}
 	var items []*queue.Item
 	for _, n := range plan.NoHelp {
@@ -273,7 +273,7 @@ func (c *Core) holdBack(plan *autoscaler.Plan) {
 	if !s.launches.Limits() || len(plan.NoHelp)+len(plan.ScaleUps) == 0 {
 		return
 	}
-	s.launches.Held(c.turn.Now, groupIDs(c.state), s.groups.Coming(c.turn))
+	s.launches.NodesHeldBack(c.turn.Now, groupIDs(c.state), s.groups.Coming(c.turn))
 }
 
 // groupIDs returns the node groups of a state, by ID.

@@ -21,7 +21,7 @@ func (c *Core) requestPlan(podsLeft bool) {
 	if !s.planning.Ready(c.turn.Now, podsLeft) {
 		return
 	}
-	s.launches.Planned()
+	s.launches.PlanRequested()
 	req, early := c.newRequest()
 	s.lookedFor = req.ScaleDown != nil && req.ScaleDown.Consolidate != nil
 	req.Whole = c.headroom.Whole()
@@ -29,7 +29,7 @@ func (c *Core) requestPlan(podsLeft bool) {
 		c.pods[pod.UID].Planned = true
 	}
 	s.planning.Request(c.turn, req)
-	s.placesKept = false
+	s.placesChecked = false
 	c.noteRequested(req)
 	for _, p := range early {
 		c.wantPlan(p) // the request has answered for all who wanted a plan so far
@@ -95,12 +95,12 @@ func (c *Core) scaleDownRequest() *autoscaler.ScaleDown {
 // keepPlaces has places released whose nodes aren't coming any more, when the provider has
 // told of its groups and before each plan.
 func (c *Core) keepPlaces() {
-	beforePlan := !c.scale.placesKept && c.scale.planning.State(c.turn.Now) == planning.Due
+	beforePlan := !c.scale.placesChecked && c.scale.planning.State(c.turn.Now) == planning.Due
 	if !c.reservation.Waits() || !c.scale.groupsTold && !beforePlan {
 		return
 	}
-	c.scale.groupsTold, c.scale.placesKept = false, true
-	c.reservation.Keep(c.turn, func(group string) int {
+	c.scale.groupsTold, c.scale.placesChecked = false, true
+	c.reservation.ReleaseLost(c.turn, func(group string) int {
 		if in := c.survey()[group]; in != nil {
 			return in.Unregistered
 		}

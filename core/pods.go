@@ -44,23 +44,23 @@ func (c *Core) podSet(in step.PodSet) {
 //     its nomination wakes nobody.
 //  6. The record goes last: machines reach their parts of it until here.
 func (c *Core) podGone(uid types.UID) {
-	c.preemption.Going(c.turn, uid) // 1
-	c.comparison.Gone(c.turn, c.compared(uid), uid)
+	c.preemption.BeforePodRemoved(c.turn, uid) // 1
+	c.comparison.PodRemoved(c.turn, c.compared(uid), uid)
 	if n := c.state.NodeOf(uid); n != nil && c.cfg.Autoscale != nil {
 		c.scale.deletions.PodChanged(c.turn, n.Name)
 	}
-	c.podLeaves(uid)
+	c.podTerminating(uid)
 	c.state.Remove(uid) // 2
 	c.state.SetReady(uid, false)
 	c.queue.Remove(uid)
 	if p := c.pods[uid]; p != nil { // 3
-		c.headroom.Gone(c.turn, p.Parsed)
+		c.headroom.PodRemoved(c.turn, p.Parsed)
 		c.binding.Release(c.turn, &p.Binding)
 		c.state.Nominate(p.Parsed, "")
 	}
-	c.preemption.Gone(c.turn, uid)  // 4
-	c.reservation.Free(c.turn, uid) // 5
-	delete(c.pods, uid)             // 6
+	c.preemption.PodRemoved(c.turn, uid)  // 4
+	c.reservation.ReleasePod(c.turn, uid) // 5
+	delete(c.pods, uid)                   // 6
 	delete(c.others, uid)
 	c.reporting.PodGone(uid)
 }
@@ -69,18 +69,18 @@ func (c *Core) podGone(uid types.UID) {
 func (c *Core) podRuns(obj *v1.Pod) {
 	isNew := c.pods[obj.UID] == nil && c.state.PodOn(obj.UID) == nil
 	if p := c.pods[obj.UID]; p != nil && p.Binding.Node() == obj.Spec.NodeName {
-		c.binding.Shown(c.turn, &p.Binding)
+		c.binding.PodShown(c.turn, &p.Binding)
 	} else if p != nil {
 		c.binding.Release(c.turn, &p.Binding)
 	}
 	pod := c.state.Schema.ParsePod(obj)
 	if p := c.pods[obj.UID]; p != nil {
-		c.comparison.Runs(c.turn, &p.Compared, p.Parsed, p.Seen, pod)
+		c.comparison.PodBound(c.turn, &p.Compared, p.Parsed, p.Seen, pod)
 	} else {
-		c.comparison.Runs(c.turn, nil, nil, c.turn.Now, pod)
+		c.comparison.PodBound(c.turn, nil, nil, c.turn.Now, pod)
 	}
 	c.queue.Remove(obj.UID)
-	c.reservation.Bound(c.turn, obj.UID, obj.Spec.NodeName)
+	c.reservation.PodBound(c.turn, obj.UID, obj.Spec.NodeName)
 	delete(c.pods, obj.UID)
 	delete(c.others, obj.UID)
 	c.podShownOnNode(pod, isNew)
@@ -95,7 +95,7 @@ func (c *Core) podRuns(obj *v1.Pod) {
 		c.state.Place(pod, obj.Spec.NodeName)
 	} // else it is there as assumed, and nothing that a rule reads has changed
 	c.state.SetReady(obj.UID, pod.Ready())
-	c.preemption.Bound(c.turn, pod)
+	c.preemption.PodBound(c.turn, pod)
 }
 
 // podPends queues a pod without a node, or records how it changed.
@@ -120,10 +120,10 @@ func (c *Core) podPends(obj *v1.Pod) {
 		p = &record.Pod{Seen: c.turn.Now}
 		c.pods[obj.UID] = p
 	}
-	c.comparison.Pends(&p.Compared, parsed)
+	c.comparison.PodPends(&p.Compared, parsed)
 	gate := c.sched.Gate(parsed)
 	if gate != nil || p.Parsed != nil && !cluster.SamePod(p.Parsed, parsed) {
-		c.reservation.Free(c.turn, obj.UID)
+		c.reservation.ReleasePod(c.turn, obj.UID)
 		p.Weighing = record.Weighing{} // it is another pod now
 	}
 	p.Parsed = parsed
@@ -142,7 +142,7 @@ func (c *Core) podPends(obj *v1.Pod) {
 	}
 	if c.nomination.Show(c.turn, &p.Nomination, item, obj.Status.NominatedNodeName) && !p.Preemption.Asking() {
 		if p.Nomination.Decided() {
-			c.reservation.Free(c.turn, obj.UID)
+			c.reservation.ReleasePod(c.turn, obj.UID)
 		}
 		c.queue.Activate(item)
 	}
@@ -155,7 +155,7 @@ func (c *Core) podPends(obj *v1.Pod) {
 // placedChanges records how a pod changed that has a node in the state, and none in the API:
 // what comes of that decides.
 func (c *Core) placedChanges(p *record.Pod, parsed *cluster.Pod) {
-	c.comparison.Pends(&p.Compared, parsed)
+	c.comparison.PodPends(&p.Compared, parsed)
 	p.Parsed = parsed
 	p.Binding.Update(parsed)
 	p.Expected.Update(parsed)
@@ -181,7 +181,7 @@ func (c *Core) compared(uid types.UID) *comparison.Pod {
 }
 
 func (c *Core) bindDone(in step.BindDone) {
-	if pod := c.binding.Done(c.turn, in); pod != nil {
-		c.preemption.Bound(c.turn, pod)
+	if pod := c.binding.BindDone(c.turn, in); pod != nil {
+		c.preemption.PodBound(c.turn, pod)
 	}
 }

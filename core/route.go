@@ -5,7 +5,7 @@ import "github.com/berthproject/berth/core/step"
 // route hands an input to the part of the core that it concerns. What asks for scaling is
 // of no interest to a core that only schedules.
 func (c *Core) route(in step.Input) {
-	c.comparison.Take(in)
+	c.comparison.Observe(in)
 	switch in := in.(type) {
 	case step.PodSet:
 		c.podSet(in)
@@ -36,9 +36,9 @@ func (c *Core) route(in step.Input) {
 	case step.BindDone:
 		c.bindDone(in)
 	case step.PreemptionDone:
-		c.preemption.Done(c.turn, in)
+		c.preemption.PreemptionDone(c.turn, in)
 	case step.NominationDone:
-		c.nomination.Done(c.turn, in)
+		c.nomination.NominationDone(c.turn, in)
 	case step.StatusWritten:
 		c.headroom.StatusWritten(c.turn, in)
 	case step.TaintDone:

@@ -133,7 +133,7 @@ func (c *Core) Step(now time.Time, inputs ...door.Input) step.Ready {
 	mayPlan := c.mode.beforePlan()
 	c.wake()
 	more := c.schedule()
-	more = c.headroom.Keep(c.turn) || more
+	more = c.headroom.CheckRoom(c.turn) || more
 	c.nomination.Advance(c.turn)
 	c.reporting.Advance(c.turn)
 	if c.cfg.Autoscale != nil {
@@ -144,7 +144,7 @@ func (c *Core) Step(now time.Time, inputs ...door.Input) step.Ready {
 			c.requestPlan(more)
 		}
 	}
-	r := c.turn.Take()
+	r := c.turn.Flush()
 	for i := range r.Taints {
 		if n := c.state.NodeByName(r.Taints[i].Node); n != nil {
 			r.Taints[i].UID = n.Object.UID
@@ -271,7 +271,7 @@ func (c *Core) nextWake(more bool) time.Time {
 func (c *Core) trimTo(keep cluster.Seq) cluster.Seq {
 	to := c.woken
 	if c.cfg.Autoscale != nil {
-		to = min(to, c.scale.planning.KeepFrom())
+		to = min(to, c.scale.planning.JournalFrom())
 	}
 	if head := c.state.Head(); head > keep {
 		return min(to, head-keep)

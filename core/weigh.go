@@ -35,17 +35,17 @@ import (
 // every asking ends. Without an autoscaler nobody asks.
 
 // weigh implements scheduler.Scheduler.Weigh.
-func (c *Core) weigh(pod *cluster.Pod, best *engine.Candidate) *weighing.Account {
+func (c *Core) weigh(pod *cluster.Pod, best *engine.Candidate) *weighing.Result {
 	if c.cfg.Autoscale == nil {
 		return nil
 	}
 	p, cfg := c.pods[pod.UID], &c.sched.Profile(pod).Weighing
-	a := &weighing.Account{Policy: policy(cfg), Chosen: weighing.Preempts, Preempt: c.preemptionCost(best, &cfg.Costs)}
+	a := &weighing.Result{Policy: policy(cfg), Chosen: weighing.Preempts, Preempt: c.preemptionCost(best, &cfg.Costs)}
 	may := c.eligible(p)
 	switch {
 	case !p.Weighing.Since.IsZero():
 		a.Why = "the node that it waited for is not coming, or not in time"
-		if last := p.Weighing.Account; last != nil {
+		if last := p.Weighing.Result; last != nil {
 			a.Node = last.Node
 			if last.Chosen == weighing.Preempts {
 				a.Why = last.Why
@@ -94,7 +94,7 @@ func (c *Core) noteAsking(p *record.Pod, item *queue.Item, d *scheduler.Decision
 	pod := item.Pod()
 	switch {
 	case d.Asks():
-		p.Weighing = record.Weighing{Asked: true, Since: c.turn.Now, Account: d.Weighed}
+		p.Weighing = record.Weighing{Asked: true, Since: c.turn.Now, Result: d.Weighed}
 		c.reservation.Ask(c.turn, pod.UID, c.turn.Now.Add(c.maxAsking(pod)))
 		if e := c.eligible(p); e.now {
 			c.scale.planning.Want(c.turn.Now)
@@ -175,14 +175,14 @@ func (c *Core) given(uid types.UID, n *weighing.Node, chosen weighing.Choice) {
 	}
 	cost := cfg.Costs.NewNode(n.Group, n.Price, n.Share, c.worth(p.Parsed), launch)
 	cost.Name = n.Name
-	w.Account = &weighing.Account{Policy: policy(cfg), Chosen: chosen, Preempt: w.Account.Preempt, Node: cost}
+	w.Result = &weighing.Result{Policy: policy(cfg), Chosen: chosen, Preempt: w.Result.Preempt, Node: cost}
 	c.decideWeighed(p)
 }
 
 // decideWeighed enters what a pod waits for into the ledger, with what preempting would have
 // cost.
 func (c *Core) decideWeighed(p *record.Pod) {
-	a := p.Weighing.Account
+	a := p.Weighing.Result
 	c.turn.Decide(step.Decision{Kind: step.Weighed, Pod: p.Parsed.Name(), Group: a.Node.Group, Node: a.Node.Name,
 		Reason: string(a.Chosen) + " by " + string(a.Policy), Profile: p.Parsed.Object.Spec.SchedulerName, Weighed: a})
 }
@@ -211,7 +211,7 @@ func (c *Core) answerAsking(plan *autoscaler.Plan, kept map[types.UID]bool) {
 		if (unplanned || later[uid]) && c.policyOf(p.Parsed) != weighing.PreemptFirst {
 			continue // the next plan may come to it, or buy it a node
 		}
-		a := *p.Weighing.Account
+		a := *p.Weighing.Result
 		if a.Chosen != weighing.Preempts { // it wasn't declined
 			a.Chosen, a.Why = weighing.Preempts, "no upcoming node fits it"
 			if why[uid] != "" {
@@ -220,8 +220,8 @@ func (c *Core) answerAsking(plan *autoscaler.Plan, kept map[types.UID]bool) {
 				a.Why = "no node was added for it"
 			}
 		}
-		p.Weighing.Account = &a
-		c.reservation.Free(c.turn, uid)
+		p.Weighing.Result = &a
+		c.reservation.ReleasePod(c.turn, uid)
 	}
 }
 
@@ -241,9 +241,9 @@ func (c *Core) decline(up *autoscaler.ScaleUp) *autoscaler.ScaleUp {
 		}
 		for i, uid := range bin {
 			declined[uid] = true
-			a := *c.pods[uid].Weighing.Account
+			a := *c.pods[uid].Weighing.Result
 			a.Chosen, a.Why, a.Node = weighing.Preempts, costs.why, costs.nodes[i]
-			c.pods[uid].Weighing.Account = &a
+			c.pods[uid].Weighing.Result = &a
 		}
 		return true
 	})

@@ -78,7 +78,7 @@ func (c *Core) costsOf(group string, bin []types.UID) *binCosts {
 		n := costs.NewNode(group, g.Price, c.share(p.Parsed, total, len(bin)), c.worth(p.Parsed), launch)
 		out.nodes = append(out.nodes, n)
 		out.node += n.Cost
-		out.preempt += p.Weighing.Account.Preempt.Cost
+		out.preempt += p.Weighing.Result.Preempt.Cost
 	}
 	return out
 }

@@ -1,6 +1,6 @@
 package autoscaler
 
-// This file is the account of a choice among node groups: what a plan says of how it came to
+// This file records how a choice among node groups was made: what a plan says of how it came to
 // buy nodes of a group. It is for people; nothing is decided by it.
 
 // Choice is how the group of a ScaleUp was chosen.

@@ -122,7 +122,7 @@ func (b *broken) topologies() {
 		members, shared := map[Domain][]NodeIndex{}, 0
 		for i, n := range b.s.nodes {
 			if n == nil {
-				b.check(i >= len(t.of) || t.of[i] == NoDomain, "a free index has a domain of %q", t.Key)
+				b.check(i >= len(t.domainOf) || t.domainOf[i] == NoDomain, "a free index has a domain of %q", t.Key)
 				continue
 			}
 			want := NoDomain
@@ -131,7 +131,7 @@ func (b *broken) topologies() {
 				want = t.ids[value]
 				members[want] = append(members[want], NodeIndex(i))
 			}
-			b.same("the domain of "+n.Name+" of "+t.Key, t.of[i], want)
+			b.same("the domain of "+n.Name+" of "+t.Key, t.domainOf[i], want)
 		}
 		b.same("the number of values of "+t.Key, len(t.ids), len(members))
 		b.same("the number of domains of "+t.Key, len(t.ids)+len(t.free), len(t.members))

@@ -172,7 +172,7 @@ func (n *Node) addPod(p *Pod) {
 		n.Pods = make([]*Pod, 0, 8)
 	}
 	n.Pods = append(n.Pods, p)
-	n.account(p, 1)
+	n.count(p, 1)
 	n.Ports = append(n.Ports, p.Ports...)
 }
 
@@ -183,7 +183,7 @@ func (n *Node) removePodAt(pos int) {
 	n.Pods[pos] = n.Pods[last]
 	n.Pods[last] = nil
 	n.Pods = n.Pods[:last]
-	n.account(p, -1)
+	n.count(p, -1)
 	for _, port := range p.Ports {
 		i := slices.Index(n.Ports, port)
 		n.Ports[i] = n.Ports[len(n.Ports)-1]
@@ -196,11 +196,11 @@ func (n *Node) restorePodAt(p *Pod, pos int) {
 	n.Pods = append(n.Pods, p)
 	last := len(n.Pods) - 1
 	n.Pods[last], n.Pods[pos] = n.Pods[pos], n.Pods[last]
-	n.account(p, 1)
+	n.count(p, 1)
 	n.Ports = append(n.Ports, p.Ports...)
 }
 
-func (n *Node) account(p *Pod, sign int64) {
+func (n *Node) count(p *Pod, sign int64) {
 	n.Requested.Add(&p.Request, sign)
 	n.NonZero[0] += sign * p.NonZero[0]
 	n.NonZero[1] += sign * p.NonZero[1]

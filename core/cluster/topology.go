@@ -38,7 +38,7 @@ type Topology struct {
 	label       string            // of the nodes
 	orEmpty     bool              // nodes without the label are with those whose label is empty
 	ids         map[string]Domain // by the label's value
-	of          []Domain          // by node index
+	domainOf    []Domain          // by node index
 	members     [][]NodeIndex     // by domain
 	only        []NodeIndex       // by domain
 	free        []Domain          // the last is used next
@@ -59,7 +59,7 @@ func (t *Topology) Of(i NodeIndex) Domain {
 	if t.perNode {
 		return Domain(i)
 	}
-	return t.of[i]
+	return t.domainOf[i]
 }
 
 // SameDomain reports whether two nodes, which may be in no state, are in one domain, or both
@@ -92,12 +92,12 @@ func (t *Topology) nodeAdded(n *Node) {
 	if t.perNode {
 		return
 	}
-	for len(t.of) <= int(n.Index) {
-		t.of = append(t.of, NoDomain)
+	for len(t.domainOf) <= int(n.Index) {
+		t.domainOf = append(t.domainOf, NoDomain)
 	}
 	value, ok := n.Object.Labels[t.label]
 	if !ok && !t.orEmpty {
-		t.of[n.Index] = NoDomain
+		t.domainOf[n.Index] = NoDomain
 		return
 	}
 	d, ok := t.ids[value]
@@ -105,7 +105,7 @@ func (t *Topology) nodeAdded(n *Node) {
 		d = t.newDomain()
 		t.ids[value] = d
 	}
-	t.of[n.Index] = d
+	t.domainOf[n.Index] = d
 	t.members[d] = append(t.members[d], n.Index)
 	switch len(t.members[d]) {
 	case 1:
@@ -121,8 +121,8 @@ func (t *Topology) nodeRemoved(n *Node) {
 	if t.perNode {
 		return
 	}
-	d := t.of[n.Index]
-	t.of[n.Index] = NoDomain
+	d := t.domainOf[n.Index]
+	t.domainOf[n.Index] = NoDomain
 	if d == NoDomain {
 		return
 	}

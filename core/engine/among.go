@@ -24,9 +24,9 @@ func (e *Engine) Feasible(c *Class) []string {
 // PlaceAmong puts the pod on the best of the nodes that take the class and that allowed
 // returns true for. The bonus is added to the node's own score. It comes from outside,
 // so one beyond 0 and MaxBonus is no error, but counts as the nearer of the two. Equal
-// totals go by rank, as in Best. The account's scores are without bonuses, but for
+// totals go by rank, as in Best. The breakdown's scores are without bonuses, but for
 // RunnerUpScore.
-func (e *Engine) PlaceAmong(c *Class, p *cluster.Pod, allowed func(*cluster.Node) (bonus int64, ok bool)) (Choice, Account, bool) {
+func (e *Engine) PlaceAmong(c *Class, p *cluster.Pod, allowed func(*cluster.Node) (bonus int64, ok bool)) (Choice, Breakdown, bool) {
 	best, second := ranked{node: cluster.NoNode}, ranked{node: cluster.NoNode}
 	e.refresh(c)
 	for _, a := range e.AnswersFor(c, e.openTo(c)) {
@@ -47,9 +47,9 @@ func (e *Engine) PlaceAmong(c *Class, p *cluster.Pod, allowed func(*cluster.Node
 		}
 	}
 	if best.node == cluster.NoNode {
-		return Choice{Node: cluster.NoNode}, Account{}, false
+		return Choice{Node: cluster.NoNode}, Breakdown{}, false
 	}
-	a := Account{Scores: e.Scores(c)[best.node], RunnerUp: second.node, RunnerUpScore: second.score}
+	a := Breakdown{Scores: e.Scores(c)[best.node], RunnerUp: second.node, RunnerUpScore: second.score}
 	return Choice{Node: best.node, Score: best.score, Writes: e.PlaceOn(p, best.node)}, a, true
 }
 

@@ -64,7 +64,7 @@ func TestPlaceAmongBreaksTiesAsBestDoes(t *testing.T) {
 	for seed := range uint64(20) {
 		s, e := tied(seed, testkit.Names("n", 5)...)
 		p := parsed(s, testkit.Pod("p"))
-		best, a, _ := e.BestWithAccount(e.Class(p))
+		best, a, _ := e.BestWithBreakdown(e.Class(p))
 		mark := s.Mark()
 		among, b, _ := e.PlaceAmong(e.Class(p), p, func(*cluster.Node) (int64, bool) { return 3, true })
 		s.Rollback(mark)

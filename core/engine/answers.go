@@ -29,7 +29,7 @@ func (e *Engine) AnswersFor(c *Class, nodes []cluster.NodeIndex) []NodeAnswer {
 	for i, n := range nodes {
 		out[i].Node = n
 	}
-	if !e.look(c) {
+	if !e.fillView(c) {
 		return out
 	}
 	v := &e.view

@@ -24,7 +24,7 @@ type Choice struct {
 // Best returns the best node for a pod of the class; ok is false when there is
 // none. It doesn't change the state.
 func (e *Engine) Best(c *Class) (best Choice, ok bool) {
-	if !e.look(c) {
+	if !e.fillView(c) {
 		return Choice{Node: cluster.NoNode}, false
 	}
 	v := &e.view
@@ -33,9 +33,9 @@ func (e *Engine) Best(c *Class) (best Choice, ok bool) {
 	return Choice{Node: v.nodeOf(entry), Score: key.score()}, true
 }
 
-// look fills the engine's view for a class, and reports whether any node takes it. If
+// fillView fills the engine's view for a class, and reports whether any node takes it. If
 // none does, only the entries' nodes are filled in, if that.
-func (e *Engine) look(c *Class) bool {
+func (e *Engine) fillView(c *Class) bool {
 	e.refresh(c)
 	if c.Rejected != nil {
 		return false

@@ -48,7 +48,7 @@ func TestBestIsTheHighestSumOfLocalAndGroupScores(t *testing.T) {
 				weighted(1, &scripted{name: "Local", rules: framework.Rules{Local: &localScript{reads: framework.ReadsObject, scores: c.local}}}),
 				weighted(c.weight, &scripted{name: "Group", rules: framework.Rules{Group: group}}),
 			}}, engine.Options{}))
-			best, a, ok := e.BestWithAccount(e.Class(parsed(s, testkit.Pod("p"))))
+			best, a, ok := e.BestWithBreakdown(e.Class(parsed(s, testkit.Pod("p"))))
 			if got := nodeName(s, best.Node); got != c.want || ok != (c.want != "none") || best.Score != c.score {
 				t.Errorf("best is %s with %d, want %s with %d", got, best.Score, c.want, c.score)
 			}
@@ -98,7 +98,7 @@ func TestPropertyTiesDontDependOnTheOrderOfNodes(t *testing.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		winner := func(names []string) string {
 			s, e := tied(seed, names...)
-			best, a, _ := e.BestWithAccount(e.Class(parsed(s, testkit.Pod("p"))))
+			best, a, _ := e.BestWithBreakdown(e.Class(parsed(s, testkit.Pod("p"))))
 			return nodeName(s, best.Node) + " before " + nodeName(s, a.RunnerUp)
 		}
 		if got, want := winner(rapid.Permutation(names).Draw(t, "order")), winner(names); got != want {
@@ -209,7 +209,7 @@ func TestPropertyWorkersAndCachesChangeNoAnswer(t *testing.T) {
 			want := ""
 			for i, e := range engines {
 				c := e.Class(p)
-				best, a, ok := e.BestWithAccount(c)
+				best, a, ok := e.BestWithBreakdown(c)
 				got := fmt.Sprint(e.Answers(c), best, a, ok, e.Scores(c))
 				if i == 0 {
 					want = got

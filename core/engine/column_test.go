@@ -168,12 +168,12 @@ func TestClassesOfEqualLocalSignatureAreEvaluatedOnce(t *testing.T) {
 // perClass is a plugin whose rules depend on a label that it signs.
 type perClass struct {
 	scripted
-	label string
-	of    map[string]framework.Rules
+	label        string
+	rulesByLabel map[string]framework.Rules
 }
 
 func (p *perClass) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *framework.Reason) {
-	return p.of[pod.Object.Labels[p.label]], nil
+	return p.rulesByLabel[pod.Object.Labels[p.label]], nil
 }
 
 // Two classes may sign the same bytes as local, each another plugin's. Their columns are
@@ -181,7 +181,7 @@ func (p *perClass) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *fr
 func TestColumnsAreSharedByPluginNotByBytes(t *testing.T) {
 	s := named("n0", "n1")
 	plugin := func(label, node string) framework.Plugin {
-		p := &perClass{label: label, of: map[string]framework.Rules{"x": {Local: &localScript{reads: framework.ReadsObject, scores: map[string]int64{node: 1}}}}}
+		p := &perClass{label: label, rulesByLabel: map[string]framework.Rules{"x": {Local: &localScript{reads: framework.ReadsObject, scores: map[string]int64{node: 1}}}}}
 		p.name, p.sign = label, func(pod *cluster.Pod, local, _ *framework.Signature) {
 			if v, ok := pod.Object.Labels[label]; ok {
 				local.Str(v)
@@ -206,7 +206,7 @@ func TestColumnsAreSharedByKindOfGroupRule(t *testing.T) {
 		return framework.Rules{Group: &groupScript{state: s, key: key, scores: map[string]int64{value: 9}}}
 	}
 	plugin := func(label string, of map[string]framework.Rules) framework.Plugin {
-		return &perClass{scripted: scripted{name: label, sign: signsLabel(label, false)}, label: label, of: of}
+		return &perClass{scripted: scripted{name: label, sign: signsLabel(label, false)}, label: label, rulesByLabel: of}
 	}
 	e := over(s,
 		plugin("one", map[string]framework.Rules{"zone": rule(v1.LabelTopologyZone, "a"), "rack": rule("rack", "2")}),

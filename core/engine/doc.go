@@ -30,7 +30,7 @@
 //	nodefilter.go one node by the rules themselves, without any cache
 //	wake.go       whether changes let a waiting class in
 //	diagnose.go   why a class fits nowhere
-//	answers.go, scores.go, account.go, evaluations.go   what people and tests ask
+//	answers.go, scores.go, breakdown.go, evaluations.go   what people and tests ask
 //
 // An engine belongs to one goroutine, that of its state. Every answer reads the state
 // as it is: caches follow the journal, so that nobody has to tell the engine of a

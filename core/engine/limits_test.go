@@ -61,7 +61,7 @@ func TestTheHighestScoreIsChosenAtTheLimitOfWeights(t *testing.T) {
 	}
 	profile := &framework.Profile{Plugins: []framework.Weighted{weighted(engine.MaxWeights, &scripted{name: "A", rules: rules})}}
 	e := testkit.Must(engine.New(s, profile, engine.Options{}))
-	best, a, ok := e.BestWithAccount(e.Class(s.Schema.ParsePod(testkit.Pod("p").Obj())))
+	best, a, ok := e.BestWithBreakdown(e.Class(s.Schema.ParsePod(testkit.Pod("p").Obj())))
 	if want := int64(200 * engine.MaxWeights); !ok || s.Node(best.Node).Name != "best" || best.Score != want {
 		t.Errorf("best is %+v, %v; want node best with score %d", best, ok, want)
 	}

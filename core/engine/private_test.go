@@ -80,7 +80,7 @@ func TestAClassMovesToAPrivateColumnOnceItPays(t *testing.T) {
 		t.Fatalf("after 180 questions the class has a column of its own: %v, gains %d; want one, and 0", a.class.private != nil, a.class.privateGains)
 	}
 	a.expect("once it moved", true)
-	a.e.look(a.class)
+	a.e.fillView(a.class)
 	if n := len(a.e.view.exceptional); n != 0 {
 		t.Errorf("%d nodes are exceptional in a private column, want none", n)
 	}
@@ -95,7 +95,7 @@ func TestQuestionsAboutAnUnchangedClusterAllocateNothing(t *testing.T) {
 	if n != 0 {
 		t.Errorf("%v allocations for a question, want none", n)
 	}
-	a.e.look(a.class)
+	a.e.fillView(a.class)
 	if v := &a.e.view; len(v.excluded) != 9 || len(v.exceptional) != 0 {
 		t.Errorf("%d nodes are excluded and %d exceptional, want 9 and none", len(v.excluded), len(v.exceptional))
 	}
@@ -104,7 +104,7 @@ func TestQuestionsAboutAnUnchangedClusterAllocateNothing(t *testing.T) {
 	if n = testing.AllocsPerRun(5, func() { a.ask(1) }); n != 0 {
 		t.Errorf("%v allocations for a question about exceptional nodes, want none", n)
 	}
-	a.e.look(a.class)
+	a.e.fillView(a.class)
 	if v := &a.e.view; len(v.excluded) != 0 || len(v.exceptional) != 9 {
 		t.Errorf("of preferred anti-affinity %d nodes are excluded and %d exceptional, want none and 9", len(v.excluded), len(v.exceptional))
 	}

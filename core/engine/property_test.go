@@ -51,9 +51,9 @@ func sameAsReference(t *rapid.T, e *engine.Engine, profile *framework.Profile, p
 			bestScore = max(bestScore, v.Score)
 		}
 	}
-	best, account, ok := e.BestWithAccount(c)
+	best, breakdown, ok := e.BestWithBreakdown(c)
 	if ok {
-		sameAccount(t, e, p, best, account, feasible)
+		sameBreakdown(t, e, p, best, breakdown, feasible)
 	}
 	if ok != (feasible > 0) || ok && best.Score != bestScore {
 		t.Fatalf("best of %s: %+v ok=%v, but %d feasible nodes with best score %d", p.Name(), best, ok, feasible, bestScore)
@@ -95,15 +95,15 @@ func sameDiagnosis(t *rapid.T, e, byNode *engine.Engine, p *cluster.Pod, history
 	}
 }
 
-// sameAccount compares the account of a choice with the answers for all nodes.
-func sameAccount(t *rapid.T, e *engine.Engine, p *cluster.Pod, best engine.Choice, a engine.Account, feasible int) {
+// sameBreakdown compares the breakdown of a choice with the answers for all nodes.
+func sameBreakdown(t *rapid.T, e *engine.Engine, p *cluster.Pod, best engine.Choice, a engine.Breakdown, feasible int) {
 	c := e.Class(p)
 	scores := e.Scores(c)[best.Node]
 	for i := range scores {
 		scores[i].Raw = 0
 	}
 	if !slices.Equal(scores, a.Scores) {
-		t.Fatalf("%s on %d scores %v, and by its account %v", p.Name(), best.Node, scores, a.Scores)
+		t.Fatalf("%s on %d scores %v, and by its breakdown %v", p.Name(), best.Node, scores, a.Scores)
 	}
 	second, at := int64(-1), map[cluster.NodeIndex]int64{}
 	for _, v := range e.Answers(c) {
@@ -112,7 +112,7 @@ func sameAccount(t *rapid.T, e *engine.Engine, p *cluster.Pod, best engine.Choic
 		}
 	}
 	if (a.RunnerUp == cluster.NoNode) != (feasible == 1) || feasible > 1 && (a.RunnerUpScore != second || at[a.RunnerUp] != second) {
-		t.Fatalf("%s: by its account the runner-up of node %d is %d with %d, of %v", p.Name(), best.Node, a.RunnerUp, a.RunnerUpScore, at)
+		t.Fatalf("%s: by its breakdown the runner-up of node %d is %d with %d, of %v", p.Name(), best.Node, a.RunnerUp, a.RunnerUpScore, at)
 	}
 }
 

@@ -51,7 +51,7 @@ func TestScoresByPluginAddUpToTheTotal(t *testing.T) {
 	}
 }
 
-// The account of a choice has the same scores without the raw ones.
+// The breakdown of a choice has the same scores without the raw ones.
 func TestAccountHasTheScoresOfTheChosenNode(t *testing.T) {
 	s := nodes(testkit.Node("a").Zone("a"), testkit.Node("b").Zone("b"))
 	rules := framework.Rules{
@@ -61,7 +61,7 @@ func TestAccountHasTheScoresOfTheChosenNode(t *testing.T) {
 	e := testkit.Must(engine.New(s, &framework.Profile{Plugins: []framework.Weighted{
 		weighted(2, &scripted{name: "Both", rules: rules}), weighted(0, &scripted{name: "Filter", rules: rules})}}, engine.Options{}))
 	p := parsed(s, testkit.Pod("p"))
-	best, a, _ := e.PlaceWithAccount(e.Class(p), p)
+	best, a, _ := e.PlaceWithBreakdown(e.Class(p), p)
 	if want := []engine.PluginScore{{Plugin: "Both", Score: 200}}; nodeName(s, best.Node) != "a" || !slices.Equal(a.Scores, want) {
 		t.Errorf("node %s with %v, want a with %v", nodeName(s, best.Node), a.Scores, want)
 	}

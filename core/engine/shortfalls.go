@@ -11,8 +11,8 @@ import (
 // smallest: a change of one node costs O(blockNodes), and so does the question, with one look
 // at each block.
 type shortfalls struct {
-	of    []int64 // by node index; noShortfall where the message isn't a reason
-	least []int64 // by block of nodes: the smallest of the block
+	amounts []int64 // by node index; noShortfall where the message isn't a reason
+	least   []int64 // by block of nodes: the smallest of the block
 
 	// told is the node that came nearest when this was asked for last, with its deficit, until
 	// set gives that node another shortfall: then node is NoNode, and the rule is asked again.
@@ -35,15 +35,15 @@ const (
 
 // set gives a node a shortfall, noShortfall to take it away.
 func (s *shortfalls) set(i cluster.NodeIndex, short int64) {
-	for len(s.of) <= int(i) {
-		s.of = append(s.of, noShortfall)
+	for len(s.amounts) <= int(i) {
+		s.amounts = append(s.amounts, noShortfall)
 	}
 	block := int(i) / blockNodes
 	for len(s.least) <= block {
 		s.least = append(s.least, noShortfall)
 	}
-	old := s.of[i]
-	s.of[i] = short
+	old := s.amounts[i]
+	s.amounts[i] = short
 	if s.told.node == i {
 		s.told.node = cluster.NoNode
 	}
@@ -52,7 +52,7 @@ func (s *shortfalls) set(i cluster.NodeIndex, short int64) {
 		s.least[block] = short
 	case old == s.least[block]:
 		s.least[block] = noShortfall
-		for _, x := range s.of[block*blockNodes : min(len(s.of), (block+1)*blockNodes)] {
+		for _, x := range s.amounts[block*blockNodes : min(len(s.amounts), (block+1)*blockNodes)] {
 			s.least[block] = min(s.least[block], x)
 		}
 	}
@@ -70,7 +70,7 @@ func (s *shortfalls) nearest() (cluster.NodeIndex, int64) {
 		return cluster.NoNode, noShortfall
 	}
 	for i := at * blockNodes; ; i++ {
-		if s.of[i] == best {
+		if s.amounts[i] == best {
 			return cluster.NodeIndex(i), best
 		}
 	}

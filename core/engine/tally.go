@@ -31,12 +31,12 @@ func (c *column) counted() *tally {
 		t = &tally{reasonCounts: newReasonCounts(), short: map[string]*shortfalls{}}
 		c.tally = t
 		for i := range c.state.Len() {
-			t.look(c, cluster.NodeIndex(i))
+			t.recordRejection(c, cluster.NodeIndex(i))
 		}
 		return t
 	}
 	for _, i := range t.stale {
-		t.look(c, i)
+		t.recordRejection(c, i)
 	}
 	t.stale = t.stale[:0]
 	return t
@@ -76,8 +76,8 @@ func (t *tally) precedes(c *Class) bool {
 	return true
 }
 
-// look records why a node is rejected now.
-func (t *tally) look(c *column, i cluster.NodeIndex) {
+// recordRejection records why a node is rejected now.
+func (t *tally) recordRejection(c *column, i cluster.NodeIndex) {
 	t.clearShortfalls(i)
 	if int(i) < c.state.Len() && int(i) < len(c.cells) && !c.cells[i].ok {
 		if n := c.state.Node(i); n != nil {
@@ -122,8 +122,8 @@ func (t *tally) nearest(c *column, message string, except []cluster.NodeIndex) (
 	var aside []int64
 	for _, i := range except { // these are set aside, and come back
 		x := int64(noShortfall)
-		if int(i) < len(s.of) {
-			x = s.of[i]
+		if int(i) < len(s.amounts) {
+			x = s.amounts[i]
 			s.set(i, noShortfall)
 		}
 		aside = append(aside, x)

@@ -88,7 +88,7 @@ func (v *View) ExplainNode(name string) (x NodeExplanation, ok bool) {
 		return NodeExplanation{}, false
 	}
 	x = NodeExplanation{Node: name}
-	if plan := v.Autoscaler.Staying.Plan(); plan != nil {
+	if plan := v.Autoscaler.KeptNodes.Plan(); plan != nil {
 		x.Planned = utcTime(plan.Now)
 	}
 	n := v.State.NodeByName(name)
@@ -103,7 +103,7 @@ func (v *View) ExplainNode(name string) (x NodeExplanation, ok bool) {
 	for _, p := range n.Nominated {
 		x.Awaits = append(x.Awaits, p.Name())
 	}
-	at := v.Autoscaler.Nodes.Of(v.Now(), n, v.Autoscaler.Staying.Removal(name))
+	at := v.Autoscaler.Nodes.Of(v.Now(), n, v.Autoscaler.KeptNodes.Removal(name))
 	x.State, x.Reason, x.Detail = at.State, at.Reason, at.Detail
 	switch at.State {
 	case NodeStays:
@@ -202,7 +202,7 @@ func leavingOf(at *nodestatus.Status) Leaving {
 // outOfState returns what the API last showed of a node that the provider was asked to
 // delete; nil for any other.
 func (v *View) outOfState(name string) (found *cluster.NodeInfo) {
-	v.Autoscaler.Deletions.OutOfState(func(info *cluster.NodeInfo) {
+	v.Autoscaler.Deletions.EachOutOfState(func(info *cluster.NodeInfo) {
 		if info.Name == name {
 			found = info
 		}
@@ -237,6 +237,6 @@ func (v *View) NodesLeaving() int {
 	if v.Autoscaler == nil {
 		return 0
 	}
-	all, _ := v.Autoscaler.Deletions.Going()
+	all, _ := v.Autoscaler.Deletions.Counts()
 	return all
 }

@@ -54,7 +54,7 @@ func (v *View) NodeLines(limit int) (lines []NodeLine, nodes int) {
 	}
 	v.State.Nodes(func(n *cluster.Node) { lines = append(lines, v.nodeLine(n, sum)) })
 	if sum != nil {
-		v.Autoscaler.Deletions.OutOfState(func(info *cluster.NodeInfo) { lines = append(lines, v.nodeLine(cluster.DetachedNode(info), sum)) })
+		v.Autoscaler.Deletions.EachOutOfState(func(info *cluster.NodeInfo) { lines = append(lines, v.nodeLine(cluster.DetachedNode(info), sum)) })
 	}
 	slices.SortFunc(lines, func(a, b NodeLine) int {
 		return cmp.Or(cmp.Compare(a.order(), b.order()), cmp.Compare(a.share(), b.share()), strings.Compare(a.Node, b.Node))

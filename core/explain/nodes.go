@@ -84,9 +84,9 @@ func (v *View) ExplainNodes() (x NodesExplanation, ok bool) {
 	}
 	sum := newNodesSummary(v)
 	v.State.Nodes(sum.add)
-	v.Autoscaler.Deletions.OutOfState(func(info *cluster.NodeInfo) { sum.add(cluster.DetachedNode(info)) })
+	v.Autoscaler.Deletions.EachOutOfState(func(info *cluster.NodeInfo) { sum.add(cluster.DetachedNode(info)) })
 	x = sum.explanation()
-	if plan := v.Autoscaler.Staying.Plan(); plan != nil {
+	if plan := v.Autoscaler.KeptNodes.Plan(); plan != nil {
 		x.Planned = utcTime(plan.Now)
 	}
 	if x.Status = v.scaleDownStatus(sum); x.Status == ScaleDownDisabled || x.Status == ScaleDownUnknown || x.Status == ScaleDownHeld {
@@ -101,7 +101,7 @@ func (v *View) NodesPlanned() (at time.Time, ok bool) {
 	if v.Autoscaler == nil {
 		return time.Time{}, false
 	}
-	if plan := v.Autoscaler.Staying.Plan(); plan != nil {
+	if plan := v.Autoscaler.KeptNodes.Plan(); plan != nil {
 		at = plan.Now
 	}
 	return at, true
@@ -118,9 +118,9 @@ func (v *View) scaleDownStatus(sum *nodesSummary) ScaleDownStatus {
 	switch {
 	case v.Autoscaler.DisableScaleDown:
 		return ScaleDownDisabled
-	case v.Autoscaler.Staying.Held() != "":
+	case v.Autoscaler.KeptNodes.Held() != "":
 		return ScaleDownHeld
-	case v.Autoscaler.Staying.Plan() == nil:
+	case v.Autoscaler.KeptNodes.Plan() == nil:
 		return ScaleDownUnknown
 	case candidates("") > 0: // some go with the next plan
 		return ScaleDownCandidates
@@ -152,7 +152,7 @@ type reasonKey struct {
 
 func newNodesSummary(v *View) *nodesSummary {
 	s := &nodesSummary{v: v, removals: map[string]*autoscaler.Removal{}, states: map[string]int{}, reasons: map[reasonKey]*NodesOfReason{}, groups: map[string]*NodesOfGroup{}}
-	if plan := v.Autoscaler.Staying.Plan(); plan != nil {
+	if plan := v.Autoscaler.KeptNodes.Plan(); plan != nil {
 		for _, r := range plan.Removals {
 			s.removals[r.Node] = r
 		}

@@ -308,7 +308,7 @@ func (v *View) leavingNodes() []LeavingNode {
 	if v.NodesLeaving() > 0 {
 		v.State.Nodes(add)
 	}
-	v.Autoscaler.Deletions.OutOfState(func(info *cluster.NodeInfo) { add(cluster.DetachedNode(info)) })
+	v.Autoscaler.Deletions.EachOutOfState(func(info *cluster.NodeInfo) { add(cluster.DetachedNode(info)) })
 	slices.SortFunc(out, func(a, b LeavingNode) int { return strings.Compare(a.Node, b.Node) })
 	return out[:min(len(out), maxListed)]
 }

@@ -49,8 +49,8 @@ type Explanation struct {
 	// WaitsFor are the changes after which the pod is tried again, for each plugin that
 	// rejects nodes.
 	WaitsFor []WaitsFor `json:"waitsFor,omitempty"`
-	// Kept are the objects whose headroom keeps nodes from the pod that would take it.
-	Kept []Kept `json:"kept,omitempty"`
+	// Reserved are the objects whose headroom keeps nodes from the pod that would take it.
+	Reserved []Reserved `json:"kept,omitempty"`
 	// Candidates are the nodes that all rules allow, the best first; maxCandidates at most.
 	Candidates []Candidate `json:"candidates,omitempty"`
 	// Scaling is what node groups do for a pod that waits; nil for any other, and when Berth
@@ -76,8 +76,8 @@ type Relaxed struct {
 	Nodes  int    `json:"nodes"`
 }
 
-// Kept is on how many nodes room is kept for others that a pod would fit into.
-type Kept struct {
+// Reserved is on how many nodes room is reserved for others that a pod would fit into.
+type Reserved struct {
 	For   string `json:"for"` // the object that asks for it, as kind namespace/name, or the pods that replace evicted ones
 	Nodes int    `json:"nodes"`
 }
@@ -195,7 +195,7 @@ func (v *View) explainNodes(pod *cluster.Pod, x *Explanation) {
 	default:
 		x.Outcome, x.Message = string(step.Waits), d.Message()
 		explainWait(e, class, d, x)
-		x.Kept = v.keptFrom(e, class)
+		x.Reserved = v.reservedFrom(e, class)
 	}
 }
 
@@ -253,13 +253,13 @@ func waitsFor(e *engine.Engine, d *engine.Diagnosis) (out []WaitsFor) {
 	return out
 }
 
-// keptFrom returns, by whom room is kept for, on how many nodes a class that fits on none
+// reservedFrom returns, by whom room is reserved for, on how many nodes a class that fits on none
 // would fit if it weren't. It leaves the state as it is.
-func (v *View) keptFrom(e *engine.Engine, class *engine.Class) (out []Kept) {
+func (v *View) reservedFrom(e *engine.Engine, class *engine.Class) (out []Reserved) {
 	standIns := map[string][]*cluster.Pod{}
 	for _, n := range v.State.Nominations() {
 		if n.Pod.StandsIn() && class.LeavesRoomFor(n.Pod) {
-			standIns[v.keptFor(n.Pod)] = append(standIns[v.keptFor(n.Pod)], n.Pod)
+			standIns[v.reservedFor(n.Pod)] = append(standIns[v.reservedFor(n.Pod)], n.Pod)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(standIns)) {
@@ -268,15 +268,15 @@ func (v *View) keptFrom(e *engine.Engine, class *engine.Class) (out []Kept) {
 			v.State.Nominate(p, "")
 		}
 		if nodes := len(e.Feasible(class)); nodes > 0 {
-			out = append(out, Kept{For: name, Nodes: nodes})
+			out = append(out, Reserved{For: name, Nodes: nodes})
 		}
 		v.State.Rollback(mark)
 	}
 	return out
 }
 
-// keptFor names for people whom a stand-in keeps room for.
-func (v *View) keptFor(standIn *cluster.Pod) string {
+// reservedFor names for people whom a stand-in keeps room for.
+func (v *View) reservedFor(standIn *cluster.Pod) string {
 	if v.Autoscaler != nil && v.Autoscaler.Homes.Knows(standIn) {
 		return v.Autoscaler.Homes.Named(standIn)
 	}

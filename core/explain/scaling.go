@@ -32,16 +32,16 @@ type Scaling struct {
 	// Coming is the node that the pod has a place on once it is usable.
 	Coming *ComingNode `json:"coming,omitempty"`
 	// Weighed is of a pod that could preempt and waits: for what, and what preempting costs.
-	Weighed *weighing.Account `json:"weighed,omitempty"`
-	Groups  []GroupAnswer     `json:"groups,omitempty"`
+	Weighed *weighing.Result `json:"weighed,omitempty"`
+	Groups  []GroupAnswer    `json:"groups,omitempty"`
 }
 
 // ComingNode is a node that is waited for.
 type ComingNode struct {
 	Group string `json:"group"`
 	Node  string `json:"node,omitempty"` // "" while the API doesn't have it
-	// Kept says that the node was ordered for the pod, whose place on it is kept.
-	Kept bool `json:"kept,omitempty"`
+	// Reserved says that the node was ordered for the pod, whose place on it is kept.
+	Reserved bool `json:"kept,omitempty"`
 	// Stays says that the node is on its way out, and that the next plan has it stay for the pod.
 	// Nothing is expected of it.
 	Stays bool `json:"stays,omitempty"`
@@ -147,7 +147,7 @@ func (v *View) explainOrdered(p *record.Description, _ *scaleup.Answer, x *Scali
 // one with room that nobody has a place in, which may be on its way out and stay.
 func (v *View) explainComing(p *record.Description, answer *scaleup.Answer, x *Scaling) {
 	if place, ok := v.Places.Of(p.Parsed.UID); ok {
-		x.Coming = &ComingNode{Group: place.Group, Node: place.Node, Kept: true, Expectation: v.expect(place.Group, place.Since)}
+		x.Coming = &ComingNode{Group: place.Group, Node: place.Node, Reserved: true, Expectation: v.expect(place.Group, place.Since)}
 		return
 	}
 	n := answer.Node

@@ -102,7 +102,7 @@ func (v *View) ScalingStatus() ScalingStatus {
 		s.Nodes.Unregistered += counts.Unregistered
 		s.Nodes.LongUnregistered += counts.LongUnregistered
 	}
-	v.Autoscaler.Deletions.Asked(func(group string) {
+	v.Autoscaler.Deletions.EachAsked(func(group string) {
 		s.Nodes.deleted()
 		if i, ok := at[group]; ok {
 			s.Groups[i].deleted()

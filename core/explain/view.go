@@ -13,13 +13,13 @@ import (
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/lifecycle/candidates"
+	"github.com/berthproject/berth/core/lifecycle/keptnodes"
 	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
 	"github.com/berthproject/berth/core/lifecycle/nodestatus"
 	"github.com/berthproject/berth/core/lifecycle/planning"
 	"github.com/berthproject/berth/core/lifecycle/reservation"
-	"github.com/berthproject/berth/core/lifecycle/staying"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/record"
 )
@@ -60,7 +60,7 @@ type Autoscaler struct {
 	Groups     Groups
 	Launches   Launches
 	Nodes      Nodes
-	Staying    Staying
+	KeptNodes  KeptNodes
 	Candidates Candidates
 	Deletions  Deletions
 	Homes      Homes
@@ -144,9 +144,9 @@ type Nodes interface {
 	NotPlanned() string
 }
 
-// Staying describes why the last plan keeps nodes.
-type Staying interface {
-	Of(node string) (staying.Stay, bool)
+// KeptNodes describes why the last plan keeps nodes.
+type KeptNodes interface {
+	Of(node string) (keptnodes.Stay, bool)
 	Plan() *autoscaler.Plan
 	Removal(node string) *autoscaler.Removal
 	Held() string
@@ -161,9 +161,9 @@ type Candidates interface {
 // Deletions describes the nodes on their way out.
 type Deletions interface {
 	Describe(node string) (nodedeletion.Description, bool)
-	Going() (all, draining int)
-	Asked(func(group string))
-	OutOfState(func(*cluster.NodeInfo))
+	Counts() (all, draining int)
+	EachAsked(func(group string))
+	EachOutOfState(func(*cluster.NodeInfo))
 }
 
 // Homes describes the room that is kept for evicted pods.

@@ -62,8 +62,8 @@ func (t *Turn) Decide(d step.Decision) {
 	t.Ready.Decisions = append(t.Ready.Decisions, d)
 }
 
-// Take returns the work so far, and begins anew.
-func (t *Turn) Take() step.Ready {
+// Flush returns the work so far, and begins anew.
+func (t *Turn) Flush() step.Ready {
 	r := *t.Ready
 	*t.Ready = step.Ready{}
 	if n := len(r.Decisions); n > 0 {

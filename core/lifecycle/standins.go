@@ -35,15 +35,15 @@ type RoomWatch struct{ seen cluster.Seq }
 // Skip passes over the changes so far: the machine keeps no room, or has just looked.
 func (w *RoomWatch) Skip(s *cluster.State) { w.seen = s.Head() }
 
-// Look calls look with every pod whose room may be lost by the changes since the last Look or
-// Skip: those nominated to nodes that were touched, unless the node takes them all (FitTogether),
+// EachEndangered calls look with every pod whose room the changes since the last call or Skip may
+// have taken: those nominated to touched nodes, unless the node takes them all (FitTogether),
 // and to names of no node when a node went; all nominated pods when the changes aren't known any
 // more, of which it tells. Before that it calls change with each change. Both may change the
-// state; what they change is for the caller to pass over, or for the next Look.
+// state; what they change is for the caller to pass over, or for the next call.
 //
 // fits reports whether a pod was nominated when it was known to fit beside all that were, and all
 // beside it (FitBeside): that alone is no reason to look at a node.
-func (w *RoomWatch) Look(s *cluster.State, scheduler Scheduler, fits func(*cluster.Pod) bool, change func(*cluster.Change), look func(*cluster.Pod)) (known bool) {
+func (w *RoomWatch) EachEndangered(s *cluster.State, scheduler Scheduler, fits func(*cluster.Pod) bool, change func(*cluster.Change), look func(*cluster.Pod)) (known bool) {
 	changes, known := s.Since(w.seen)
 	if !known { // they were forgotten; any node may have changed
 		w.seen = s.Head()

@@ -68,7 +68,7 @@ func TestWatchLooksAtWhatMayHaveLostItsRoom(t *testing.T) {
 	} {
 		c.do()
 		var changes, pods []string
-		known := w.Look(s, nobody{}, func(p *cluster.Pod) bool { return p.Object.Name == "e" }, func(x *cluster.Change) { changes = append(changes, x.Op.String()) }, func(p *cluster.Pod) { pods = append(pods, p.Object.Name) })
+		known := w.EachEndangered(s, nobody{}, func(p *cluster.Pod) bool { return p.Object.Name == "e" }, func(x *cluster.Change) { changes = append(changes, x.Op.String()) }, func(p *cluster.Pod) { pods = append(pods, p.Object.Name) })
 		got := fmt.Sprint(strings.Join(changes, " "), "; ", strings.Join(pods, " "), "; ", known)
 		if want := fmt.Sprint(c.changes, "; ", c.pods, "; ", c.known); got != want {
 			t.Errorf("%s: changes, pods and whether they are known: %s, want %s", c.name, got, want)

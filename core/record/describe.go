@@ -23,13 +23,13 @@ type Description struct {
 	Permissions []binding.Permission // that it waits for on its node
 	Condition   string               // the message of the last condition
 	ScaleUp     string               // the message of the last event about a scale-up
-	Weighed     *weighing.Account
+	Weighed     *weighing.Result
 }
 
 func (p *Pod) describe() Description {
 	return Description{
 		Parsed: p.Parsed, Seen: p.Seen, Asked: p.Asked, Node: p.Node(), Decided: p.Nomination.Decided(),
-		Permissions: p.Binding.Permissions(), Condition: p.Reports.Condition(), ScaleUp: p.Reports.ScaleUp(), Weighed: p.Weighing.Account,
+		Permissions: p.Binding.Permissions(), Condition: p.Reports.Condition(), ScaleUp: p.Reports.ScaleUp(), Weighed: p.Weighing.Result,
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // Part shows a lifecycle machine its own part of all records; it implements lifecycle.Pods.
 type Part[P any] struct {
 	pods Pods // the core's, which it changes
-	of   func(*Pod) *P
+	part func(*Pod) *P
 }
 
 var _ lifecycle.Pods[struct{}] = Part[struct{}]{}
@@ -24,7 +24,7 @@ func PartOf[P any](pods Pods, of func(*Pod) *P) Part[P] { return Part[P]{pods, o
 // Get implements lifecycle.Pods.
 func (l Part[P]) Get(uid types.UID) *P {
 	if p := l.pods[uid]; p != nil {
-		return l.of(p)
+		return l.part(p)
 	}
 	return nil
 }
@@ -33,7 +33,7 @@ func (l Part[P]) Get(uid types.UID) *P {
 func (l Part[P]) All() iter.Seq2[types.UID, *P] {
 	return func(yield func(types.UID, *P) bool) {
 		for _, uid := range slices.Sorted(maps.Keys(l.pods)) {
-			if !yield(uid, l.of(l.pods[uid])) {
+			if !yield(uid, l.part(l.pods[uid])) {
 				return
 			}
 		}

@@ -27,11 +27,11 @@ type Pods map[types.UID]*Pod
 // stand-in. Each lifecycle machine has a part of it, of which only that machine reads and writes
 // the fields. The other fields are the core's.
 type Pod struct {
-	Parsed  *cluster.Pod      // as the API had it last
-	Seen    time.Time         // when it was first shown without a node
-	Planned bool              // a plan was asked for with it pending
-	Arrived bool              // a home was asked for it, if there was one
-	Asked   *nodegroups.Asked // the last order with a place for it; for people
+	Parsed   *cluster.Pod      // as the API had it last
+	Seen     time.Time         // when it was first shown without a node
+	Planned  bool              // a plan was asked for with it pending
+	Appeared bool              // a home was asked for it, if there was one
+	Asked    *nodegroups.Asked // the last order with a place for it; for people
 
 	Consulting consulting.Pod
 	Preemption preemption.Pod
@@ -52,9 +52,9 @@ type Weighing struct {
 	// Request is the number of the plan's request that it was pending in, the last; 0 for
 	// none since it asked.
 	Request uint64
-	// Account is of the last decision; for people, but for the cost of preempting, by which
+	// Result is of the last decision; for people, but for the cost of preempting, by which
 	// Cheapest decides.
-	Account *weighing.Account
+	Result *weighing.Result
 }
 
 // Node returns the node in the state where the pod is bound to, where another scheduler is

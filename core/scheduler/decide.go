@@ -28,15 +28,15 @@ import (
 type Decision struct {
 	Class *engine.Class // of the pod, as it was signed for the attempt
 
-	Node    *cluster.Node          // where the pod is now assumed to be
-	Score   int64                  // of that node, 0 when the pod was nominated there
-	Account engine.Account         // how that node was chosen
-	Writes  []cluster.ObjectChange // that have to be written before the pod is bound
+	Node      *cluster.Node          // where the pod is now assumed to be
+	Score     int64                  // of that node, 0 when the pod was nominated there
+	Breakdown engine.Breakdown       // how that node was chosen
+	Writes    []cluster.ObjectChange // that have to be written before the pod is bound
 
 	Diagnosis *engine.Diagnosis // why the class fits on no node
 	Message   string            // the same of the pod, as the condition has it
 	Victims   *engine.Candidate // what has to leave the node that the pod is now nominated to, nil when nothing has
-	Weighed   *weighing.Account // of a pod that could preempt: what else there was
+	Weighed   *weighing.Result  // of a pod that could preempt: what else there was
 
 	Consult    []string           // nodes that extenders have to be asked about
 	Candidates []engine.Candidate // nodes that others could leave, about which extenders have to be asked
@@ -90,7 +90,7 @@ func (a *attempt) decide(known Rejections) Decision {
 	// Extenders are asked about pods that exist.
 	consults := a.engine.Profile().Consults(a.pod.Object) && !a.pod.StandsIn()
 	if n := a.state.NodeByName(a.nominated); n != nil && !consults && a.takesNominated(a.pod, a.class, n) {
-		return a.placed(engine.Choice{Node: n.Index, Writes: a.engine.PlaceOn(a.pod, n.Index)}, engine.Account{RunnerUp: cluster.NoNode})
+		return a.placed(engine.Choice{Node: n.Index, Writes: a.engine.PlaceOn(a.pod, n.Index)}, engine.Breakdown{RunnerUp: cluster.NoNode})
 	}
 	if why := known.StillRejected(a.class); why != nil {
 		if why.Nodes() != a.state.Live() {
@@ -105,25 +105,25 @@ func (a *attempt) decide(known Rejections) Decision {
 		}
 		return a.postFilter(nil)
 	}
-	choice, account, ok := a.engine.PlaceWithAccount(a.class, a.pod)
+	choice, breakdown, ok := a.engine.PlaceWithBreakdown(a.class, a.pod)
 	if !ok {
 		return a.postFilter(nil)
 	}
-	return a.placed(choice, account)
+	return a.placed(choice, breakdown)
 }
 
 // DecideAmong places a pod on the best of the nodes that extenders allow, whose
 // bonus is added to the node's own score. failed are their reasons against others.
 func (s *Scheduler) DecideAmong(pod *cluster.Pod, allowed map[string]int64, failed []string) Decision {
 	a := s.begin(pod, nil) // much may have changed since extenders were asked
-	choice, account, ok := a.engine.PlaceAmong(a.class, pod, func(n *cluster.Node) (int64, bool) {
+	choice, breakdown, ok := a.engine.PlaceAmong(a.class, pod, func(n *cluster.Node) (int64, bool) {
 		bonus, ok := allowed[n.Name]
 		return bonus, ok
 	})
 	if !ok {
 		return a.postFilter(a.engine.Diagnose(a.class).WithOutside(extender, failed))
 	}
-	return a.placed(choice, account)
+	return a.placed(choice, breakdown)
 }
 
 // DecideVictims has the victims that extenders agreed to leave the node where the
@@ -163,6 +163,6 @@ func (a *attempt) stillAgreed(agreed []step.Agreed) (list []engine.Candidate) {
 }
 
 // placed is the decision for a pod that was put on a node.
-func (a *attempt) placed(c engine.Choice, account engine.Account) Decision {
-	return Decision{Class: a.class, Node: a.state.Node(c.Node), Score: c.Score, Writes: c.Writes, Account: account}
+func (a *attempt) placed(c engine.Choice, breakdown engine.Breakdown) Decision {
+	return Decision{Class: a.class, Node: a.state.Node(c.Node), Score: c.Score, Writes: c.Writes, Breakdown: breakdown}
 }

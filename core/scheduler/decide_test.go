@@ -50,13 +50,13 @@ func TestAnAccountSaysHowTheNodeWasChosen(t *testing.T) {
 	w := newWorld(t, fours("busy", "free"), running("a", "2", 0, "busy"))
 	p := w.pod(testkit.Pod("p").Req("cpu", "1"))
 	d := w.decide(p)
-	if n := w.Node(d.Account.RunnerUp); n == nil || n.Name != "busy" || d.Account.RunnerUpScore >= d.Score || d.Account.Scores == nil {
-		t.Errorf("the score is %d and the account %+v, want the other node as the runner-up, with less", d.Score, d.Account)
+	if n := w.Node(d.Breakdown.RunnerUp); n == nil || n.Name != "busy" || d.Breakdown.RunnerUpScore >= d.Score || d.Breakdown.Scores == nil {
+		t.Errorf("the score is %d and the breakdown %+v, want the other node as the runner-up, with less", d.Score, d.Breakdown)
 	}
 	w.Remove(p.UID)
 	w.Nominate(p, "busy")
-	if d := w.decide(p); d.Score != 0 || d.Account.RunnerUp != cluster.NoNode || d.Account.Scores != nil {
-		t.Errorf("nominated to its node the pod's score is %d and the account %+v, want none", d.Score, d.Account)
+	if d := w.decide(p); d.Score != 0 || d.Breakdown.RunnerUp != cluster.NoNode || d.Breakdown.Scores != nil {
+		t.Errorf("nominated to its node the pod's score is %d and the breakdown %+v, want none", d.Score, d.Breakdown)
 	}
 }
 

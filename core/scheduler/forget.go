@@ -10,7 +10,7 @@ package scheduler
 // The memory of columns whose classes are needed is bounded by the engine (core/engine/filled.go).
 //
 // Looking for what nobody needs takes O(classes + pods). It is done when there is more than
-// Scheduler.Kept, or much more than after the last time; and, where that much is needed, only when it has
+// Scheduler.MaxHeld, or much more than after the last time; and, where that much is needed, only when it has
 // grown by half or some time has passed. So it costs O(1) for each class that is made.
 
 import (
@@ -19,16 +19,16 @@ import (
 	"github.com/berthproject/berth/core/engine"
 )
 
-// DefaultKept returns how much each engine may hold before the classes are forgotten that
+// DefaultMaxHeld returns how much each engine may hold before the classes are forgotten that
 // nobody needs.
-func DefaultKept() engine.Size { return engine.Size{Classes: 4096, Columns: 512, KeyBytes: 1 << 20} }
+func DefaultMaxHeld() engine.Size { return engine.Size{Classes: 4096, Columns: 512, KeyBytes: 1 << 20} }
 
 // internedKept is how many terms and topologies a state may hold before those are forgotten
 // that nobody needs.
 const internedKept = 512
 
 // forgetEvery is how often classes are looked for that nobody needs while there are more than
-// Scheduler.Kept.
+// Scheduler.MaxHeld.
 const forgetEvery = 10 * time.Second
 
 // namedKept is how many classes that name their nodes may be made before those that nobody needs are
@@ -76,7 +76,7 @@ func (s *Scheduler) muchToForget(now time.Time) bool {
 	}
 	for _, name := range s.names {
 		size, left := s.engines[name].Size(), s.forgot.left[name]
-		if exceeds(size, s.Kept) && (exceeds(size, left.Times(1.5)) || !now.Before(s.forgot.at.Add(forgetEvery))) {
+		if exceeds(size, s.MaxHeld) && (exceeds(size, left.Times(1.5)) || !now.Before(s.forgot.at.Add(forgetEvery))) {
 			return true
 		}
 	}

@@ -78,7 +78,7 @@ func (a *attempt) waitsForNode(d *engine.Diagnosis, message string) Decision {
 }
 
 // asks is the decision for a pod that could preempt and asks for a place first.
-func (a *attempt) asks(d *engine.Diagnosis, w *weighing.Account) Decision {
+func (a *attempt) asks(d *engine.Diagnosis, w *weighing.Result) Decision {
 	out := a.waitsForNode(d, messageAsks)
 	out.Weighed = w
 	return out

@@ -32,10 +32,10 @@ type Scheduler struct {
 	Reserved, Asking func(types.UID) bool
 	// Weigh says of a pod that could have the victims of a candidate leave whether it asks for
 	// a place on a node first, or preempts; nil when it preempts and nothing else was possible.
-	Weigh func(*cluster.Pod, *engine.Candidate) *weighing.Account
-	// Kept is how much each engine may hold before the classes are forgotten that nobody needs
+	Weigh func(*cluster.Pod, *engine.Candidate) *weighing.Result
+	// MaxHeld is how much each engine may hold before the classes are forgotten that nobody needs
 	// (ForgetClasses).
-	Kept engine.Size
+	MaxHeld engine.Size
 
 	forgot forgot
 }
@@ -43,11 +43,11 @@ type Scheduler struct {
 // New returns a scheduler over a state with an engine per profile, or an error
 // that names the profile for which there can be no engine.
 func New(state *cluster.State, profiles []*framework.Profile, how engine.Options) (*Scheduler, error) {
-	s := &Scheduler{state: state, engines: map[string]*engine.Engine{}, Kept: DefaultKept(),
+	s := &Scheduler{state: state, engines: map[string]*engine.Engine{}, MaxHeld: DefaultMaxHeld(),
 		Leaving:  func(types.UID) bool { return false },
 		Reserved: func(types.UID) bool { return false },
 		Asking:   func(types.UID) bool { return false },
-		Weigh:    func(*cluster.Pod, *engine.Candidate) *weighing.Account { return nil }}
+		Weigh:    func(*cluster.Pod, *engine.Candidate) *weighing.Result { return nil }}
 	for _, p := range profiles {
 		e, err := engine.New(state, p, how)
 		if err != nil {

@@ -73,7 +73,7 @@ func TestClassesThatNobodyUsesAreForgotten(t *testing.T) {
 		{"a while ago", engine.Size{}, func() { now = now.Add(10 * time.Second) }, 1, 4},
 	} {
 		c.before()
-		w.Kept = c.kept
+		w.MaxHeld = c.kept
 		w.ForgetClasses(now, inUse)
 		if got := w.Engine(used).Size().Classes; got != c.classes || asked != c.asked {
 			t.Errorf("%s: %d classes are left, and who uses them was asked %d times; want %d and %d", c.name, got, asked, c.classes, c.asked)

@@ -67,13 +67,13 @@ type Comparison struct {
 // Earlier is what Berth decided of a pod at its own time, in a cluster where its own earlier
 // decisions had come true.
 type Earlier struct {
-	Node  string        `json:"node,omitempty"` // "" when it found none
-	Score int64         `json:"score,omitempty"`
-	Took  time.Duration `json:"took"`             // from when the pod was first seen until it was decided
-	Why   string        `json:"why,omitempty"`    // why it found no node
-	Fits  bool          `json:"fits,omitempty"`   // the node takes the pod in the state in which the verdict was found, too
-	Now   int64         `json:"now,omitempty"`    // its score there
-	Gone  bool          `json:"gaveUp,omitempty"` // Berth had stopped to count the pod as placed
+	Node   string        `json:"node,omitempty"` // "" when it found none
+	Score  int64         `json:"score,omitempty"`
+	Took   time.Duration `json:"took"`             // from when the pod was first seen until it was decided
+	Why    string        `json:"why,omitempty"`    // why it found no node
+	Fits   bool          `json:"fits,omitempty"`   // the node takes the pod in the state in which the verdict was found, too
+	Now    int64         `json:"now,omitempty"`    // its score there
+	GaveUp bool          `json:"gaveUp,omitempty"` // Berth had stopped counting the pod as placed: the other scheduler hadn't placed it in time
 }
 
 // Points returns by how much the other's node scores less than Berth's choice, 0 when it

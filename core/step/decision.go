@@ -96,7 +96,7 @@ type Decision struct {
 	Choice *autoscaler.Choice `json:"choice,omitempty"`
 	// Weighed is of a pod that could preempt: what it does, and what else it could have done.
 	// The digest leaves it out, too.
-	Weighed *weighing.Account `json:"weighed,omitempty"`
+	Weighed *weighing.Result `json:"weighed,omitempty"`
 	// Headroom is the object that asks for headroom, as kind namespace/name.
 	Headroom string `json:"headroom,omitempty"`
 }

@@ -31,7 +31,7 @@ func TestTheDigestIsOfWhatWasDecided(t *testing.T) {
 		{"another position", func(d *step.Decision) { d.Position = 7 }, true, `"position":7`},
 		{"how it was chosen", func(d *step.Decision) { d.Choice = &autoscaler.Choice{Plan: 4, By: "price"} }, true, `"choice":{"plan":4,"by":"price"}`},
 		{"what else it could have done", func(d *step.Decision) {
-			d.Weighed = &weighing.Account{Policy: weighing.BuyFirst, Chosen: weighing.Buys}
+			d.Weighed = &weighing.Result{Policy: weighing.BuyFirst, Chosen: weighing.Buys}
 		}, true, `"weighed":{"policy":"buy-first","chosen":"buys"}`},
 	} {
 		d := base

@@ -1,7 +1,7 @@
 // Package weighing has the policies by which a pod that could have others leave a node
 // preempts at once, waits for a node that is coming, or has one bought; and what it costs.
 //
-// This file has what an operator sets. account.go has the costs, and how they are written
+// This file has what an operator sets. result.go has the costs, and how they are written
 // down. Nothing here knows of pods or nodes: core/weigh.go asks.
 package weighing
 

@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/berthproject/berth/devcluster/machines"
+	"github.com/berthproject/berth/devcluster/capi"
 )
 
 // groupLabel is a label that Cluster API gives the nodes of Machines that have it.
@@ -29,7 +29,7 @@ type played struct {
 	t       *testing.T
 	client  kubernetes.Interface
 	objects dynamic.Interface
-	*machines.Controller
+	*capi.Controller
 	log string // path of Berth's
 }
 
@@ -68,7 +68,7 @@ func TestClusterAPI(t *testing.T) {
 	}
 
 	// The first Machine of the next order fails, for want of stock.
-	p.Fail("workers-1", machines.Failure{Reason: "InsufficientResources", Message: "no more of these", Machines: 1})
+	p.Fail("workers-1", capi.Failure{Reason: "InsufficientResources", Message: "no more of these", Machines: 1})
 	p.pod("w3", "workers")
 	p.happened("ScaleUpFailed", "Failed adding 1 nodes to group MachineDeployment/default/workers due to InsufficientResources; source errors: InsufficientResources: no more of these")
 	p.runs("w3")
@@ -88,10 +88,10 @@ func playClusterAPI(t *testing.T) *played {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := machines.Define(t.Context(), objects); err != nil {
+	if err := capi.Define(t.Context(), objects); err != nil {
 		t.Fatal(err)
 	}
-	p := &played{t: t, client: client, objects: objects, Controller: &machines.Controller{Client: client, Objects: objects, Allocatable: list("cpu", "4", "memory", "16Gi", "pods", "110"), Log: t.Logf}}
+	p := &played{t: t, client: client, objects: objects, Controller: &capi.Controller{Client: client, Objects: objects, Allocatable: list("cpu", "4", "memory", "16Gi", "pods", "110"), Log: t.Logf}}
 	workers, set, pool, own, broken := &clusterv1.MachineDeployment{}, &clusterv1.MachineSet{}, &clusterv1.MachinePool{}, &clusterv1.MachinePool{}, &clusterv1.MachineDeployment{}
 	for name, o := range map[string]metav1.Object{"workers": workers, "set": set, "pool": pool, "own": own, "broken": broken} {
 		o.SetName(name)
@@ -100,7 +100,7 @@ func playClusterAPI(t *testing.T) *played {
 			"capacity.cluster-autoscaler.kubernetes.io/cpu": "4", "capacity.cluster-autoscaler.kubernetes.io/memory": "16Gi",
 		})
 	}
-	own.Annotations[machines.WithMachines] = ""
+	own.Annotations[capi.WithMachines] = ""
 	broken.Annotations["cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size"] = "many"
 	for name, to := range map[string]*clusterv1.MachineTemplateSpec{"workers": &workers.Spec.Template, "set": &set.Spec.Template, "pool": &pool.Spec.Template, "own": &own.Spec.Template, "broken": &broken.Spec.Template} {
 		to.Labels = map[string]string{groupLabel: name}
@@ -120,8 +120,8 @@ func playClusterAPI(t *testing.T) *played {
 	for _, x := range []struct {
 		resource schema.GroupVersionResource
 		o        any
-	}{{machines.Deployments, workers}, {machines.Deployments, broken}, {machines.Sets, set}, {machines.Pools, pool}, {machines.Pools, own}} {
-		if err := machines.Create(t.Context(), objects, x.resource, x.o); err != nil {
+	}{{capi.Deployments, workers}, {capi.Deployments, broken}, {capi.Sets, set}, {capi.Pools, pool}, {capi.Pools, own}} {
+		if err := capi.Create(t.Context(), objects, x.resource, x.o); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -160,7 +160,7 @@ func (p *played) sizes() string {
 	for _, x := range []struct {
 		resource schema.GroupVersionResource
 		name     string
-	}{{machines.Deployments, "workers"}, {machines.Sets, "set"}, {machines.Pools, "pool"}, {machines.Pools, "own"}, {machines.Deployments, "broken"}} {
+	}{{capi.Deployments, "workers"}, {capi.Sets, "set"}, {capi.Pools, "pool"}, {capi.Pools, "own"}, {capi.Deployments, "broken"}} {
 		o, err := p.objects.Resource(x.resource).Namespace(v1.NamespaceDefault).Get(p.t.Context(), x.name, metav1.GetOptions{})
 		if err != nil {
 			p.t.Fatal(err)
@@ -177,7 +177,7 @@ func (p *played) sizes() string {
 // machines returns the names of all Machines.
 func (p *played) machines() string {
 	p.t.Helper()
-	all, err := p.objects.Resource(machines.Machines).List(p.t.Context(), metav1.ListOptions{})
+	all, err := p.objects.Resource(capi.Machines).List(p.t.Context(), metav1.ListOptions{})
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -108,7 +108,7 @@ func (f *Fence) Enter(ctx context.Context) (_ context.Context, leave func(), err
 		return ctx, func() {}, nil
 	}
 	for {
-		term, changed, err := f.look()
+		term, changed, err := f.currentTerm()
 		if err != nil {
 			return nil, nil, err
 		}
@@ -125,9 +125,9 @@ func (f *Fence) Enter(ctx context.Context) (_ context.Context, leave func(), err
 	}
 }
 
-// look returns the term in which this process may write, or nil and what tells when to look
+// currentTerm returns the term in which this process may write, or nil and what tells when to look
 // again.
-func (f *Fence) look() (term context.Context, changed <-chan struct{}, err error) {
+func (f *Fence) currentTerm() (term context.Context, changed <-chan struct{}, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {

@@ -18,8 +18,8 @@ type History struct {
 	next  int // decisions so far; decision i is at i % len(ring) while first <= i < next
 	bytes int // of those that are kept
 	limit int // of bytes; the newest decision is kept whatever it has
-	// of has the indices in the ring of the decisions about each subject, the oldest first.
-	of map[subject][]int
+	// indices has the indices in the ring of the decisions about each subject, the oldest first.
+	indices map[subject][]int
 }
 
 // subject is a pod, given as namespace/name, a node group or a node.
@@ -33,7 +33,7 @@ const (
 
 // NewHistory returns a history that keeps so many decisions, and 64 MiB of them at most.
 func NewHistory(size int) *History {
-	return &History{ring: make([]step.Decision, size), limit: keptBytes, of: map[subject][]int{}}
+	return &History{ring: make([]step.Decision, size), limit: keptBytes, indices: map[subject][]int{}}
 }
 
 // Step implements drive.Hook: it takes in the decisions of a Step.
@@ -55,7 +55,7 @@ func (h *History) add(d step.Decision) {
 	h.ring[at] = d
 	for _, now := range about(&d) {
 		if now != (subject{}) {
-			h.of[now] = append(h.of[now], at)
+			h.indices[now] = append(h.indices[now], at)
 		}
 	}
 }
@@ -66,10 +66,10 @@ func (h *History) forgetOldest() {
 	h.first++
 	h.bytes -= bytesOf(oldest)
 	for _, about := range about(oldest) { // the oldest about each, too
-		if list := h.of[about]; len(list) > 1 {
-			h.of[about] = list[1:]
+		if list := h.indices[about]; len(list) > 1 {
+			h.indices[about] = list[1:]
 		} else {
-			delete(h.of, about)
+			delete(h.indices, about)
 		}
 	}
 	*oldest = step.Decision{}
@@ -103,7 +103,7 @@ func (h *History) OfNode(node string) []step.Decision { return h.last(subject{no
 func (h *History) last(s subject) []step.Decision {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	list := h.of[s]
+	list := h.indices[s]
 	out := make([]step.Decision, 0, min(len(list), shownDecisions))
 	for _, at := range list[max(0, len(list)-shownDecisions):] {
 		out = append(out, h.ring[at])

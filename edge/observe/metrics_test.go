@@ -273,8 +273,8 @@ func TestHistoryIsBounded(t *testing.T) {
 		r := step.Ready{Decisions: []step.Decision{{Seq: uint64(i), Kind: step.Waits, Pod: fmt.Sprint("default/p", i%50_000)}, {Seq: uint64(i), Kind: step.ScaledUp, Group: "g"}}}
 		h.Step(time.Time{}, 0, nil, &r)
 	}
-	if len(h.of) > keptDecisions || len(h.ring) != keptDecisions {
-		t.Errorf("%d pods and %d decisions are kept", len(h.of), len(h.ring))
+	if len(h.indices) > keptDecisions || len(h.ring) != keptDecisions {
+		t.Errorf("%d pods and %d decisions are kept", len(h.indices), len(h.ring))
 	}
 	if got := h.Of("default/p49999"); len(got) != 1 || got[0].Seq != 199_999 {
 		t.Errorf("the last: %v", got)
@@ -331,8 +331,8 @@ func TestHistoryIsBoundedInBytes(t *testing.T) {
 		t.Errorf("%d runs of %d decisions that differ", len(runs), kept)
 	}
 	add(step.Decision{Kind: step.Waits, Pod: "default/huge", Reason: strings.Repeat("r", 2<<20)})
-	if got := h.Of("default/huge"); len(got) != 1 || h.next-h.first != 1 || len(h.of) != 1 {
-		t.Errorf("of one that is beyond the limit %d are kept beside %d, and %d subjects; want it alone", len(got), h.next-h.first-1, len(h.of))
+	if got := h.Of("default/huge"); len(got) != 1 || h.next-h.first != 1 || len(h.indices) != 1 {
+		t.Errorf("of one that is beyond the limit %d are kept beside %d, and %d subjects; want it alone", len(got), h.next-h.first-1, len(h.indices))
 	}
 	for range 2000 {
 		add(step.Decision{Kind: step.Placed, Pod: "default/p"})

@@ -36,10 +36,10 @@ func Check(nodes []*v1.Node, pods []*v1.Pod, ignoreTaint func(v1.Taint) bool) []
 	c.ignoreTaint = ignoreTaint
 	for _, node := range nodes {
 		c.capacity(node)
-		for i, pod := range c.on[node.Name] {
+		for i, pod := range c.podsByNode[node.Name] {
 			c.nodeAffinity(node, pod)
 			c.taints(node, pod, v1.TaintEffectNoSchedule)
-			for _, other := range c.on[node.Name][:i] {
+			for _, other := range c.podsByNode[node.Name][:i] {
 				c.ports(pod, other)
 			}
 		}
@@ -55,7 +55,7 @@ func CheckPods(nodes []*v1.Node, pods []*v1.Pod, placed func(*v1.Pod) bool) []Vi
 	c := newCheck(nodes, pods)
 	c.placed = placed
 	for _, node := range nodes {
-		for i, pod := range c.on[node.Name] {
+		for i, pod := range c.podsByNode[node.Name] {
 			if !placed(pod) {
 				continue
 			}
@@ -63,7 +63,7 @@ func CheckPods(nodes []*v1.Node, pods []*v1.Pod, placed func(*v1.Pod) bool) []Vi
 			c.nodeAffinity(node, pod)
 			c.taints(node, pod, v1.TaintEffectNoSchedule, v1.TaintEffectNoExecute)
 			c.cordon(node, pod)
-			for k, other := range c.on[node.Name] {
+			for k, other := range c.podsByNode[node.Name] {
 				if k != i {
 					c.ports(pod, other)
 				}
@@ -97,8 +97,8 @@ func Fits(pod *v1.Pod, node *v1.Node, nodes []*v1.Node, pods []*v1.Pod) bool {
 // ask for it. For every other rule there is Check.
 func CheckStanding(nodes []*v1.Node, pods []*v1.Pod) []Violation {
 	c := newCheck(nodes, pods)
-	for _, name := range slices.Sorted(maps.Keys(c.on)) {
-		for _, pod := range c.on[name] {
+	for _, name := range slices.Sorted(maps.Keys(c.podsByNode)) {
+		for _, pod := range c.podsByNode[name] {
 			if a := pod.Spec.Affinity; a != nil && a.PodAffinity != nil {
 				for i := range a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
 					c.affinityTerm(pod, &a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[i])
@@ -119,13 +119,13 @@ type check struct {
 	ignoreTaint func(v1.Taint) bool // nil ignores none
 	placed      func(*v1.Pod) bool  // whose violations count; nil for all
 	nodes       map[string]*v1.Node
-	on          map[string][]*v1.Pod // pods that have a node and haven't ended, by its name
+	podsByNode  map[string][]*v1.Pod // pods that have a node and haven't ended, by its name
 	found       []Violation
 }
 
 // newCheck returns a check that has found the pods whose node isn't there.
 func newCheck(nodes []*v1.Node, pods []*v1.Pod) *check {
-	c := &check{on: map[string][]*v1.Pod{}, nodes: map[string]*v1.Node{}}
+	c := &check{podsByNode: map[string][]*v1.Pod{}, nodes: map[string]*v1.Node{}}
 	for _, node := range nodes {
 		c.nodes[node.Name] = node
 	}
@@ -137,7 +137,7 @@ func newCheck(nodes []*v1.Node, pods []*v1.Pod) *check {
 			c.add(pod, "node", "there is no such node")
 			continue
 		}
-		c.on[pod.Spec.NodeName] = append(c.on[pod.Spec.NodeName], pod)
+		c.podsByNode[pod.Spec.NodeName] = append(c.podsByNode[pod.Spec.NodeName], pod)
 	}
 	return c
 }

@@ -15,8 +15,8 @@ import (
 
 // antiAffinity checks required pod anti-affinity, one term of one pod at a time.
 func (c *check) antiAffinity() {
-	for _, name := range slices.Sorted(maps.Keys(c.on)) {
-		for _, pod := range c.on[name] {
+	for _, name := range slices.Sorted(maps.Keys(c.podsByNode)) {
+		for _, pod := range c.podsByNode[name] {
 			if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil {
 				continue
 			}
@@ -38,11 +38,11 @@ func (c *check) antiAffinityTerm(pod *v1.Pod, term *v1.PodAffinityTerm) {
 	if err != nil {
 		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.on)) {
+	for _, name := range slices.Sorted(maps.Keys(c.podsByNode)) {
 		if v, ok := c.nodes[name].Labels[term.TopologyKey]; !ok || v != domain {
 			continue
 		}
-		for _, other := range c.on[name] {
+		for _, other := range c.podsByNode[name] {
 			if !matches(pod, other, term, selector) {
 				continue
 			}
@@ -63,8 +63,8 @@ func (c *check) affinityTerm(pod *v1.Pod, term *v1.PodAffinityTerm) {
 	}
 	domain, ok := c.nodes[pod.Spec.NodeName].Labels[term.TopologyKey]
 	elsewhere := ""
-	for _, name := range slices.Sorted(maps.Keys(c.on)) {
-		for _, other := range c.on[name] {
+	for _, name := range slices.Sorted(maps.Keys(c.podsByNode)) {
+		for _, other := range c.podsByNode[name] {
 			if !matches(pod, other, term, selector) {
 				continue
 			}
@@ -96,7 +96,7 @@ func (c *check) spread(pod *v1.Pod, constraint *v1.TopologySpreadConstraint) {
 			continue
 		}
 		counts[domain] += 0 // a domain without pods counts, too
-		for _, other := range c.on[name] {
+		for _, other := range c.podsByNode[name] {
 			if other.Namespace == pod.Namespace && other.DeletionTimestamp == nil && selector.Matches(labels.Set(other.Labels)) {
 				counts[domain]++
 			}

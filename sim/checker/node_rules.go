@@ -17,7 +17,7 @@ import (
 // capacity compares the sum of the requests of a node's pods, and their number, with what
 // the node has. The violation is that of the pod that is last in the list.
 func (c *check) capacity(node *v1.Node) {
-	pods := c.on[node.Name]
+	pods := c.podsByNode[node.Name]
 	if len(pods) == 0 {
 		return
 	}

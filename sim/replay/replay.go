@@ -199,7 +199,7 @@ func newPlayer(h Header, p Policy) (*player, error) {
 		}
 	}
 	d, err := drive.New(drive.Config{
-		Schema: schema, Core: cfg, Expander: chain, Stopwatch: &out.cuts, Workers: out, Hooks: []drive.Hook{&out.ledger, drive.HookFunc(out.keep)},
+		Schema: schema, Core: cfg, Expander: chain, Stopwatch: &out.cuts, Workers: out, Hooks: []drive.Hook{&out.ledger, drive.HookFunc(out.collect)},
 		Inbox: func(in step.Input) { out.inputs = append(out.inputs, in) },
 	})
 	if err != nil {
@@ -216,8 +216,8 @@ func (p *player) Plan(compute func() *autoscaler.Plan, done func(*autoscaler.Pla
 	p.deliver = func() { done(compute()) }
 }
 
-// keep is a drive.HookFunc: it keeps the decisions of a Step.
-func (p *player) keep(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
+// collect is a drive.HookFunc: it keeps the decisions of a Step.
+func (p *player) collect(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
 	p.Decisions = append(p.Decisions, r.Decisions...)
 }
 

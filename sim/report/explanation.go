@@ -91,7 +91,7 @@ func waiting(b *strings.Builder, x *explain.Explanation) {
 	for _, c := range x.WaitsFor {
 		fmt.Fprintf(b, "retried when %s (%s)\n", c.Change, c.Plugin)
 	}
-	for _, k := range x.Kept {
+	for _, k := range x.Reserved {
 		fmt.Fprintf(b, "would fit on %s into room that is reserved for %s\n", Count(k.Nodes, "node"), k.For)
 	}
 	for _, r := range x.Relax {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/explain"
-	"github.com/berthproject/berth/core/lifecycle/staying"
+	"github.com/berthproject/berth/core/lifecycle/keptnodes"
 	"github.com/berthproject/berth/internal/test/testkit"
 	"github.com/berthproject/berth/sim/report"
 )
@@ -95,7 +95,7 @@ func TestDocumentsHaveEveryReason(t *testing.T) {
 	}
 	for _, reason := range testkit.Constants(t, "../../core/autoscaler/removal.go", "KeptReason") {
 		star := ""
-		if staying.Noted(autoscaler.KeptReason(reason)) {
+		if keptnodes.Noted(autoscaler.KeptReason(reason)) {
 			star = " *"
 		}
 		if row := fmt.Sprintf("| `%s`%s |", reason, star); !strings.Contains(string(text), row) {

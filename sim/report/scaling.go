@@ -59,7 +59,7 @@ func coming(b *strings.Builder, x *explain.Scaling) {
 	if x.Coming.Node == "" {
 		node = fmt.Sprintf("a node of %s, not registered yet", x.Coming.Group)
 	}
-	if x.Coming.Kept {
+	if x.Coming.Reserved {
 		node += ", with room reserved for it"
 	}
 	fmt.Fprintf(b, "  upcoming: %s; %s\n", node, expectation(&x.Coming.Expectation))

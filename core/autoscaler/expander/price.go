@@ -28,7 +28,7 @@ type Price struct{}
 
 var _ Strategy = Price{}
 
-// The worth of what pods request, an hour: Cluster Autoscaler's prices for machines of
+// The worth of what pods request, an hour: Cluster Autoscaler's prices for instances of
 // no known family on GCE, in dollars. They needn't be those of the provider: since the
 // pods of all options are priced alike, they compare options that place different pods,
 // and scale X.

@@ -57,7 +57,7 @@ func (r *relaxation) firstFit(pods []int) (nodes []pattern) {
 					free = append(free, slices.Clone(r.groups[j].free))
 				}
 				if fit := min(left, edge.fitsIn(free[n], 0)); fit > 0 {
-					edge.take(free[n], fit)
+					edge.subtract(free[n], fit)
 					packed[n].pods = append(packed[n].pods, Count{edge.class, fit})
 					left -= fit
 				}

@@ -162,7 +162,7 @@ func (k *knapsack) search(empty []int64, most, loss, target float64) int32 {
 			copy(k.trial, now.free)
 			for pods := range it.edge.fitsIn(now.free, it.edge.fit-it.max) {
 				k.work += 4 + len(k.trial)
-				it.edge.take(k.trial, 1)
+				it.edge.subtract(k.trial, 1)
 				now.value += it.value
 				now.taken += it.takes
 				if now.taken-now.value > loss {

@@ -73,7 +73,7 @@ func (m *master) add(p pattern) {
 func (m *master) generate() (solved bool) {
 	for m.optimise() {
 		solved = true
-		if m.cost()-m.estimate <= goodEnough*m.cost() || m.look(smoothing) == 0 && m.look(0) == 0 {
+		if m.cost()-m.estimate <= goodEnough*m.cost() || m.addPatterns(smoothing) == 0 && m.addPatterns(0) == 0 {
 			break
 		}
 	}
@@ -142,9 +142,9 @@ func (m *master) roomDual(j int) float64 {
 	return 0
 }
 
-// look fills a node of each group, by worths that are a mean of the best known ones and
+// addPatterns fills a node of each group, by worths that are a mean of the best known ones and
 // the master's, and returns how many patterns that are worth it it has added.
-func (m *master) look(smoothing float64) (added int) {
+func (m *master) addPatterns(smoothing float64) (added int) {
 	for i := range m.worth {
 		m.worth[i] = smoothing*m.center[i] + (1-smoothing)*max(0, m.lp.y[i])
 	}

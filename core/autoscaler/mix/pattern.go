@@ -50,13 +50,13 @@ func (p *pattern) add(class, pods int) {
 func (r *relaxation) free(p *pattern) []int64 {
 	free := slices.Clone(r.groups[p.group].free)
 	for _, c := range p.pods {
-		r.edges[r.edge(p.group, c.Class)].take(free, c.Pods)
+		r.edges[r.edge(p.group, c.Class)].subtract(free, c.Pods)
 	}
 	return free
 }
 
-// take takes what pods of the edge's class request.
-func (e *edge) take(free []int64, pods int) {
+// subtract takes off what pods of the edge's class request.
+func (e *edge) subtract(free []int64, pods int) {
 	for k, request := range e.request {
 		free[k] -= int64(pods) * request
 	}
@@ -82,7 +82,7 @@ func (r *relaxation) holds(group int, pods []Count) bool {
 		if e < 0 || r.edges[e].fitsIn(free, 0) < c.Pods {
 			return false
 		}
-		r.edges[e].take(free, c.Pods)
+		r.edges[e].subtract(free, c.Pods)
 	}
 	return true
 }

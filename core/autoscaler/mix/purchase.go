@@ -196,7 +196,7 @@ func (b *buyer) fillUp(nodes []pattern) {
 			}
 			edge := &b.r.edges[e]
 			if pods := min(b.left[i], edge.fitsIn(free, p.count(i))); pods > 0 {
-				edge.take(free, pods)
+				edge.subtract(free, pods)
 				p.add(i, pods)
 				b.left[i] -= pods
 			}

@@ -76,7 +76,7 @@ func (b *rest) fill(class, group int) pattern {
 	p, free := pattern{group: group}, slices.Clone(b.groups[group].Allocatable)
 	add := func(i int) {
 		if pods := min(b.left[i], b.fitsIn(i, group, free)); pods > 0 {
-			take(free, b.classes[i].Request, pods)
+			subtract(free, b.classes[i].Request, pods)
 			p.pods = append(p.pods, Count{i, pods})
 		}
 	}
@@ -100,8 +100,8 @@ func (b *rest) fitsIn(class, group int, free []int64) int {
 	return max(0, fits(c, &Group{Allocatable: free}))
 }
 
-// take takes what pods request.
-func take(free, request []int64, pods int) {
+// subtract takes off what pods request.
+func subtract(free, request []int64, pods int) {
 	for k, r := range request {
 		free[k] -= int64(pods) * max(0, r)
 	}
@@ -143,7 +143,7 @@ func (b *rest) holds(group int, pods []Count) bool {
 		if b.fitsIn(c.Class, group, free) < c.Pods {
 			return false
 		}
-		take(free, b.classes[c.Class].Request, c.Pods)
+		subtract(free, b.classes[c.Class].Request, c.Pods)
 	}
 	return true
 }

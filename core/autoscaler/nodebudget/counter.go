@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// This file counts nodes against budgets. What must hold: after each Take that refuses
+// This file counts nodes against budgets. What must hold: after each Remove that refuses
 // nothing, no more nodes of a group are on their way out than the smallest limit of the active
 // budgets that are for the reason. Nodes on their way out count whatever they go for, and so do
 // nodes that aren't ready, as in Karpenter: the group is short of them already.
@@ -34,13 +34,13 @@ func NewCounter(budgets []Budget, now time.Time) *Counter {
 	return c
 }
 
-// Standing is whether a group has a node still.
-type Standing bool
+// Availability is whether a group has a node still.
+type Availability bool
 
-// The standings.
+// The availabilities.
 const (
-	Stays Standing = false
-	Gone  Standing = true // it is on its way out, or isn't ready
+	Available   Availability = false
+	Unavailable Availability = true // it is on its way out, or isn't ready
 )
 
 func (c *Counter) group(id string) *count {
@@ -53,10 +53,10 @@ func (c *Counter) group(id string) *count {
 }
 
 // Add counts a node that there is.
-func (c *Counter) Add(group string, is Standing) {
+func (c *Counter) Add(group string, is Availability) {
 	g := c.group(group)
 	g.nodes++
-	if is == Gone {
+	if is == Unavailable {
 		g.gone++
 	}
 }
@@ -73,12 +73,12 @@ func (c *Counter) Room(group string, r Reason) int {
 	return max(room, 0)
 }
 
-// Take has a node go that was added as it is, or returns the budget that keeps it, in words;
+// Remove counts a node as gone that was added as it is, or returns why a budget keeps it, in words;
 // then it counts as before.
-func (c *Counter) Take(group string, r Reason, is Standing) (why string) {
+func (c *Counter) Remove(group string, r Reason, is Availability) (why string) {
 	g := c.group(group)
 	others := g.gone
-	if is == Gone {
+	if is == Unavailable {
 		others--
 	}
 	for i := range c.active {

@@ -109,16 +109,16 @@ func TestTheMostRestrictiveActiveBudgetCounts(t *testing.T) {
 			budgets = append(budgets, testkit.Must(nodebudget.Parse(text)))
 		}
 		counter := nodebudget.NewCounter(budgets, at(noon))
-		counter.Add("g", nodebudget.Gone)
+		counter.Add("g", nodebudget.Unavailable)
 		for range 9 {
-			counter.Add("g", nodebudget.Stays)
+			counter.Add("g", nodebudget.Available)
 		}
 		for range 50 {
-			counter.Add("other", nodebudget.Gone)
+			counter.Add("other", nodebudget.Unavailable)
 		}
 		got, room := 0, counter.Room("g", c.take)
 		for range 9 {
-			if counter.Take("g", c.take, nodebudget.Stays) == "" {
+			if counter.Remove("g", c.take, nodebudget.Available) == "" {
 				got++
 			}
 		}
@@ -128,13 +128,13 @@ func TestTheMostRestrictiveActiveBudgetCounts(t *testing.T) {
 	}
 	budget := []nodebudget.Budget{testkit.Must(nodebudget.Parse("nodes=1"))}
 	counter := nodebudget.NewCounter(budget, at(noon))
-	counter.Add("g", nodebudget.Gone)
-	counter.Add("g", nodebudget.Stays)
-	if why := counter.Take("g", nodebudget.Empty, nodebudget.Gone); why != "" {
+	counter.Add("g", nodebudget.Unavailable)
+	counter.Add("g", nodebudget.Available)
+	if why := counter.Remove("g", nodebudget.Empty, nodebudget.Unavailable); why != "" {
 		t.Errorf("a node that isn't ready may not go since it isn't ready: %s", why)
 	}
 	want := `1 of 2 nodes of group g are being removed or not ready, and the budget allows 1 (--node-disruption-budget="nodes=1")`
-	if why := counter.Take("g", nodebudget.Empty, nodebudget.Stays); why != want {
+	if why := counter.Remove("g", nodebudget.Empty, nodebudget.Available); why != want {
 		t.Errorf("got  %s\nwant %s", why, want)
 	}
 	inactive := []nodebudget.Budget{testkit.Must(nodebudget.Parse("nodes=0;schedule=0 22 * * *;duration=4h"))}

@@ -43,7 +43,7 @@ type Group struct {
 // is Cluster Autoscaler's default scan interval.
 const GoneAfter = 10 * time.Second
 
-// Instance is a machine as the provider lists it.
+// Instance is a server, virtual or not, as the provider lists it.
 type Instance struct {
 	ID     string // as in spec.providerID of its node
 	Node   string // name of its node, "" when the provider doesn't know

@@ -122,8 +122,8 @@ func (b *budgets) budget(u *use) *cluster.Budget {
 	return list[i]
 }
 
-// take counts uses down.
-func (b *budgets) take(uses []use) {
+// draw counts uses down.
+func (b *budgets) draw(uses []use) {
 	for i := range uses {
 		if x := b.budget(&uses[i]); x != nil {
 			b.left[key(x)] = b.remaining(x) - uses[i].ready

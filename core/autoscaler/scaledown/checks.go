@@ -16,7 +16,7 @@ import (
 
 // checks are the cached answers of Check for all nodes.
 type checks struct {
-	of []checked // by node index
+	answers []checked // by node index
 	// order has all nodes by name; it is rebuilt when nodes were added or removed.
 	order   []cluster.NodeIndex
 	ordered bool
@@ -38,7 +38,7 @@ func (c *checks) follow(changes []cluster.Change) {
 	for i := range changes {
 		switch x := &changes[i]; {
 		case x.Op == cluster.GroupSet && !sameForCheck(x.OldGroup, x.Group):
-			clear(c.of)
+			clear(c.answers)
 		case x.Op == cluster.NodeAdded || x.Op == cluster.NodeRemoved:
 			c.ordered = false
 			c.forget(x.Node)
@@ -55,8 +55,8 @@ func sameForCheck(a, b *cluster.NodeGroup) bool {
 }
 
 func (c *checks) forget(i cluster.NodeIndex) {
-	if int(i) < len(c.of) {
-		c.of[i] = checked{}
+	if int(i) < len(c.answers) {
+		c.answers[i] = checked{}
 	}
 }
 
@@ -65,10 +65,10 @@ func (c *checks) forget(i cluster.NodeIndex) {
 func (c *checks) begin(world *cluster.State, rules *autoscaler.RemovalRules, readiness *autoscaler.Readiness) {
 	if c.rules != *rules || c.startup != readiness.StartupTime {
 		c.rules, c.startup = *rules, readiness.StartupTime
-		clear(c.of)
+		clear(c.answers)
 	}
-	if more := world.Len() - len(c.of); more > 0 {
-		c.of = append(c.of, make([]checked, more)...)
+	if more := world.Len() - len(c.answers); more > 0 {
+		c.answers = append(c.answers, make([]checked, more)...)
 	}
 	if c.ordered {
 		return
@@ -81,7 +81,7 @@ func (c *checks) begin(world *cluster.State, rules *autoscaler.RemovalRules, rea
 // checked returns the answer of Check for a node that is neither a candidate nor a home, in O(1)
 // if it is cached.
 func (p *pass) checked(n *cluster.Node) *checked {
-	x := &p.checks.of[n.Index]
+	x := &p.checks.answers[n.Index]
 	if !x.known || p.rebuilt || outlived(x.until, p.check.Now) {
 		p.check.Until = time.Time{}
 		*x = checked{known: true, kept: p.check.Ineligible(n), leaves: leavesByBerth(n)}

@@ -151,8 +151,8 @@ func (x *search) replaceable(n *cluster.Node) *replaceable {
 func (x *search) admit(list []*replaceable) (out []*replaceable) {
 	x.startCounting()
 	for _, c := range x.candidates {
-		x.budgets.take(c.uses)
-		x.minimums.Take(x.world.Node(c.node))
+		x.budgets.draw(c.uses)
+		x.minimums.Remove(x.world.Node(c.node))
 	}
 	of := map[string]int{}
 	for _, r := range list {
@@ -161,8 +161,8 @@ func (x *search) admit(list []*replaceable) (out []*replaceable) {
 		if over != nil || x.minimums.May(r.node) != nil || limited && of[r.node.Group] >= most {
 			continue
 		}
-		x.budgets.take(r.uses)
-		x.minimums.Take(r.node)
+		x.budgets.draw(r.uses)
+		x.minimums.Remove(r.node)
 		of[r.node.Group]++
 		out = append(out, r)
 	}

@@ -33,10 +33,10 @@ func (c *Check) Ineligible(n *cluster.Node) *autoscaler.Kept {
 		if g := c.State.Group(n.Group); !c.Readiness.Late(n.NodeInfo, g, c.Now) {
 			length, by := c.Readiness.StartupOf(g)
 			c.Until = earlier(c.Until, n.Object.CreationTimestamp.Add(length))
-			return kept(n, autoscaler.KeptStarting, fmt.Sprintf("it is not ready yet, and was created within the last %s (%s)", length, by))
+			return newKept(n, autoscaler.KeptStarting, fmt.Sprintf("it is not ready yet, and was created within the last %s (%s)", length, by))
 		}
 		if c.Rules.KeepUnready {
-			return kept(n, autoscaler.KeptUnready, "it is not ready (--scale-down-unready-enabled=false)")
+			return newKept(n, autoscaler.KeptUnready, "it is not ready (--scale-down-unready-enabled=false)")
 		}
 	}
 	if len(n.Nominated) > 0 {
@@ -44,7 +44,7 @@ func (c *Check) Ineligible(n *cluster.Node) *autoscaler.Kept {
 	}
 	share, resource := c.Utilization(n)
 	if limit, by := c.threshold(n, resource); share > limit {
-		k := kept(n, autoscaler.KeptUtilized, fmt.Sprintf("%s utilization %.4g %% > %.4g %% (%s)", resource, 100*share, 100*limit, by))
+		k := newKept(n, autoscaler.KeptUtilized, fmt.Sprintf("%s utilization %.4g %% > %.4g %% (%s)", resource, 100*share, 100*limit, by))
 		k.Utilization = share
 		return k
 	}
@@ -55,18 +55,18 @@ func (c *Check) Ineligible(n *cluster.Node) *autoscaler.Kept {
 func (c *Check) keptByItself(n *cluster.Node) *autoscaler.Kept {
 	switch {
 	case n.Group == "":
-		return kept(n, autoscaler.KeptNotAutoscaled, "it is not in a node group")
+		return newKept(n, autoscaler.KeptNotAutoscaled, "it is not in a node group")
 	case c.State.Group(n.Group) == nil:
-		return kept(n, autoscaler.KeptNotAutoscaled, "its node group "+n.Group+" no longer exists")
+		return newKept(n, autoscaler.KeptNotAutoscaled, "its node group "+n.Group+" no longer exists")
 	case Leaving(n.NodeInfo):
-		return kept(n, autoscaler.KeptLeaving, "it is being removed")
+		return newKept(n, autoscaler.KeptLeaving, "it is being removed")
 	}
 	if why := c.State.Group(n.Group).KeepNodes; why != "" {
-		return kept(n, autoscaler.KeptRollout, why)
+		return newKept(n, autoscaler.KeptRollout, why)
 	}
 	for _, key := range [...]string{cluster.ScaleDownDisabledAnnotation, cluster.DoNotDisruptAnnotation} {
 		if n.Object.Annotations[key] == "true" {
-			return kept(n, autoscaler.KeptDisabled, "it has the annotation "+key+": true")
+			return newKept(n, autoscaler.KeptDisabled, "it has the annotation "+key+": true")
 		}
 	}
 	return nil
@@ -83,14 +83,14 @@ func Leaving(n *cluster.NodeInfo) bool {
 func keptFor(n *cluster.Node) *autoscaler.Kept {
 	for _, p := range n.Nominated {
 		if !p.StandsIn() {
-			k := kept(n, autoscaler.KeptAwaited, "the pod is nominated to it")
+			k := newKept(n, autoscaler.KeptAwaited, "the pod is nominated to it")
 			k.Pod = p.Name()
 			return k
 		}
 	}
-	return kept(n, autoscaler.KeptAwaited, "room is reserved on it for expected pods")
+	return newKept(n, autoscaler.KeptAwaited, "room is reserved on it for expected pods")
 }
 
-func kept(n *cluster.Node, why autoscaler.KeptReason, detail string) *autoscaler.Kept {
+func newKept(n *cluster.Node, why autoscaler.KeptReason, detail string) *autoscaler.Kept {
 	return &autoscaler.Kept{Node: n.Name, Reason: why, Detail: detail}
 }

@@ -18,7 +18,7 @@ func (s *Simulator) World() *cluster.State { return s.world.State }
 func (s *Simulator) UndoAll() {
 	for _, p := range s.guests {
 		i, _ := s.world.Placed(p.UID)
-		s.take(p, i)
+		s.takeOff(p, i)
 	}
 	s.guests = nil
 	s.undoAll()

@@ -31,7 +31,7 @@ func (s *Simulator) Follow() {
 	}
 	for _, p := range s.guests {
 		i, _ := s.world.Placed(p.UID)
-		s.take(p, i)
+		s.takeOff(p, i)
 		s.unsettled = true // others may be where they are because it was there
 		s.version++
 	}
@@ -127,7 +127,7 @@ func (s *Simulator) lift(touched []cluster.NodeIndex) (out []lifted) {
 				continue
 			}
 			out = append(out, lifted{c, k, s.world.Node(h.at).Name})
-			s.take(h.pod, h.at)
+			s.takeOff(h.pod, h.at)
 			h.at = cluster.NoNode
 		}
 	}

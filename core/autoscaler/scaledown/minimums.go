@@ -66,12 +66,12 @@ func virtual(n *cluster.NodeInfo) bool { return n.Object.Labels["type"] == "virt
 // of a group that exists.
 func (m *Minimums) May(n *cluster.Node) *autoscaler.Kept {
 	if m.groups[n.Group] <= 0 {
-		return kept(n, autoscaler.KeptMinSize, fmt.Sprintf("its node group %s is at its minimum size of %d", n.Group, m.state.Group(n.Group).Min))
+		return newKept(n, autoscaler.KeptMinSize, fmt.Sprintf("its node group %s is at its minimum size of %d", n.Group, m.state.Group(n.Group).Min))
 	}
 	for i := range m.totals {
 		t := &m.totals[i]
 		if has := n.Allocatable.At(t.id); has > 0 && has > t.spare {
-			k := kept(n, autoscaler.KeptMinTotal, "the cluster minimum is "+t.amount())
+			k := newKept(n, autoscaler.KeptMinTotal, "the cluster minimum is "+t.amount())
 			k.Resource = t.Resource
 			return k
 		}
@@ -88,8 +88,8 @@ func (t *minimum) amount() string {
 	return resource.NewQuantity(t.Min, format).String() + " " + string(t.Resource)
 }
 
-// Take counts a node as gone.
-func (m *Minimums) Take(n *cluster.Node) {
+// Remove counts a node as gone.
+func (m *Minimums) Remove(n *cluster.Node) {
 	m.groups[n.Group]--
 	for i := range m.totals {
 		m.totals[i].spare -= n.Allocatable.At(m.totals[i].id)

@@ -58,7 +58,7 @@ func TestMinimums(t *testing.T) {
 			k := m.May(n)
 			if got[i] = keptText(k); k == nil {
 				got[i] = "-"
-				m.Take(n)
+				m.Remove(n)
 			}
 		}
 		if got != x.want {

@@ -70,13 +70,13 @@ func (s *Simulator) Plan(req *autoscaler.Request, questions *autoscaler.Question
 	if homeless := p.placeDisplaced(); homeless != "" {
 		s.undoAll()
 		s.world.Nodes(func(n *cluster.Node) {
-			p.keep(n, autoscaler.Kept{Reason: autoscaler.KeptDisplaced, Pod: homeless, Detail: "no other node has room for a pod that is being evicted or was evicted already"})
+			p.setKept(n, autoscaler.Kept{Reason: autoscaler.KeptDisplaced, Pod: homeless, Detail: "no other node has room for a pod that is being evicted or was evicted already"})
 		})
 	} else {
 		p.placeFitting(plan.Fitting)
 		p.confirm()
 		p.doubts = doubts{}
-		p.look(questions)
+		p.findCandidates(questions)
 		for p.settle(); p.wholeGroups(); {
 			p.settle()
 		}
@@ -94,14 +94,14 @@ func (s *Simulator) Plan(req *autoscaler.Request, questions *autoscaler.Question
 	s.remember(p, plan, before)
 }
 
-// keep says why a node stays.
-func (p *pass) keep(n *cluster.Node, k autoscaler.Kept) {
+// setKept records why a node stays.
+func (p *pass) setKept(n *cluster.Node, k autoscaler.Kept) {
 	k.Node = n.Name
-	p.keeps(n, &k)
+	p.setKeptShared(n, &k)
 }
 
-// keeps is keep for what isn't changed any more.
-func (p *pass) keeps(n *cluster.Node, k *autoscaler.Kept) { p.kept[n.Index] = k }
+// setKeptShared is setKept without a copy: k must not be changed any more.
+func (p *pass) setKeptShared(n *cluster.Node, k *autoscaler.Kept) { p.kept[n.Index] = k }
 
 // keptByName returns why nodes stay, by their names, in O(nodes).
 func (p *pass) keptByName() []autoscaler.Kept {
@@ -195,8 +195,8 @@ func (p *pass) confirm() {
 			p.undo(c) // why it stays is found out with the nodes that never were candidates
 			continue
 		}
-		p.budgets.take(c.uses)
-		p.minimums.Take(n)
+		p.budgets.draw(c.uses)
+		p.minimums.Remove(n)
 	}
 }
 
@@ -231,8 +231,8 @@ func (p *pass) judgeAnew(c *candidate) bool {
 	return movers == len(c.homes)
 }
 
-// look looks for further candidates.
-func (p *pass) look(questions *autoscaler.Questions) {
+// findCandidates simulates the removal of further nodes.
+func (p *pass) findCandidates(questions *autoscaler.Questions) {
 	list := p.eligible()
 	for k, x := range list {
 		p.world.Turn()
@@ -243,11 +243,11 @@ func (p *pass) look(questions *autoscaler.Questions) {
 				if p.skipped[y.node.Name] == 0 {
 					p.skipped[y.node.Name] = p.passes
 				}
-				p.keep(y.node, autoscaler.Kept{Reason: autoscaler.KeptNotSimulated, Detail: "the last plan ran out of time before it simulated its removal", Utilization: y.utilization})
+				p.setKept(y.node, autoscaler.Kept{Reason: autoscaler.KeptNotSimulated, Detail: "the last plan ran out of time before it simulated its removal", Utilization: y.utilization})
 			}
 			return
 		case p.isHome(n.Index):
-			p.keep(n, autoscaler.Kept{Reason: autoscaler.KeptDestination, Detail: "pods of removable nodes need the room on it", Utilization: x.utilization})
+			p.setKept(n, autoscaler.Kept{Reason: autoscaler.KeptDestination, Detail: "pods of removable nodes need the room on it", Utilization: x.utilization})
 		default:
 			p.simulate(x)
 		}
@@ -255,8 +255,8 @@ func (p *pass) look(questions *autoscaler.Questions) {
 	}
 }
 
-// looked is a node that may be a candidate.
-type looked struct {
+// eligibleNode is a node that may be a candidate.
+type eligibleNode struct {
 	node        *cluster.Node
 	utilization float64
 	skipped     uint64 // the first pass that had no time for it since it was last looked at; 0 for none
@@ -266,7 +266,7 @@ type looked struct {
 // eligible returns the nodes that may be candidates, as far as they aren't, in the order in
 // which they are simulated: those of a consolidation, those that passes had no time for, empty
 // ones, then by rising utilization. Why the others stay is said.
-func (p *pass) eligible() (out []looked) {
+func (p *pass) eligible() (out []eligibleNode) {
 	skipped := map[string]uint64{}
 	p.world.Nodes(func(n *cluster.Node) {
 		p.world.Turn()
@@ -274,32 +274,32 @@ func (p *pass) eligible() (out []looked) {
 			return
 		}
 		if p.isHome(n.Index) {
-			p.keep(n, autoscaler.Kept{Reason: autoscaler.KeptDestination, Detail: "pods of removable nodes need the room on it"})
+			p.setKept(n, autoscaler.Kept{Reason: autoscaler.KeptDestination, Detail: "pods of removable nodes need the room on it"})
 			return
 		}
 		if p.isReplacement(n) {
-			p.keep(n, autoscaler.Kept{Reason: autoscaler.KeptReplacement, Detail: "nodes of its group were added to replace other nodes, which are still being removed"})
+			p.setKept(n, autoscaler.Kept{Reason: autoscaler.KeptReplacement, Detail: "nodes of its group were added to replace other nodes, which are still being removed"})
 			return
 		}
 		replaced := p.replaced[n.Name]
 		is := p.checked(n)
 		if is.kept != nil && (replaced == 0 || is.kept.Reason != autoscaler.KeptUtilized) {
-			p.keeps(n, is.kept)
+			p.setKeptShared(n, is.kept)
 			return
 		}
 		if k := p.noPlace[n.Name]; k != nil && replaced == 0 && p.req.Now.Sub(k.Since) < p.down.Rules.RecheckAfter {
-			p.keeps(n, &k.Kept)
+			p.setKeptShared(n, &k.Kept)
 			return
 		}
 		delete(p.noPlace, n.Name)
-		x := looked{n, is.utilization, p.skipped[n.Name], replaced}
+		x := eligibleNode{n, is.utilization, p.skipped[n.Name], replaced}
 		if x.skipped > 0 {
 			skipped[n.Name] = x.skipped
 		}
 		out = append(out, x)
 	})
 	p.skipped = skipped // without nodes that are gone, or not eligible any more
-	slices.SortFunc(out, func(a, b looked) int {
+	slices.SortFunc(out, func(a, b eligibleNode) int {
 		return cmp.Or(
 			cmp.Compare(uint(a.replaced-1), uint(b.replaced-1)),
 			cmp.Compare(a.skipped-1, b.skipped-1), // 0 becomes the largest
@@ -310,11 +310,11 @@ func (p *pass) eligible() (out []looked) {
 }
 
 // simulate makes a node a candidate, or says why it stays; then the world is as it was.
-func (p *pass) simulate(x looked) {
+func (p *pass) simulate(x eligibleNode) {
 	n := x.node
 	keep := func(k autoscaler.Kept) {
 		k.Utilization = x.utilization
-		p.keep(n, k)
+		p.setKept(n, k)
 	}
 	if k := p.minimums.May(n); k != nil {
 		keep(*k)
@@ -357,8 +357,8 @@ func (p *pass) simulate(x looked) {
 	p.byNode[c.node] = c
 	c.removal = removal
 	c.fillHomes(p.world.State)
-	p.budgets.take(c.uses)
-	p.minimums.Take(n)
+	p.budgets.draw(c.uses)
+	p.minimums.Remove(n)
 }
 
 // move moves pods of a node to homes, all or none: then it returns one that finds none.
@@ -397,5 +397,5 @@ func largestFirst(a, b *cluster.Pod) int {
 func (p *pass) keepNoPlace(n *cluster.Node, pod *cluster.Pod, utilization float64) {
 	k := &stuck{autoscaler.Kept{Node: n.Name, Reason: autoscaler.KeptNoPlace, Pod: pod.Name(), Detail: "no other remaining node has room for the pod", Since: p.req.Now, Utilization: utilization}, p.version}
 	p.noPlace[n.Name] = k
-	p.keeps(n, &k.Kept)
+	p.setKeptShared(n, &k.Kept)
 }

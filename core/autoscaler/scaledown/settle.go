@@ -32,7 +32,7 @@ func (p *pass) settle() {
 				}
 				x := lifted{c, k, p.world.Node(h.at).Name}
 				p.version++
-				p.take(h.pod, h.at)
+				p.takeOff(h.pod, h.at)
 				h.at = cluster.NoNode
 				if round < settleRounds {
 					p.setDown(&x)
@@ -75,7 +75,7 @@ func (p *pass) wholeGroups() (undone bool) {
 			undone = true
 			for _, c := range of {
 				p.undo(c)
-				p.keep(p.world.Node(c.node), autoscaler.Kept{Reason: autoscaler.KeptAtomic, Detail: fmt.Sprintf("the nodes of group %s are removed all together or not at all, and %d of %d are removable", g.ID, len(of), nodes)})
+				p.setKept(p.world.Node(c.node), autoscaler.Kept{Reason: autoscaler.KeptAtomic, Detail: fmt.Sprintf("the nodes of group %s are removed all together or not at all, and %d of %d are removable", g.ID, len(of), nodes)})
 			}
 		}
 	}

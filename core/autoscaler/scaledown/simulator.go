@@ -137,8 +137,8 @@ func (s *Simulator) put(p *cluster.Pod, at cluster.NodeIndex) {
 	s.moved[at]++
 }
 
-// take takes a pod that put has placed off its node.
-func (s *Simulator) take(p *cluster.Pod, at cluster.NodeIndex) {
+// takeOff takes a pod that put has placed off its node.
+func (s *Simulator) takeOff(p *cluster.Pod, at cluster.NodeIndex) {
 	s.world.Remove(p.UID)
 	s.moved[at]--
 }
@@ -157,7 +157,7 @@ func (s *Simulator) undo(c *candidate) {
 			continue
 		}
 		s.hints[h.pod.UID] = s.world.Node(h.at).Name
-		s.take(h.pod, h.at)
+		s.takeOff(h.pod, h.at)
 	}
 	s.restore(c)
 	delete(s.byNode, c.node)

@@ -77,7 +77,7 @@ func (b *builder) buyMix(left []*run) []*run {
 	if b.balances() {
 		bought.bundles = b.balance(bought.bundles)
 	}
-	choice := b.mixAccount(models, &bought)
+	choice := b.recordMix(models, &bought)
 	var all []packed
 	for _, m := range models {
 		if k := bought.only(m); k.nodes > 0 {

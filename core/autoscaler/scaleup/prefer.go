@@ -45,7 +45,7 @@ func (b *builder) preferring(left []*run) (out []*run, ok bool) {
 	if !b.Expander.WeighsPreferences() {
 		return nil, false
 	}
-	q := &preferences{builder: b, sets: map[string]*preference{}, of: map[*cluster.Pod]*preference{}}
+	q := &preferences{builder: b, sets: map[string]*preference{}, byPod: map[*cluster.Pod]*preference{}}
 	for _, g := range b.State.Groups() {
 		if room, _ := b.headroom(g); room > 0 {
 			q.models = append(q.models, b.models[g.ID])
@@ -61,7 +61,7 @@ func (b *builder) preferring(left []*run) (out []*run, ok bool) {
 	}
 	q.placed = make([]int, len(q.models))
 	q.ask(left)
-	if len(q.of) == 0 || q.late {
+	if len(q.byPod) == 0 || q.late {
 		return nil, false
 	}
 	for _, r := range left {
@@ -94,7 +94,7 @@ type preferences struct {
 	late   bool                // there is no time to ask for preferences
 	serial int
 	sets   map[string]*preference // by the models in it
-	of     map[*cluster.Pod]*preference
+	byPod  map[*cluster.Pod]*preference
 }
 
 // newNode adds a node of a group to the state that takes one pod, of whatever size.
@@ -178,7 +178,7 @@ func (q *preferences) askOnce(class *engine.Class, pods []*cluster.Pod) {
 
 func (q *preferences) prefer(pod *cluster.Pod, p *preference) {
 	if p != nil {
-		q.of[pod] = p
+		q.byPod[pod] = p
 	}
 }
 
@@ -249,7 +249,7 @@ func (q *preferences) set(models []int, takers int) *preference {
 func (q *preferences) divide(r *run) []*run {
 	var out []*run
 	for _, pod := range r.pods {
-		own := q.of[pod]
+		own := q.byPod[pod]
 		i := slices.IndexFunc(out, func(x *run) bool { return x.prefers == own })
 		if i < 0 {
 			i = len(out)

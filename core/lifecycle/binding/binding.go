@@ -64,15 +64,15 @@ type Profiles interface {
 // Others are those who have to know when a node is taken away from a pod, and when it takes a
 // while until the pod is bound there.
 type Others interface {
-	// Expecting is called when the pod's binding begins with something slow.
-	Expecting(t *lifecycle.Turn, pod *cluster.Pod, node string)
-	// Losing is called before the pod leaves the node in the state.
-	Losing(t *lifecycle.Turn, pod *cluster.Pod)
-	// Lost is called when nothing is kept for the pod any more, before it backs off:
+	// SlowBindBegun is called when the pod's binding begins with something slow.
+	SlowBindBegun(t *lifecycle.Turn, pod *cluster.Pod, node string)
+	// BeforeNodeLost is called before the pod leaves the node in the state.
+	BeforeNodeLost(t *lifecycle.Turn, pod *cluster.Pod)
+	// NodeLost is called when nothing is kept for the pod any more, before it backs off:
 	// reason and message are those of its condition.
-	Lost(t *lifecycle.Turn, item *queue.Item, reason, message string)
-	// BackedOff is called last.
-	BackedOff(t *lifecycle.Turn, pod *cluster.Pod)
+	NodeLost(t *lifecycle.Turn, item *queue.Item, reason, message string)
+	// PodBackedOff is called last.
+	PodBackedOff(t *lifecycle.Turn, pod *cluster.Pod)
 }
 
 // Machine follows all pods that have a node and aren't shown there. Only the core's
@@ -96,10 +96,10 @@ func New(profiles Profiles, pods lifecycle.Pods[Pod], others Others) *Machine {
 	return &Machine{pods: pods, profiles: profiles, others: others, assumed: assumptions{}}
 }
 
-// Placed takes over a pod that a decision has placed on a node in the state: it is
+// PodPlaced takes over a pod that a decision has placed on a node in the state: it is
 // reserved for, asks for permission, and is bound, unless a plugin is against it or has
 // it wait. writes are what was assumed of objects for it.
-func (m *Machine) Placed(t *lifecycle.Turn, p *Pod, item *queue.Item, n *cluster.Node, writes []cluster.ObjectChange) {
+func (m *Machine) PodPlaced(t *lifecycle.Turn, p *Pod, item *queue.Item, n *cluster.Node, writes []cluster.ObjectChange) {
 	pod := item.Pod()
 	p.state, p.pod, p.node = Binding, pod, n.Name
 	profile := m.profiles.Profile(pod)
@@ -140,7 +140,7 @@ func (m *Machine) admit(t *lifecycle.Turn, p *Pod, n *cluster.Node, profile *fra
 		}
 	}
 	if len(votes) > 0 || slow(&bind) {
-		m.others.Expecting(t, p.pod, p.node)
+		m.others.SlowBindBegun(t, p.pod, p.node)
 	}
 	if len(votes) == 0 {
 		t.Ready.Binds = append(t.Ready.Binds, bind)
@@ -171,15 +171,15 @@ func (m *Machine) refuse(t *lifecycle.Turn, p *Pod, why *framework.Reason) {
 // node is all that was left.
 func unavailable(why string) string { return fmt.Sprintf("0/1 nodes are available: 1 %s.", why) }
 
-// Done takes the outcome of a bind, and reports whether the pod is bound. An outcome of a
+// BindDone takes the outcome of a bind, and reports whether the pod is bound. An outcome of a
 // pod that is gone, or whose node was taken away, says nothing.
-func (m *Machine) Done(t *lifecycle.Turn, in step.BindDone) (bound *cluster.Pod) {
+func (m *Machine) BindDone(t *lifecycle.Turn, in step.BindDone) (bound *cluster.Pod) {
 	p := m.pods.Get(in.UID)
 	if p == nil || p.state == None {
 		return nil
 	}
 	if in.Err == nil {
-		m.Shown(t, p)
+		m.PodShown(t, p)
 		return p.pod
 	}
 	m.failures++
@@ -187,9 +187,9 @@ func (m *Machine) Done(t *lifecycle.Turn, in step.BindDone) (bound *cluster.Pod)
 	return nil
 }
 
-// Shown takes note, once, that the API has a pod on the node that it was given. It may
+// PodShown records, once, that the API has a pod on the node that it was given. It may
 // show the pod before the answer to the bind comes, or after.
-func (m *Machine) Shown(t *lifecycle.Turn, p *Pod) {
+func (m *Machine) PodShown(t *lifecycle.Turn, p *Pod) {
 	if p.state == Bound {
 		return
 	}
@@ -230,16 +230,16 @@ func (m *Machine) Cancel(t *lifecycle.Turn, uid types.UID) bool {
 func (m *Machine) unplace(t *lifecycle.Turn, p *Pod, kind step.DecisionKind, reason, message, why string) {
 	pod := p.pod
 	t.Decide(step.Decision{Kind: kind, Pod: pod.Name(), Profile: pod.Object.Spec.SchedulerName, Node: p.node, Reason: why})
-	m.others.Losing(t, pod)
+	m.others.BeforeNodeLost(t, pod)
 	t.State.Remove(pod.UID)
 	m.unreserve(t, p)
 	m.assumed.takeBack(t.State, p)
 	p.state, p.pod, p.node = None, nil, ""
 	item := t.Queue.Get(pod.UID)
 	t.Queue.SetPod(item, pod)
-	m.others.Lost(t, item, reason, message)
+	m.others.NodeLost(t, item, reason, message)
 	t.Queue.Fail(t.Now, item)
-	m.others.BackedOff(t, pod)
+	m.others.PodBackedOff(t, pod)
 }
 
 // unreserve tells the plugins that nothing comes of the node of a pod.

@@ -100,25 +100,25 @@ func newWorld() *world {
 	return w
 }
 
-// Expecting implements binding.Others.
-func (w *world) Expecting(_ *lifecycle.Turn, pod *cluster.Pod, node string) {
+// SlowBindBegun implements binding.Others.
+func (w *world) SlowBindBegun(_ *lifecycle.Turn, pod *cluster.Pod, node string) {
 	w.lost = append(w.lost, fmt.Sprintf("expected: %s on %s", pod.UID, node))
 }
 
-// Losing implements binding.Others.
-func (w *world) Losing(t *lifecycle.Turn, pod *cluster.Pod) {
+// BeforeNodeLost implements binding.Others.
+func (w *world) BeforeNodeLost(t *lifecycle.Turn, pod *cluster.Pod) {
 	if t.State.PodOn(pod.UID) == nil {
 		panic("a pod has left its node before others were told")
 	}
 }
 
-// Lost implements binding.Others.
-func (w *world) Lost(_ *lifecycle.Turn, item *queue.Item, reason, message string) {
+// NodeLost implements binding.Others.
+func (w *world) NodeLost(_ *lifecycle.Turn, item *queue.Item, reason, message string) {
 	w.lost = append(w.lost, fmt.Sprintf("lost: %s: %s: %s", item.Pod().UID, reason, message))
 }
 
-// BackedOff implements binding.Others.
-func (w *world) BackedOff(t *lifecycle.Turn, pod *cluster.Pod) {
+// PodBackedOff implements binding.Others.
+func (w *world) PodBackedOff(t *lifecycle.Turn, pod *cluster.Pod) {
 	if got := t.Queue.Get(pod.UID).Stage(); got != queue.Backoff {
 		panic(fmt.Sprintf("a pod without its node is %s in the queue", got))
 	}
@@ -137,7 +137,7 @@ func (w *world) place(name, node, reserve, permit string, change ...func(*testki
 		w.pods[uid] = &binding.Pod{}
 	}
 	w.State.Place(item.Pod(), node)
-	w.m.Placed(w.Turn, w.pods[uid], item, w.State.NodeByName(node), nil)
+	w.m.PodPlaced(w.Turn, w.pods[uid], item, w.State.NodeByName(node), nil)
 }
 
 // forget is what the core does with a pod that is gone or shown on a node.
@@ -148,7 +148,7 @@ func (w *world) forget(uid types.UID) {
 
 func (w *world) shown(uid types.UID, node string) {
 	if p := w.pods[uid]; p != nil && p.Node() == node {
-		w.m.Shown(w.Turn, p)
+		w.m.PodShown(w.Turn, p)
 	} else if p != nil {
 		w.m.Release(w.Turn, p)
 	}
@@ -213,9 +213,9 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 	case "cancel":
 		w.m.Cancel(w.Turn, uid)
 	case "done":
-		w.m.Done(w.Turn, step.BindDone{UID: uid})
+		w.m.BindDone(w.Turn, step.BindDone{UID: uid})
 	case "failed":
-		w.m.Done(w.Turn, step.BindDone{UID: uid, Err: errRefused})
+		w.m.BindDone(w.Turn, step.BindDone{UID: uid, Err: errRefused})
 	case "shown":
 		w.shown(uid, args.String("node", ""))
 	case "gone":
@@ -231,7 +231,7 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		d.Fatalf(t, "unknown command %q", d.Cmd)
 	}
 	args.Done()
-	r := w.Take()
+	r := w.Flush()
 	out := lifecycletest.Text(&r)
 	for _, line := range w.plugin.log {
 		out += "the plugin " + line + "\n"
@@ -266,9 +266,9 @@ func TestPropertyOutcomesLeaveNothingBehind(t *testing.T) {
 				w.place(fmt.Sprint("p", k), rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "node"),
 					rapid.SampledFrom([]string{"", "", "no"}).Draw(t, "reserve"), rapid.SampledFrom([]string{"", "wait", "wait", "no"}).Draw(t, "permit"))
 			case event == 3:
-				w.m.Done(w.Turn, step.BindDone{UID: uid})
+				w.m.BindDone(w.Turn, step.BindDone{UID: uid})
 			case event == 4 && w.pods[uid].State() == binding.Binding:
-				w.m.Done(w.Turn, step.BindDone{UID: uid, Err: errRefused})
+				w.m.BindDone(w.Turn, step.BindDone{UID: uid, Err: errRefused})
 			case event == 5 && w.pods[uid].Node() != "":
 				bound[uid] = w.pods[uid].Node()
 				w.shown(uid, bound[uid])
@@ -298,7 +298,7 @@ func TestPropertyOutcomesLeaveNothingBehind(t *testing.T) {
 			case binding.Waiting:
 				t.Errorf("%s waits for permission after its time", uid)
 			case binding.Binding:
-				w.m.Done(w.Turn, step.BindDone{UID: uid, Err: errRefused})
+				w.m.BindDone(w.Turn, step.BindDone{UID: uid, Err: errRefused})
 			case binding.Bound:
 				bound[uid] = p.Node()
 				w.shown(uid, p.Node())

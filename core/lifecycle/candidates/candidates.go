@@ -261,15 +261,15 @@ func (m *Machine) NodeGone(node string) {
 	delete(m.vain, node)
 }
 
-// Delayed records what keeps a candidate whose time has come.
-func (m *Machine) Delayed(node string, by autoscaler.KeptReason) {
+// RemovalDelayed records what keeps a candidate whose time has come.
+func (m *Machine) RemovalDelayed(node string, by autoscaler.KeptReason) {
 	if c := m.byName[node]; c != nil {
 		c.kept = by
 	}
 }
 
-// Begun records that the removal of a candidate begins.
-func (m *Machine) Begun(t *lifecycle.Turn, node string) {
+// RemovalBegun records that the removal of a candidate begins.
+func (m *Machine) RemovalBegun(t *lifecycle.Turn, node string) {
 	if c, n := m.byName[node], t.State.NodeByName(node); c != nil && n != nil {
 		m.waited(t, c, n.Group, true)
 	}

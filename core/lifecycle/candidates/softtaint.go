@@ -110,7 +110,7 @@ type softTaint struct {
 // the same name, for which there is another softTaint.
 type write struct {
 	mark
-	of *softTaint
+	taint *softTaint
 }
 
 type retry struct {
@@ -282,7 +282,7 @@ func (m *Machine) TaintDone(t *lifecycle.Turn, in step.TaintDone) {
 	}
 	delete(m.soft.writing, in.Node)
 	switch s := m.soft.nodes[in.Node]; {
-	case s == nil || s != wrote.of: // the node is gone
+	case s == nil || s != wrote.taint: // the node is gone
 		m.tidy(in.Node) // another of its name has waited for this to end
 	case in.Err != nil:
 		s.failed = true

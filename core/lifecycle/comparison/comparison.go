@@ -24,7 +24,7 @@ type Pod struct {
 	gaveUp  bool         // in state given up
 	// preempts says that others would have left a node for the pod by the last decision.
 	preempts bool
-	seen     bool   // by Pends
+	seen     bool   // by PodPends
 	changes  uint64 // Machine.changes when the pod was first seen
 	writes   []cluster.ObjectChange
 }
@@ -81,16 +81,16 @@ func New(schema *cluster.Schema, profiles []*framework.Profile, how engine.Optio
 	return &Machine{pods: pods, truth: t, giveUp: giveUp, report: newTally()}, nil
 }
 
-// Take takes in what the API shows and the truth has as it stands: all but pods, and nodes
+// Observe takes in what the API shows and the truth has as it stands: all but pods, and nodes
 // that are set.
-func (m *Machine) Take(in step.Input) {
+func (m *Machine) Observe(in step.Input) {
 	if m == nil {
 		return
 	}
 	if _, gone := in.(step.NodeGone); gone {
 		m.changes++
 	}
-	m.truth.take(in)
+	m.truth.observe(in)
 }
 
 // NodeSet takes in a node.
@@ -101,8 +101,8 @@ func (m *Machine) NodeSet(n *cluster.NodeInfo) {
 	}
 }
 
-// Pends takes in a pod without a node.
-func (m *Machine) Pends(p *Pod, pod *cluster.Pod) {
+// PodPends takes in a pod without a node.
+func (m *Machine) PodPends(p *Pod, pod *cluster.Pod) {
 	if m == nil {
 		return
 	}
@@ -112,10 +112,10 @@ func (m *Machine) Pends(p *Pod, pod *cluster.Pod) {
 	m.truth.state.Nominate(pod, pod.Object.Status.NominatedNodeName)
 }
 
-// Runs takes in a pod that the API has on a node. The pod as it was before, with what was
+// PodBound takes in a pod that the API has on a node. The pod as it was before, with what was
 // decided of it and when it was first seen, is nil of one that wasn't seen without a node:
 // nothing is compared then.
-func (m *Machine) Runs(t *lifecycle.Turn, p *Pod, before *cluster.Pod, seen time.Time, pod *cluster.Pod) {
+func (m *Machine) PodBound(t *lifecycle.Turn, p *Pod, before *cluster.Pod, seen time.Time, pod *cluster.Pod) {
 	if m == nil {
 		return
 	}
@@ -125,9 +125,9 @@ func (m *Machine) Runs(t *lifecycle.Turn, p *Pod, before *cluster.Pod, seen time
 	m.truth.state.Place(pod, pod.Object.Spec.NodeName)
 }
 
-// Gone takes in that a pod is gone, or on its way out without a node. The part is nil of one
+// PodRemoved records that a pod is gone, or on its way out without a node. The part is nil of one
 // that has none.
-func (m *Machine) Gone(t *lifecycle.Turn, p *Pod, uid types.UID) {
+func (m *Machine) PodRemoved(t *lifecycle.Turn, p *Pod, uid types.UID) {
 	if m == nil {
 		return
 	}
@@ -153,8 +153,8 @@ func (m *Machine) nominee(uid types.UID) *cluster.Pod {
 	return nil
 }
 
-// Decided takes a decision that has put a pod on a node in the core's state.
-func (m *Machine) Decided(t *lifecycle.Turn, p *Pod, item *queue.Item, d *scheduler.Decision, seen time.Time) {
+// PodDecided takes a decision that has put a pod on a node in the core's state.
+func (m *Machine) PodDecided(t *lifecycle.Turn, p *Pod, item *queue.Item, d *scheduler.Decision, seen time.Time) {
 	if p.gaveUp {
 		m.report.onlyBerth-- // it was given up too early
 	}
@@ -163,9 +163,9 @@ func (m *Machine) Decided(t *lifecycle.Turn, p *Pod, item *queue.Item, d *schedu
 	m.assumed = append(m.assumed, assumption{item.Pod().UID, t.Now})
 }
 
-// Rejected takes a decision that found no node, and whether others would have left one for the
+// PodRejected takes a decision that found no node, and whether others would have left one for the
 // pod. It reports whether the last decision of the pod was another one.
-func (m *Machine) Rejected(t *lifecycle.Turn, p *Pod, why string, preempts bool, seen time.Time) (anew bool) {
+func (m *Machine) PodRejected(t *lifecycle.Turn, p *Pod, why string, preempts bool, seen time.Time) (anew bool) {
 	p.preempts = preempts
 	if !p.decided.IsZero() && p.earlier.Why == why {
 		return false
@@ -180,7 +180,7 @@ func (m *Machine) placed(t *lifecycle.Turn, p *Pod, before *cluster.Pod, seen ti
 	c := step.Comparison{Time: t.Now, Pod: before.Name(), Profile: before.Object.Spec.SchedulerName, Node: node, Took: t.Now.Sub(seen), Meanwhile: m.changes - p.changes}
 	if !p.decided.IsZero() {
 		earlier := p.earlier
-		earlier.Gone = p.gaveUp
+		earlier.GaveUp = p.gaveUp
 		c.Earlier = &earlier
 	}
 	if p.gaveUp {

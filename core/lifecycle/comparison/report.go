@@ -98,7 +98,7 @@ func (x *tally) add(c *step.Comparison) {
 		x.since = c.Time
 	}
 	x.until = c.Time
-	x.keep(c)
+	x.addLargest(c)
 	if !c.Verdict.Compared() {
 		x.onlyBerth++
 		return
@@ -167,9 +167,9 @@ func (x *tally) wants(v step.Verdict, points int64) bool {
 
 func sizeOf(c *step.Comparison) int64 { return size(c.Verdict, c.BerthScore-c.Score) }
 
-// keep puts a comparison among the largest differences, if it is one. Of equal ones the first
+// addLargest puts a comparison among the largest differences, if it is one. Of equal ones the first
 // stay.
-func (x *tally) keep(c *step.Comparison) {
+func (x *tally) addLargest(c *step.Comparison) {
 	if !x.wants(c.Verdict, c.BerthScore-c.Score) {
 		return
 	}

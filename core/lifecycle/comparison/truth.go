@@ -24,8 +24,8 @@ func newTruth(schema *cluster.Schema, profiles []*framework.Profile, how engine.
 	return &truth{state, sched}, err
 }
 
-// take takes in what is read as it stands.
-func (t *truth) take(in step.Input) {
+// observe takes in what is read as it stands.
+func (t *truth) observe(in step.Input) {
 	switch in := in.(type) {
 	case step.NodeGone:
 		t.state.RemoveNode(in.Name)

@@ -55,13 +55,13 @@ var _ lifecycle.Machine = (*Machine)(nil)
 // New returns a machine that rests.
 func New(cfg Config) *Machine { return &Machine{cfg: cfg} }
 
-// Looks reports whether a plan made now is to look for a consolidation.
-func (m *Machine) Looks(now time.Time) bool {
+// SearchDue reports whether a plan made now is to look for a consolidation.
+func (m *Machine) SearchDue(now time.Time) bool {
 	return len(m.old) == 0 && !m.restsTo.IsZero() && !now.Before(m.restsTo)
 }
 
-// Grew records that nodes were ordered for pods.
-func (m *Machine) Grew(now time.Time) { m.rest(now.Add(m.cfg.Settle)) }
+// NodesOrdered records that nodes were ordered for pods.
+func (m *Machine) NodesOrdered(now time.Time) { m.rest(now.Add(m.cfg.Settle)) }
 
 // rest has the machine look for no consolidation before a time.
 func (m *Machine) rest(to time.Time) {
@@ -70,8 +70,8 @@ func (m *Machine) rest(to time.Time) {
 	}
 }
 
-// Looked records that a plan has looked and found none that is carried out.
-func (m *Machine) Looked(now time.Time) { m.rest(now.Add(afterSearch)) }
+// SearchEnded records that a plan has looked and found none that is carried out.
+func (m *Machine) SearchEnded(now time.Time) { m.rest(now.Add(afterSearch)) }
 
 // Replacing returns what passes have to know; nil while the machine rests.
 func (m *Machine) Replacing() *autoscaler.Replacing {

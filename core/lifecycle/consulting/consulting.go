@@ -127,9 +127,9 @@ func (m *Machine) Answer(t *lifecycle.Turn, in step.Consulted) (d scheduler.Deci
 	return m.scheduler.DecideAmong(item.Pod(), allowed, failed), true
 }
 
-// Decided records that a decision about a pod is made: if extenders are asked still, then about the
+// PodDecided records that a decision about a pod is made: if extenders are asked still, then about the
 // pod as it was, and what they say doesn't count any more.
-func (m *Machine) Decided(p *Pod) { p.state = None }
+func (m *Machine) PodDecided(p *Pod) { p.state = None }
 
 // Advance does nothing: only answers bring something.
 func (m *Machine) Advance(*lifecycle.Turn) {}

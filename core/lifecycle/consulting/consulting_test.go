@@ -63,7 +63,7 @@ func TestAnswers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld()
 			p := w.ask("a", "1", 0)
-			r := w.Take()
+			r := w.Flush()
 			if len(r.Consults) != 1 || len(r.Consults[0].Nodes) != 2 || p.State() != consulting.AboutNodes {
 				t.Fatalf("asked %+v, state %s, want two nodes and %s", r.Consults, p.State(), consulting.AboutNodes)
 			}
@@ -89,7 +89,7 @@ func TestVictimsAreAskedAbout(t *testing.T) {
 		w.State.Place(w.State.Schema.ParsePod(testkit.Pod("on-"+node).Req("cpu", "4").Obj()), node)
 	}
 	p := w.ask("a", "4", 10)
-	r := w.Take()
+	r := w.Flush()
 	if len(r.Consults) != 1 || len(r.Consults[0].Candidates) != 2 || p.State() != consulting.AboutVictims {
 		t.Fatalf("asked %+v, state %s, want two candidates and %s", r.Consults, p.State(), consulting.AboutVictims)
 	}
@@ -102,7 +102,7 @@ func TestVictimsAreAskedAbout(t *testing.T) {
 func TestAnErrorDecidesNothing(t *testing.T) {
 	w := newWorld()
 	p := w.ask("a", "1", 0)
-	d, waited := w.m.Answer(w.Turn, step.Consulted{UID: "pod-a", Number: w.Take().Consults[0].Number, Nodes: []string{"n1"}, Err: errRefused})
+	d, waited := w.m.Answer(w.Turn, step.Consulted{UID: "pod-a", Number: w.Flush().Consults[0].Number, Nodes: []string{"n1"}, Err: errRefused})
 	if !waited || d.Node != nil || d.Diagnosis != nil || p.State() != consulting.None {
 		t.Errorf("waited %t, decision %+v, state %s, want an answer without a decision", waited, d, p.State())
 	}
@@ -116,7 +116,7 @@ func TestPropertyAnswersLeaveNothingBehind(t *testing.T) {
 		var owed []step.Consulted
 		for k := range rapid.IntRange(1, 15).Draw(t, "pods") {
 			w.ask(fmt.Sprint("p", k), "100m", 0)
-			in := step.Consulted{UID: types.UID(fmt.Sprint("pod-p", k)), Number: w.Take().Consults[0].Number, Nodes: []string{"n1"}}
+			in := step.Consulted{UID: types.UID(fmt.Sprint("pod-p", k)), Number: w.Flush().Consults[0].Number, Nodes: []string{"n1"}}
 			if rapid.Bool().Draw(t, "fails") {
 				in.Err = errRefused
 			}

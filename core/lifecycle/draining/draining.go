@@ -1,7 +1,7 @@
 package draining
 
 // This file holds the drain of one node. What must be true: a pod has at most one eviction
-// without an outcome; Evicted is called once for each pod that was told to leave, and never for
+// without an outcome; PodEvicted is called once for each pod that was told to leave, and never for
 // a courtesy; and no pod of a tier is asked as long as one of the tier before is there.
 
 import (
@@ -39,12 +39,12 @@ type Drain struct {
 
 // Homes keeps room for the pods' replacements. It is told of pods that have none there, too.
 type Homes interface {
-	// Evicted says that a pod has been told to leave, by whomever: its replacement is
+	// PodEvicted says that a pod has been told to leave, by whomever: its replacement is
 	// expected. Of a daemon pod it isn't said.
-	Evicted(t *lifecycle.Turn, pod *cluster.Pod)
-	// Surging says that a pod's Deployment is asked to make its successor: that is expected,
-	// and the pod stays until it is available. Evicted follows when the pod is told to leave.
-	Surging(t *lifecycle.Turn, pod *cluster.Pod)
+	PodEvicted(t *lifecycle.Turn, pod *cluster.Pod)
+	// SuccessorRequested says that a pod's Deployment is asked to make its successor: that is expected,
+	// and the pod stays until it is available. PodEvicted follows when the pod is told to leave.
+	SuccessorRequested(t *lifecycle.Turn, pod *cluster.Pod)
 }
 
 // pod is a pod on its way out.
@@ -191,7 +191,7 @@ func (d *Drain) ask(t *lifecycle.Turn, p *pod, now *cluster.Pod) {
 func (d *Drain) leaves(t *lifecycle.Turn, p *pod, now *cluster.Pod) {
 	p.stage, p.until = leaving, t.Now.Add(p.grace+terminationHeadroom)
 	d.begun = true
-	d.homes.Evicted(t, now)
+	d.homes.PodEvicted(t, now)
 }
 
 // EvictionDone takes the outcome of an eviction. One that isn't waited for any more changes

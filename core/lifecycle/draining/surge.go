@@ -27,7 +27,7 @@ func (d *Drain) surge(t *lifecycle.Turn, p *pod, now *cluster.Pod) {
 	t.Decide(step.Decision{Kind: step.PodSurged, Pod: now.Name(), Node: d.node})
 	t.Emit(step.PodEvent(now.Object, "ScaleDown", "ScalingDown", "surging a replacement before evicting the pod for node scale down"))
 	t.Ready.Surges = append(t.Ready.Surges, step.Surge{UID: p.uid, Node: d.node, Namespace: now.Object.Namespace, Deployment: now.Deployment(), At: t.Now})
-	d.homes.Surging(t, now)
+	d.homes.SuccessorRequested(t, now)
 }
 
 // noSurge has a surging pod be evicted as others are.

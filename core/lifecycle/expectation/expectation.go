@@ -45,8 +45,8 @@ func (p *Pod) Update(pod *cluster.Pod) {
 
 // Nominations is what expectations need of nominations.
 type Nominations interface {
-	// KeepFor nominates a pod in the state again, as before it was decided on.
-	KeepFor(t *lifecycle.Turn, pod *cluster.Pod)
+	// RenominateFor nominates a pod in the state again, as before it was decided on.
+	RenominateFor(t *lifecycle.Turn, pod *cluster.Pod)
 }
 
 // Machine follows all pods beside another scheduler. Only the core's goroutine may call
@@ -94,7 +94,7 @@ func (m *Machine) takeBack(t *lifecycle.Turn, p *Pod) {
 	pod := p.pod
 	p.pod = nil
 	t.State.Remove(pod.UID)
-	m.nominations.KeepFor(t, pod)
+	m.nominations.RenominateFor(t, pod)
 	t.Queue.Requeue(t.Queue.Get(pod.UID), pod)
 }
 

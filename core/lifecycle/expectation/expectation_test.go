@@ -31,8 +31,8 @@ func newWorld() *world {
 	return w
 }
 
-// KeepFor implements expectation.Nominations.
-func (w *world) KeepFor(_ *lifecycle.Turn, pod *cluster.Pod) { w.kept = append(w.kept, pod.UID) }
+// RenominateFor implements expectation.Nominations.
+func (w *world) RenominateFor(_ *lifecycle.Turn, pod *cluster.Pod) { w.kept = append(w.kept, pod.UID) }
 
 // expect has a decision place a pod on a node.
 func (w *world) expect(name, node string) *expectation.Pod {
@@ -54,7 +54,7 @@ func TestAnExpectationIsInTheLedgerUntilItChanges(t *testing.T) {
 		want int // decisions
 	}{{"n", 1}, {"n", 0}, {"other", 1}, {"n", 1}} {
 		p := w.expect("a", c.node)
-		r := w.Take()
+		r := w.Flush()
 		if got := len(r.Decisions); got != c.want {
 			t.Errorf("expectation %d, of node %s: %d decisions, want %d", i, c.node, got, c.want)
 		}

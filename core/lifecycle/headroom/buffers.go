@@ -30,8 +30,8 @@ type buffer struct {
 	template *v1.PodTemplate // nil when the shape is a scalable's
 }
 
-// lookAtBuffer has a buffer have the room that it asks for.
-func (m *Machine) lookAtBuffer(t *lifecycle.Turn, a *ask, o *autoscalingapi.CapacityBuffer) {
+// advanceBuffer gives a buffer the room that it asks for.
+func (m *Machine) advanceBuffer(t *lifecycle.Turn, a *ask, o *autoscalingapi.CapacityBuffer) {
 	if o.Spec.Strategy() != autoscalingapi.ActiveCapacity {
 		m.empty(t, a) // somebody else follows it
 		a.report.silent = true

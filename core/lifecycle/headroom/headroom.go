@@ -44,7 +44,7 @@ type Machine struct {
 	asks      map[key]*ask
 	byUID     map[types.UID]*ask
 	inPlan    *ask                // the atomic request for which the last plan was asked; nil for none
-	watch     lifecycle.RoomWatch // keep has looked at the changes up to here
+	watch     lifecycle.RoomWatch // lostRoom has looked at the changes up to here
 	refused   int
 }
 
@@ -153,7 +153,7 @@ func (m *Machine) sorted() []*ask {
 // pods may be admitted, stand-ins are queued, and one that gets its room back gets it before
 // others are tried.
 func (m *Machine) Advance(t *lifecycle.Turn) {
-	m.keep(t)
+	m.lostRoom(t)
 	if len(m.asks) == 0 {
 		return
 	}
@@ -164,9 +164,9 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 		a.dirty, a.wake, a.stale = false, time.Time{}, true
 		switch o := t.State.Object(a.kind, a.namespace, a.name).(type) {
 		case *autoscalingapi.CapacityBuffer:
-			m.lookAtBuffer(t, a, o)
+			m.advanceBuffer(t, a, o)
 		case *autoscalingapi.ProvisioningRequest:
-			m.lookAtRequest(t, a, o)
+			m.advanceRequest(t, a, o)
 		}
 	}
 }
@@ -185,8 +185,8 @@ func (m *Machine) refuse(t *lifecycle.Turn, a *ask, why string) {
 // Refused returns how often an object's headroom couldn't be made out.
 func (m *Machine) Refused() int { return m.refused }
 
-// Planned says that a plan was made: what the last one had to say of stand-ins is old.
-func (m *Machine) Planned() {
+// PlanMade says that a plan was made: what the last one had to say of stand-ins is old.
+func (m *Machine) PlanMade() {
 	for _, a := range m.asks { // in any order
 		a.stale = a.stale || a.missing != ""
 		a.missing = ""

@@ -27,8 +27,8 @@ const (
 	expiresAfter = 7 * 24 * time.Hour
 )
 
-// lookAtRequest takes a request as far as it can get now.
-func (m *Machine) lookAtRequest(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest) {
+// advanceRequest takes a request as far as it can get now.
+func (m *Machine) advanceRequest(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest) {
 	r := &a.report
 	switch class := o.Spec.ProvisioningClassName; {
 	case class != autoscalingapi.CheckCapacity && class != autoscalingapi.BestEffortAtomic:
@@ -36,7 +36,7 @@ func (m *Machine) lookAtRequest(t *lifecycle.Turn, a *ask, o *autoscalingapi.Pro
 	case r.is(autoscalingapi.Failed) || r.is(autoscalingapi.BookingExpired):
 		m.empty(t, a)
 	case r.is(autoscalingapi.Provisioned):
-		m.lookAtBooking(t, a, o)
+		m.advanceBooking(t, a, o)
 	case !t.Now.Before(o.CreationTimestamp.Add(validFor(o))):
 		a.draft = nil
 		r.stamp(t, autoscalingapi.Failed, metav1.ConditionTrue, autoscalingapi.ExpiredReason, "ProvisioningRequest is expired", o.Generation)
@@ -229,9 +229,9 @@ func (m *Machine) admit(t *lifecycle.Turn, a *ask, o *autoscalingapi.Provisionin
 		{Key: autoscalingapi.ConsumeAnnotation, Value: o.Name}, {Key: autoscalingapi.OldConsumeAnnotation, Value: o.Name}}})
 }
 
-// lookAtBooking ends a booking whose time is over. One that another process has made gets
+// advanceBooking ends a booking whose time is over. One that another process has made gets
 // its stand-ins, for the pods that aren't placed yet.
-func (m *Machine) lookAtBooking(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest) {
+func (m *Machine) advanceBooking(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest) {
 	r := &a.report
 	end := r.condition(autoscalingapi.Provisioned).LastTransitionTime.Add(bookedFor)
 	if !t.Now.Before(end) {
@@ -297,10 +297,10 @@ func (m *Machine) used(t *lifecycle.Turn, c *cluster.Change) {
 	}
 }
 
-// Waits has a pod that finds no node stand for itself, if it consumes a booking of which a
+// PodWaits lets a pod that finds no node stand for itself, if it consumes a booking of which a
 // stand-in finds none either: nodes aren't bought for both. It returns that stand-in, for
 // handOver to give the pod its place before it is dropped.
-func (m *Machine) Waits(pod *cluster.Pod, handOver func(standIn types.UID)) {
+func (m *Machine) PodWaits(pod *cluster.Pod, handOver func(standIn types.UID)) {
 	name := consumes(pod)
 	if name == "" {
 		return
@@ -319,13 +319,13 @@ func (m *Machine) Waits(pod *cluster.Pod, handOver func(standIn types.UID)) {
 		return 0
 	}); set >= 0 {
 		handOver(a.sets[set].pods[i].UID)
-		m.take(a, pod.UID, set, i)
+		m.giveRoom(a, pod.UID, set, i)
 	}
 }
 
-// Gone records that a pod is gone which the API never showed on a node: the room that it
+// PodRemoved records that a pod is gone which the API never showed on a node: the room that it
 // consumed is kept again.
-func (m *Machine) Gone(t *lifecycle.Turn, pod *cluster.Pod) {
+func (m *Machine) PodRemoved(t *lifecycle.Turn, pod *cluster.Pod) {
 	a := m.asks[key{cluster.ProvisioningRequestKind, pod.Object.Namespace, consumes(pod)}]
 	if a == nil {
 		return
@@ -366,7 +366,7 @@ func (m *Machine) consume(t *lifecycle.Turn, a *ask, pod *cluster.Pod) {
 		}
 		return 0
 	})
-	m.take(a, pod.UID, set, i)
+	m.giveRoom(a, pod.UID, set, i)
 }
 
 // closest returns the stand-in of an object that ranks highest, with 2 more when it requests
@@ -387,8 +387,8 @@ func (m *Machine) closest(a *ask, pod *cluster.Pod, rank func(*cluster.Pod) int)
 	return set, i
 }
 
-// take has a pod consume the room of a stand-in, which is dropped; of none when set is -1.
-func (m *Machine) take(a *ask, uid types.UID, set, i int) {
+// giveRoom gives a pod the room of a stand-in, which is dropped; of none when set is -1.
+func (m *Machine) giveRoom(a *ask, uid types.UID, set, i int) {
 	if a.consumed == nil {
 		a.consumed = map[types.UID]int{}
 	}

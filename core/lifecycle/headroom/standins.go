@@ -123,9 +123,9 @@ func (m *Machine) empty(t *lifecycle.Turn, a *ask) {
 	t.State.RemoveHeadroom(cluster.HeadroomID(a.uid))
 }
 
-// Placed keeps room for a stand-in on the node on which a decision has placed it. Its item
+// StandInPlaced keeps room for a stand-in on the node on which a decision has placed it. Its item
 // stays in flight as long as it has its room.
-func (m *Machine) Placed(t *lifecycle.Turn, item *queue.Item, node string) {
+func (m *Machine) StandInPlaced(t *lifecycle.Turn, item *queue.Item, node string) {
 	pod := item.Pod()
 	p := m.records.Get(pod.UID)
 	t.State.Remove(pod.UID)
@@ -134,8 +134,8 @@ func (m *Machine) Placed(t *lifecycle.Turn, item *queue.Item, node string) {
 	t.Decide(step.Decision{Kind: step.RoomKept, Pod: pod.Name(), Node: node, Headroom: m.changed(pod)})
 }
 
-// Rejected has a stand-in wait that no node takes.
-func (m *Machine) Rejected(t *lifecycle.Turn, item *queue.Item, message string) {
+// StandInRejected has a stand-in wait that no node takes.
+func (m *Machine) StandInRejected(t *lifecycle.Turn, item *queue.Item, message string) {
 	pod := item.Pod()
 	if p := m.records.Get(pod.UID); !p.missing {
 		p.missing = true
@@ -162,10 +162,10 @@ func (m *Machine) changed(pod *cluster.Pod) string {
 	return a.String()
 }
 
-// Keep looks, after pods were placed, for stand-ins whose nodes don't keep their room any
+// CheckRoom looks, after pods were placed, for stand-ins whose nodes don't keep their room any
 // more, and reports whether there is any. Then the statuses are written that have changed.
-func (m *Machine) Keep(t *lifecycle.Turn) (lost bool) {
-	lost = m.keep(t)
+func (m *Machine) CheckRoom(t *lifecycle.Turn) (lost bool) {
+	lost = m.lostRoom(t)
 	if len(m.asks) > 0 {
 		for _, a := range m.sorted() {
 			m.tell(t, a)
@@ -174,31 +174,31 @@ func (m *Machine) Keep(t *lifecycle.Turn) (lost bool) {
 	return lost
 }
 
-// keep looks at the nodes that changed since the last time: a stand-in whose node doesn't
-// keep its room is tried elsewhere.
-func (m *Machine) keep(t *lifecycle.Turn) (lost bool) {
+// lostRoom looks at the nodes that changed since the last time, and reports whether room was
+// lost: a stand-in whose node doesn't keep its room is tried elsewhere.
+func (m *Machine) lostRoom(t *lifecycle.Turn) (lost bool) {
 	if len(m.asks) > 0 {
-		lost = m.lookAtChanges(t)
+		lost = m.retryLost(t)
 	}
 	m.watch.Skip(t.State)
 	return lost
 }
 
-func (m *Machine) lookAtChanges(t *lifecycle.Turn) (lost bool) {
-	m.watch.Look(t.State, m.scheduler, func(*cluster.Pod) bool { return false }, func(c *cluster.Change) {
+func (m *Machine) retryLost(t *lifecycle.Turn) (lost bool) {
+	m.watch.EachEndangered(t.State, m.scheduler, func(*cluster.Pod) bool { return false }, func(c *cluster.Change) {
 		switch {
 		case c.Op == cluster.NominationRemoved && c.Pod.StandsIn():
-			lost = m.lookAt(t, c.Pod) || lost
+			lost = m.retryIfLost(t, c.Pod) || lost
 		case (c.Op == cluster.PodAdded || c.Op == cluster.PodRemoved) && !c.Pod.StandsIn():
 			m.used(t, c)
 		}
-	}, func(pod *cluster.Pod) { lost = m.lookAt(t, pod) || lost })
+	}, func(pod *cluster.Pod) { lost = m.retryIfLost(t, pod) || lost })
 	return lost
 }
 
-// lookAt has a stand-in tried anew if its node doesn't keep its room, and reports whether it
+// retryIfLost retries a stand-in if its node doesn't keep its room, and reports whether it
 // is.
-func (m *Machine) lookAt(t *lifecycle.Turn, pod *cluster.Pod) (lost bool) {
+func (m *Machine) retryIfLost(t *lifecycle.Turn, pod *cluster.Pod) (lost bool) {
 	p := m.records.Get(pod.UID)
 	if !pod.StandsIn() || p == nil || p.node == "" {
 		return false

@@ -43,18 +43,18 @@ func BenchmarkKeep(b *testing.B) {
 	bench, removals := drained(1)
 	m := homes.New(homes.Config{Time: 5 * time.Minute}, bench.Scheduler)
 	keep := func() {
-		if why := m.Keep(bench.Turn, removals[0]); why != "" {
+		if why := m.Reserve(bench.Turn, removals[0]); why != "" {
 			b.Fatal(why)
 		}
 	}
 	keep()
-	m.Free(bench.Turn, removals[0].Node)
+	m.ReleaseUnevicted(bench.Turn, removals[0].Node)
 	b.ReportAllocs()
 	for b.Loop() {
 		keep()
-		m.Free(bench.Turn, removals[0].Node)
+		m.ReleaseUnevicted(bench.Turn, removals[0].Node)
 		bench.State.Trim(bench.State.Head())
-		bench.Take()
+		bench.Flush()
 	}
 }
 
@@ -65,12 +65,12 @@ func BenchmarkAdvance(b *testing.B) {
 	m := homes.New(homes.Config{Time: 5 * time.Minute}, bench.Scheduler)
 	var to []string
 	for _, r := range removals {
-		if why := m.Keep(bench.Turn, r); why != "" {
+		if why := m.Reserve(bench.Turn, r); why != "" {
 			b.Fatal(why)
 		}
 		for _, x := range r.Homes {
 			to = append(to, x.Node)
-			m.Evicted(bench.Turn, bench.State.PodOn(x.Pod))
+			m.PodEvicted(bench.Turn, bench.State.PodOn(x.Pod))
 		}
 	}
 	m.Advance(bench.Turn)

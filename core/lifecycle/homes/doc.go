@@ -5,14 +5,15 @@
 // the next pod of the same owner, gets the home when it arrives: the stand-in goes, and the
 // pod has a place there (core/lifecycle/reservation), which binds it without a search.
 //
-//	a home is  from                         waits for                     then
-//	kept       Keep: the pod is on its      Evicted; or the API shows     expected
+//	a home is  from                         waits for                       then
+//	kept       Reserve: the pod is on its   PodEvicted; or the API shows    expected
 //	           node still                   the pod terminating or gone
-//	                                        Surging: its Deployment       expected
-//	                                        is asked for its successor
-//	                                        Free: the pod isn't evicted   ended: freed
-//	expected   its pod leaves, or has left  a new pod of the owner        ended: taken
-//	                                        Config.Time; or the owner     ended: expired
+//	                                        SuccessorRequested: its         expected
+//	                                        Deployment is asked for one
+//	                                        ReleaseUnevicted: the pod       ended: freed
+//	                                        isn't evicted
+//	expected   its pod leaves, or has left  a new pod of the owner          ended: taken
+//	                                        Config.Time; or the owner       ended: expired
 //	                                        is gone, or lacks no pod for it
 //
 // Of either state a home may have lost its room: the node is gone, goes itself, or doesn't
@@ -23,9 +24,9 @@
 // Which pods of an owner are replacements isn't known, only how many: each pod of it that
 // arrives after one has left ends one home, that of a pod with its name if there is one.
 //
-// A successor that is made while its pod stays (Surging) is of another ReplicaSet of the same
-// Deployment: the home of such a pod is that Deployment's, and is taken by the next pod of any
-// of its ReplicaSets. Until the pod is told to leave, the count of its ReplicaSet says nothing.
+// A successor that is made while its pod stays (SuccessorRequested) is of another ReplicaSet of
+// the same Deployment: the home of such a pod is that Deployment's, and is taken by the next pod
+// of any of its ReplicaSets. Until the pod is told to leave, the count of its ReplicaSet says nothing.
 //
 // Of an owner as many homes are kept as it lacks pods, the ones kept first: the others end when it
 // has said so after their pods left (cluster.Replicas), and for settleTime: watches of pods and of

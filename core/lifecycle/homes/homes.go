@@ -50,7 +50,7 @@ type Machine struct {
 	byOwner   map[owner][]*home
 	byNode    map[string][]*home  // by the node that the pod has to leave
 	roomless  map[types.UID]*home // those of byPod without a node
-	kept      int                 // homes so far; orders them
+	made      int                 // how many homes there were so far; numbers them
 	watch     lifecycle.RoomWatch
 	// fitting are stand-ins nominated since the watch looked last, beside which all others of
 	// their nodes have their room.
@@ -69,8 +69,8 @@ type home struct {
 	standIn *cluster.Pod // keeps the room
 	node    string       // where, "" while there is none
 	known   bool         // the owner was known when the room was kept
-	surging bool         // Surging was said of the pod: the owner is its Deployment
-	evicted bool         // Evicted was said of the pod
+	surging bool         // SuccessorRequested was called: the owner is the pod's Deployment
+	evicted bool         // PodEvicted was called
 	left    time.Time    // when the pod was evicted, or was first shown leaving; zero before
 	until   time.Time    // when the home ends for want of a replacement
 	// ownerAt is the owner as it was when the pod left; full since when it has said anew that
@@ -105,10 +105,10 @@ func New(cfg Config, scheduler Scheduler) *Machine {
 	return &Machine{cfg: cfg, scheduler: scheduler, byPod: map[types.UID]*home{}, byOwner: map[owner][]*home{}, byNode: map[string][]*home{}, roomless: map[types.UID]*home{}, fitting: map[types.UID]bool{}}
 }
 
-// Keep keeps room for the pods of a removal on their homes. It returns why not, "" when all is
-// kept: otherwise nothing is. Pods that aren't on the node any more, or leave already, need
-// none.
-func (m *Machine) Keep(t *lifecycle.Turn, r *autoscaler.Removal) (why string) {
+// Reserve reserves room for the pods of a removal on their homes. It returns why not, "" when it
+// has all of it; otherwise it has reserved none. Pods that aren't on the node any more, or leave
+// already, need none.
+func (m *Machine) Reserve(t *lifecycle.Turn, r *autoscaler.Removal) (why string) {
 	var list []*home
 	for _, x := range r.Homes {
 		pod := t.State.PodOn(x.Pod)
@@ -136,8 +136,8 @@ func newHome(s *cluster.State, pod *cluster.Pod, from, node string) *home {
 }
 
 func (m *Machine) add(h *home) {
-	m.kept++
-	h.number = m.kept
+	m.made++
+	h.number = m.made
 	m.byPod[h.pod.UID] = h
 	m.byOwner[h.owner] = append(m.byOwner[h.owner], h)
 	m.byNode[h.from] = append(m.byNode[h.from], h)
@@ -146,8 +146,8 @@ func (m *Machine) add(h *home) {
 // leaves reports whether the API shows a pod terminating.
 func leaves(p *cluster.Pod) bool { return p.Object.DeletionTimestamp != nil }
 
-// Evicted records that a pod was told to leave: from now on its replacement is expected.
-func (m *Machine) Evicted(t *lifecycle.Turn, pod *cluster.Pod) {
+// PodEvicted records that a pod was told to leave: from now on its replacement is expected.
+func (m *Machine) PodEvicted(t *lifecycle.Turn, pod *cluster.Pod) {
 	h := m.byPod[pod.UID]
 	if h == nil {
 		return
@@ -159,9 +159,9 @@ func (m *Machine) Evicted(t *lifecycle.Turn, pod *cluster.Pod) {
 	m.expect(t, h)
 }
 
-// Surging records that the Deployment of a pod is asked for its successor, while the pod stays:
-// the successor may be shown next, and is of another ReplicaSet.
-func (m *Machine) Surging(t *lifecycle.Turn, pod *cluster.Pod) {
+// SuccessorRequested records that the Deployment of a pod is asked for its successor, while the
+// pod stays: the successor may be shown next, and is of another ReplicaSet.
+func (m *Machine) SuccessorRequested(t *lifecycle.Turn, pod *cluster.Pod) {
 	h := m.byPod[pod.UID]
 	deployment, ok := deploymentOf(pod)
 	if h == nil || !ok {
@@ -177,9 +177,9 @@ func (m *Machine) Surging(t *lifecycle.Turn, pod *cluster.Pod) {
 // its ReplicaSet lacks none.
 func (h *home) awaitsSuccessor() bool { return h.surging && !h.evicted }
 
-// Leaves records that the API shows a pod terminating, or gone: its replacement may be shown
+// PodTerminating records that the API shows a pod terminating, or gone: its replacement may be shown
 // next, before the outcome of the eviction is known.
-func (m *Machine) Leaves(t *lifecycle.Turn, uid types.UID) {
+func (m *Machine) PodTerminating(t *lifecycle.Turn, uid types.UID) {
 	if h := m.byPod[uid]; h != nil {
 		m.expect(t, h)
 	}
@@ -198,9 +198,9 @@ func (m *Machine) expect(t *lifecycle.Turn, h *home) {
 	m.unsettled, m.wake = true, lifecycle.Earliest(m.wake, h.until)
 }
 
-// Free ends the homes of those pods of a node that weren't evicted and don't leave: the node
-// stays, or the pods ended by themselves.
-func (m *Machine) Free(t *lifecycle.Turn, node string) {
+// ReleaseUnevicted ends the homes of those pods of a node that weren't evicted and don't leave:
+// the node stays, or the pods ended by themselves.
+func (m *Machine) ReleaseUnevicted(t *lifecycle.Turn, node string) {
 	var list []*home
 	for _, h := range m.byNode[node] {
 		pod := t.State.PodOn(h.pod.UID)
@@ -211,9 +211,10 @@ func (m *Machine) Free(t *lifecycle.Turn, node string) {
 	m.endAll(t, list, func(*home) string { return "its pod is not being evicted" })
 }
 
-// Arrived records that the API shows a pod for the first time, without a node: if it replaces one
-// that has left, a home of these ends. It returns where that had its room, "" for nowhere.
-func (m *Machine) Arrived(t *lifecycle.Turn, pod *cluster.Pod) (node string) {
+// PodAppearedPending records that the API shows a pod for the first time, without a node: if it
+// replaces one that has left, a home of these ends. It returns where that had its room, "" for
+// nowhere.
+func (m *Machine) PodAppearedPending(t *lifecycle.Turn, pod *cluster.Pod) (node string) {
 	h := m.homeFor(t, pod)
 	if h == nil {
 		return ""
@@ -224,9 +225,9 @@ func (m *Machine) Arrived(t *lifecycle.Turn, pod *cluster.Pod) (node string) {
 	return node
 }
 
-// Came records that the API shows a pod for the first time, and on a node: nobody else comes
-// for the home of the pod that it replaces.
-func (m *Machine) Came(t *lifecycle.Turn, pod *cluster.Pod) {
+// PodAppearedBound records that the API shows a pod for the first time, and on a node: nobody
+// else comes for the home of the pod that it replaces.
+func (m *Machine) PodAppearedBound(t *lifecycle.Turn, pod *cluster.Pod) {
 	if h := m.homeFor(t, pod); h != nil {
 		m.endAll(t, []*home{h}, func(*home) string { return "its replacement was placed elsewhere" })
 	}
@@ -297,7 +298,7 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 		m.wake = time.Time{}
 		return
 	}
-	m.look(t)
+	m.dropLostRoom(t)
 	if m.unsettled || !m.wake.IsZero() && !t.Now.Before(m.wake) {
 		m.endDue(t)
 	}

@@ -126,10 +126,10 @@ func (h *history) something() {
 		p := h.newPod(owner, node)
 		h.State.Place(p, node)
 	case 1:
-		h.keep(node)
+		h.reserve(node)
 	case 2, 3:
 		if p := h.placed(); p != nil {
-			h.machine.Evicted(h.Turn, p)
+			h.machine.PodEvicted(h.Turn, p)
 			h.leaves(p.Object.Name)
 			if x := h.model.homes[p.Object.Name]; x != nil {
 				if x.surging && !x.evicted {
@@ -141,7 +141,7 @@ func (h *history) something() {
 	case 4:
 		h.goes()
 	case 5:
-		h.machine.Free(h.Turn, node)
+		h.machine.ReleaseUnevicted(h.Turn, node)
 		maps.DeleteFunc(h.model.homes, func(_ string, x *modelHome) bool { return x.from == node && !x.evicted && !x.leaving })
 	case 6:
 		if rapid.Bool().Draw(h.T, "of the next ReplicaSet") {
@@ -154,7 +154,7 @@ func (h *history) something() {
 		h.Now = h.Now.Add(time.Duration(testkit.Uniform(h.T, 8, "seconds")) * time.Second)
 	case 10:
 		if p := h.placed(); p != nil {
-			h.machine.Surging(h.Turn, p)
+			h.machine.SuccessorRequested(h.Turn, p)
 			h.leaves(p.Object.Name)
 			if x := h.model.homes[p.Object.Name]; x != nil {
 				x.surging = true
@@ -169,7 +169,7 @@ func (h *history) something() {
 	}
 }
 
-func (h *history) keep(node string) {
+func (h *history) reserve(node string) {
 	r := &autoscaler.Removal{Node: node}
 	var names []string
 	if n := h.State.NodeByName(node); n != nil {
@@ -179,7 +179,7 @@ func (h *history) keep(node string) {
 		}
 	}
 	before := h.nominations()
-	if why := h.machine.Keep(h.Turn, r); why != "" {
+	if why := h.machine.Reserve(h.Turn, r); why != "" {
 		if after := h.nominations(); after != before {
 			h.Fatalf("nothing is kept (%s), and the nominations are %s, were %s", why, after, before)
 		}
@@ -209,7 +209,7 @@ func (h *history) goes() {
 	}
 	x := h.model.homes[p.Object.Name]
 	h.leaves(p.Object.Name)
-	h.machine.Leaves(h.Turn, p.UID)
+	h.machine.PodTerminating(h.Turn, p.UID)
 	gone := rapid.Bool().Draw(h.T, "gone")
 	if x != nil {
 		x.leaving = !gone
@@ -247,8 +247,8 @@ func (h *history) ownerSays(owner string) {
 // that surges, if there is one.
 func (h *history) arrives(p *cluster.Pod, placed bool) {
 	if placed {
-		h.machine.Came(h.Turn, p)
-	} else if at := h.machine.Arrived(h.Turn, p); at != "" {
+		h.machine.PodAppearedBound(h.Turn, p)
+	} else if at := h.machine.PodAppearedPending(h.Turn, p); at != "" {
 		if n := h.State.NodeByName(at); n != nil {
 			h.State.Place(p, at)
 		}
@@ -260,7 +260,7 @@ func (h *history) arrives(p *cluster.Pod, placed bool) {
 			may = append(may, name)
 		}
 	}
-	r := h.Take()
+	r := h.Flush()
 	if len(may) == 0 != (len(r.Decisions) == 0) {
 		h.Fatalf("pod %s arrives, and may end a home of %v; decided: %+v", p.Name(), may, r.Decisions)
 	}
@@ -297,7 +297,7 @@ func (h *history) check() {
 			h.Fatalf("a home ends at %s, and the machine wants to be woken at %s", x.left.Add(homeTime), wake)
 		}
 	}
-	h.Take()
+	h.Flush()
 }
 
 // TestPropertyHomesAreThoseOfTheModel plays a random history to the machine and to the model:
@@ -319,7 +319,7 @@ func TestPropertyHomesAreThoseOfTheModel(t *testing.T) {
 			h.check()
 		}
 		for _, name := range nodeNames {
-			h.machine.Free(h.Turn, name)
+			h.machine.ReleaseUnevicted(h.Turn, name)
 			maps.DeleteFunc(h.model.homes, func(_ string, x *modelHome) bool { return x.from == name && !x.evicted && !x.leaving })
 		}
 		for wake := h.machine.NextWake(); !wake.IsZero(); wake = h.machine.NextWake() {

@@ -128,9 +128,9 @@ func (m *Machine) takes(t *lifecycle.Turn, h *home, pod *cluster.Pod) bool {
 	return e.FitsOn(e.Class(pod), n)
 }
 
-// look has the homes lose their room that the changes since the last time have taken.
-func (m *Machine) look(t *lifecycle.Turn) {
-	known := m.watch.Look(t.State, m.scheduler, func(p *cluster.Pod) bool { return m.fitting[p.UID] }, func(c *cluster.Change) {
+// dropLostRoom takes from homes the room that changes since the last call have taken.
+func (m *Machine) dropLostRoom(t *lifecycle.Turn) {
+	known := m.watch.EachEndangered(t.State, m.scheduler, func(p *cluster.Pod) bool { return m.fitting[p.UID] }, func(c *cluster.Change) {
 		if c.Op == cluster.WorkloadSet || c.Op == cluster.WorkloadRenewed {
 			m.unsettled = true
 		}

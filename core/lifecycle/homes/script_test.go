@@ -79,32 +79,32 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		p := s.pod(args)
 		s.State.Place(p, p.Object.Spec.NodeName)
 		if p.Object.DeletionTimestamp != nil {
-			s.machine.Leaves(t, p.UID)
+			s.machine.PodTerminating(t, p.UID)
 		}
 	case "gone":
 		uid := testkit.Pod(args.Name()).UID
-		s.machine.Leaves(t, uid)
+		s.machine.PodTerminating(t, uid)
 		s.State.Remove(uid)
 	case "owner", "owner-gone":
 		s.owner(d.Cmd, args)
 	case "keep":
-		if why := s.machine.Keep(t, removal(args)); why != "" {
+		if why := s.machine.Reserve(t, removal(args)); why != "" {
 			fmt.Fprintf(&s.out, "not kept: %s\n", why)
 		}
 	case "evicted":
-		s.machine.Evicted(t, s.State.PodOn(testkit.Pod(args.Name()).UID))
+		s.machine.PodEvicted(t, s.State.PodOn(testkit.Pod(args.Name()).UID))
 	case "surging":
-		s.machine.Surging(t, s.State.PodOn(testkit.Pod(args.Name()).UID))
+		s.machine.SuccessorRequested(t, s.State.PodOn(testkit.Pod(args.Name()).UID))
 	case "free":
-		s.machine.Free(t, args.Name())
+		s.machine.ReleaseUnevicted(t, args.Name())
 	case "arrives":
 		p := s.pod(args)
-		at := s.machine.Arrived(t, p)
+		at := s.machine.PodAppearedPending(t, p)
 		s.State.Nominate(p, at) // as reservation does
 		fmt.Fprintf(&s.out, "a place on %q\n", at)
 	case "comes":
 		p := s.pod(args)
-		s.machine.Came(t, p)
+		s.machine.PodAppearedBound(t, p)
 		s.State.Place(p, p.Object.Spec.NodeName)
 	case "displaced":
 		for _, p := range s.machine.Displaced(s.State) {
@@ -183,7 +183,7 @@ func removal(args *script.Args) *autoscaler.Removal {
 }
 
 func (s *fixture) output() string {
-	r := s.Take()
+	r := s.Flush()
 	s.out.WriteString(strings.ReplaceAll(lifecycletest.Text(&r), "decided: ", ""))
 	s.out.WriteString(s.states.Text(s.machine.Unsettled(), s.Now, s.machine.NextWake()))
 	defer s.out.Reset()

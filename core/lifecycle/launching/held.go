@@ -24,9 +24,9 @@ func (w *waiting) wake() time.Time {
 	return w.opens
 }
 
-// Held records that a plan found pods in need of nodes: those of the groups that have no room
+// NodesHeldBack records that a plan found pods in need of nodes: those of the groups that have no room
 // now are waited for. It costs O(groups).
-func (m *Machine) Held(now time.Time, groups []string, coming Coming) {
+func (m *Machine) NodesHeldBack(now time.Time, groups []string, coming Coming) {
 	if !m.adaptive() {
 		return
 	}
@@ -44,10 +44,10 @@ func (m *Machine) Held(now time.Time, groups []string, coming Coming) {
 	}
 }
 
-// Planned records that a plan is asked for: it will find what room there is.
-func (m *Machine) Planned() { m.waiting = waiting{} }
+// PlanRequested records that a plan is asked for: it will find what room there is.
+func (m *Machine) PlanRequested() { m.waiting = waiting{} }
 
-// MayHaveRoom reports whether something has happened since Held, or the time has come, after
+// MayHaveRoom reports whether something has happened since NodesHeldBack, or the time has come, after
 // which a group may have room that had none: then HasRoom is worth its cost.
 func (m *Machine) MayHaveRoom(now time.Time) bool {
 	w := &m.waiting
@@ -64,6 +64,6 @@ func (m *Machine) HasRoom(now time.Time, coming Coming) bool {
 			return true
 		}
 	}
-	m.Held(now, full, coming)
+	m.NodesHeldBack(now, full, coming)
 	return false
 }

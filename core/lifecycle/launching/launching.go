@@ -171,14 +171,14 @@ func (m *Machine) Room(now time.Time, id string, coming Coming) int {
 	return max(min(m.Cap(now, coming)-coming.All(), m.GroupCap(now, id, coming)-coming.Of(id)), 0)
 }
 
-// Ordered records that nodes of a group were ordered.
-func (m *Machine) Ordered(now time.Time, group string, nodes int) {
+// NodesOrdered records that nodes of a group were ordered.
+func (m *Machine) NodesOrdered(now time.Time, group string, nodes int) {
 	m.scopes(group, func(s *scope) { s.ordered(now, nodes) })
 	m.unlisted[group] = append(recentOrders(m.unlisted[group], now), order{now, nodes})
 }
 
-// Refused records that the latest order of so many nodes was refused.
-func (m *Machine) Refused(group string, nodes int) {
+// OrderRefused records that the latest order of so many nodes was refused.
+func (m *Machine) OrderRefused(group string, nodes int) {
 	m.scopes(group, func(s *scope) { s.orders = withoutLatest(s.orders, nodes) })
 	if list := withoutLatest(m.unlisted[group], nodes); len(list) > 0 {
 		m.unlisted[group] = list
@@ -198,9 +198,9 @@ func withoutLatest(list []order, nodes int) []order {
 	return list
 }
 
-// Failed records that an instance failed or is late while others are coming. It reports whether
+// LaunchFailed records that an instance failed or is late while others are coming. It reports whether
 // its group is to back off: not if launches fail by chance.
-func (m *Machine) Failed(now time.Time, group, id, name string, coming Coming) (backOff bool) {
+func (m *Machine) LaunchFailed(now time.Time, group, id, name string, coming Coming) (backOff bool) {
 	if !m.adaptive() {
 		o := m.outcomesOf(group)
 		o.fail()
@@ -222,8 +222,8 @@ func (m *Machine) Failed(now time.Time, group, id, name string, coming Coming) (
 	return backOff
 }
 
-// Registered records that an instance of a group which wasn't a node is one.
-func (m *Machine) Registered(group string) {
+// InstanceRegistered records that an instance of a group which wasn't a node is one.
+func (m *Machine) InstanceRegistered(group string) {
 	if !m.adaptive() {
 		m.outcomesOf(group).pass()
 	}

@@ -40,9 +40,9 @@ func (s state) String() string {
 	return [...]string{"launching", "arrived", "pulling", "usable"}[s]
 }
 
-// Listed takes an instance that isn't a node, when the provider first lists it. It is taken
+// InstanceListed takes an instance that isn't a node, when the provider first lists it. It is taken
 // for one of the latest order: of an earlier one that isn't listed instances were lost.
-func (m *Machine) Listed(now time.Time, group, id, name string) {
+func (m *Machine) InstanceListed(now time.Time, group, id, name string) {
 	if _, n := m.find(id, name); n != nil {
 		return
 	}
@@ -50,7 +50,7 @@ func (m *Machine) Listed(now time.Time, group, id, name string) {
 	if key == "" {
 		key = id
 	}
-	n := &node{group: group, ordered: m.take(now, group, latest)}
+	n := &node{group: group, ordered: m.popOrder(now, group, latest)}
 	m.nodes[key] = n
 	m.reached(now, n, step.LaunchListed)
 }
@@ -63,9 +63,9 @@ const (
 	latest whichOrder = true
 )
 
-// take takes a node off the orders of a group that aren't listed, and returns when it was
+// popOrder takes a node off the orders of a group that aren't listed, and returns when it was
 // ordered; zero when there is no such order.
-func (m *Machine) take(now time.Time, group string, which whichOrder) time.Time {
+func (m *Machine) popOrder(now time.Time, group string, which whichOrder) time.Time {
 	list := recentOrders(m.unlisted[group], now)
 	if len(list) == 0 {
 		delete(m.unlisted, group)
@@ -92,8 +92,8 @@ func (m *Machine) find(id, name string) (key string, n *node) {
 	return id, m.nodes[id]
 }
 
-// Unlisted records that the provider no longer lists an instance that isn't a node.
-func (m *Machine) Unlisted(id, name string) {
+// InstanceUnlisted records that the provider no longer lists an instance that isn't a node.
+func (m *Machine) InstanceUnlisted(id, name string) {
 	if key, n := m.find(id, name); n != nil && n.state == launching {
 		delete(m.nodes, key)
 		m.waiting.changed = true
@@ -110,7 +110,7 @@ func (m *Machine) NodeSet(now time.Time, in *cluster.NodeInfo, isReady bool) {
 	case n == nil && isReady: // it was there before
 		m.nodes[in.Name] = &node{group: in.Group, state: usable, ready: now}
 	case n == nil:
-		n := &node{group: in.Group, ordered: m.take(now, in.Group, oldest), registered: true}
+		n := &node{group: in.Group, ordered: m.popOrder(now, in.Group, oldest), registered: true}
 		m.nodes[in.Name] = n
 		m.reached(now, n, step.LaunchRegistered)
 	case n.state == launching:

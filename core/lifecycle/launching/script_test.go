@@ -95,7 +95,7 @@ func (f *fixture) run(d *datadriven.TestData, args *script.Args) {
 		f.order(args.Name(), args.Int("nodes", 0))
 	case "refuse":
 		f.comes(args.Name(), -args.Int("nodes", 0))
-		f.machine.Refused(args.Name(), args.Int("nodes", 0))
+		f.machine.OrderRefused(args.Name(), args.Int("nodes", 0))
 	case "list":
 		names := args.List("nodes")
 		for i, id := range args.List("ids") {
@@ -103,19 +103,19 @@ func (f *fixture) run(d *datadriven.TestData, args *script.Args) {
 			if names != nil {
 				name = names[i]
 			}
-			f.machine.Listed(now, args.Name(), id, name)
+			f.machine.InstanceListed(now, args.Name(), id, name)
 		}
 	case "unlist":
-		f.machine.Unlisted(args.Name(), "")
+		f.machine.InstanceUnlisted(args.Name(), "")
 	case "fail":
 		group := args.String("group", "")
 		for range args.Int("times", 1) {
 			f.comes(group, -1)
-			f.answer = fmt.Sprintf("its group backs off: %t\n", f.machine.Failed(now, group, args.Name(), "", f.coming))
+			f.answer = fmt.Sprintf("its group backs off: %t\n", f.machine.LaunchFailed(now, group, args.Name(), "", f.coming))
 		}
 	case "register":
 		for range args.Int("times", 1) {
-			f.machine.Registered(args.Name())
+			f.machine.InstanceRegistered(args.Name())
 		}
 	case "node":
 		f.node(args.Name(), args.String("group", ""), args.String("id", ""), args.Flag("ready"))
@@ -134,7 +134,7 @@ func (f *fixture) run(d *datadriven.TestData, args *script.Args) {
 	case "step":
 		f.machine.Advance(f.turn)
 	case "held":
-		f.machine.Held(now, f.groups(), f.coming)
+		f.machine.NodesHeldBack(now, f.groups(), f.coming)
 	case "tick":
 		f.tick(testkit.Must(time.ParseDuration(args.Name())))
 	case "launch":
@@ -158,7 +158,7 @@ func (f *fixture) comes(group string, nodes int) {
 
 func (f *fixture) order(group string, nodes int) {
 	f.comes(group, nodes)
-	f.machine.Ordered(f.turn.Now, group, nodes)
+	f.machine.NodesOrdered(f.turn.Now, group, nodes)
 }
 
 func (f *fixture) groups() []string {
@@ -198,14 +198,14 @@ func (f *fixture) launch(group string, nodes int, ready, pull time.Duration, ima
 	f.order(group, nodes)
 	var full launching.Coming
 	full.Set(group, 1000)
-	f.machine.Held(f.turn.Now, []string{group}, full)
+	f.machine.NodesHeldBack(f.turn.Now, []string{group}, full)
 	f.tick(ready)
 	var names []string
 	for range nodes {
 		f.serial++
 		name := fmt.Sprint("n", f.serial)
 		names = append(names, name)
-		f.machine.Listed(f.turn.Now, group, name, name)
+		f.machine.InstanceListed(f.turn.Now, group, name, name)
 		f.node(name, group, name, true)
 		f.turn.State.Place(f.pod(image, false), name)
 	}
@@ -214,7 +214,7 @@ func (f *fixture) launch(group string, nodes int, ready, pull time.Duration, ima
 	for _, name := range names {
 		f.machine.PodRuns(f.turn.Now, name, f.pod(image, false))
 	}
-	f.machine.Planned()
+	f.machine.PlanRequested()
 }
 
 func (f *fixture) output() string {

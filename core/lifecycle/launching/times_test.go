@@ -24,14 +24,14 @@ func TestUnderway(t *testing.T) {
 		want   string
 	}{
 		{"nothing", func() {}, "[]"},
-		{"an order", func() { m.Ordered(after(0), "g", 2) }, "[2 since 0s]"},
-		{"another group's", func() { m.Ordered(after(1), "h", 5) }, "[2 since 0s]"},
-		{"a later order", func() { m.Ordered(after(10), "g", 1) }, "[2 since 0s 1 since 10s]"},
-		{"an instance is of the latest order", func() { m.Listed(after(20), "g", "i", "") }, "[2 since 0s i since 10s]"},
+		{"an order", func() { m.NodesOrdered(after(0), "g", 2) }, "[2 since 0s]"},
+		{"another group's", func() { m.NodesOrdered(after(1), "h", 5) }, "[2 since 0s]"},
+		{"a later order", func() { m.NodesOrdered(after(10), "g", 1) }, "[2 since 0s 1 since 10s]"},
+		{"an instance is of the latest order", func() { m.InstanceListed(after(20), "g", "i", "") }, "[2 since 0s i since 10s]"},
 		{"a node that isn't listed is of the oldest", func() { m.NodeSet(after(30), node("n"), false) }, "[1 since 0s n since 0s i since 10s]"},
 		{"it is usable", func() { m.NodeSet(after(40), node("n"), true) }, "[1 since 0s i since 10s]"},
-		{"the provider lists the instance no longer", func() { m.Unlisted("i", "") }, "[1 since 0s]"},
-		{"after more than an hour and another order", func() { m.Ordered(after(3610), "g", 3) }, "[3 since 1h0m10s]"},
+		{"the provider lists the instance no longer", func() { m.InstanceUnlisted("i", "") }, "[1 since 0s]"},
+		{"after more than an hour and another order", func() { m.NodesOrdered(after(3610), "g", 3) }, "[3 since 1h0m10s]"},
 	} {
 		x.happen()
 		var got []string

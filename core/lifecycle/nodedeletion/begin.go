@@ -46,7 +46,7 @@ func (m *Machine) Begin(t *lifecycle.Turn, due []candidates.Due) {
 	for _, id := range slices.Sorted(maps.Keys(groups)) {
 		m.beginGroup(t, t.State.Group(id), groups[id], before)
 	}
-	going, draining := m.going()
+	going, draining := m.counts()
 	for _, x := range append(empty, occupied...) {
 		if going >= m.cfg.MaxDeletions {
 			return
@@ -70,10 +70,10 @@ func (m *Machine) Begin(t *lifecycle.Turn, due []candidates.Due) {
 // atomic reports whether a group, which may be nil, goes as a whole.
 func atomic(g *cluster.NodeGroup) bool { return g != nil && g.Options != nil && g.Options.ZeroOrMax }
 
-// going returns how many nodes are on their way out, and how many of them have, or had, pods
+// counts returns how many nodes are on their way out, and how many of them have, or had, pods
 // to be evicted. One that the provider has deleted is neither, however long the API still has its
 // Node object; one that stays is no drain any more.
-func (m *Machine) going() (all, draining int) {
+func (m *Machine) counts() (all, draining int) {
 	for _, d := range m.deletions {
 		_, asked := d.asked()
 		if d.drains() && (asked || d.planned()) {
@@ -119,7 +119,7 @@ func (m *Machine) beginGroup(t *lifecycle.Turn, g *cluster.NodeGroup, due []*can
 			continue
 		}
 		for _, kept := range due[:i] {
-			m.homes.Free(t, kept.Node)
+			m.homes.ReleaseUnevicted(t, kept.Node)
 		}
 		for _, other := range due {
 			m.leaveHomeless(t, other.Node, why, before)
@@ -137,7 +137,7 @@ func (m *Machine) keepHomes(t *lifecycle.Turn, x *candidates.Due) (why string) {
 	if x.Empty() {
 		return ""
 	}
-	return m.homes.Keep(t, x.Removal)
+	return m.homes.Reserve(t, x.Removal)
 }
 
 // leaveHomeless notes that a node, though it is due, is left to the next plan, since no room is

@@ -35,10 +35,10 @@ func (m *Machine) Describe(node string) (x Description, ok bool) {
 	return x, true
 }
 
-// Going returns how many nodes are on their way out, and how many of them with pods that had to
+// Counts returns how many nodes are on their way out, and how many of them with pods that had to
 // be evicted: what MaxDeletions and MaxDrains bound. Nodes that the provider has deleted aren't
 // among them.
-func (m *Machine) Going() (all, draining int) { return m.going() }
+func (m *Machine) Counts() (all, draining int) { return m.counts() }
 
 // reason returns why a node goes, as Cluster Autoscaler counts it: being unready comes first.
 func (d *deletion) reason(n *cluster.NodeInfo) step.RemovalReason {

@@ -2,7 +2,7 @@ package nodedeletion
 
 // This file holds the machine: what becomes of a deletion as the API shows its node, its pods
 // and its taint, and what others ask about it. begin.go begins deletions, takeover.go takes
-// over those of another process, looks.go takes a tainted node to the call to the provider,
+// over those of another process, advance.go takes a tainted node to the call to the provider,
 // and provider.go follows it from there. The states are in states.go, how nodes are marked in
 // marking.go, and what must be true of both in invariants.go.
 
@@ -53,14 +53,14 @@ type Candidates interface {
 
 // Homes is what node deletions need of what keeps room for evicted pods' replacements.
 type Homes interface {
-	// Keep keeps room for the pods of a removal on their homes. It returns why not, "" when
-	// all is kept: then nothing is.
-	Keep(t *lifecycle.Turn, r *autoscaler.Removal) (why string)
-	// Surging and Evicted are said of pods, which may have no home.
+	// Reserve reserves room for the pods of a removal on their homes. It returns why not, ""
+	// when it has all of it; otherwise it has reserved none.
+	Reserve(t *lifecycle.Turn, r *autoscaler.Removal) (why string)
+	// SuccessorRequested and PodEvicted are called for pods that may have no home.
 	draining.Homes
-	// Free gives up what is kept for the pods of a node that weren't evicted: the node
+	// ReleaseUnevicted gives up what is kept for the pods of a node that weren't evicted: the node
 	// stays, or they have ended.
-	Free(t *lifecycle.Turn, node string)
+	ReleaseUnevicted(t *lifecycle.Turn, node string)
 }
 
 // Groups is what node deletions need of the node groups.
@@ -122,7 +122,7 @@ func (m *Machine) Connect(groups Groups, candidates Candidates, homes Homes) {
 // nil for not at all: what was decided about a node holds until the API shows it.
 func (m *Machine) NodeSet(t *lifecycle.Turn, info *cluster.NodeInfo) *cluster.NodeInfo {
 	d := m.deletions[info.Name]
-	if d != nil && d.ofAnotherMachine(info) {
+	if d != nil && d.ofAnotherInstance(info) {
 		m.setAside(info.Name, d)
 		d = nil
 	}
@@ -195,7 +195,7 @@ func (m *Machine) NodeGone(t *lifecycle.Turn, name string) {
 	}
 	if !d.waitsWithoutNode() {
 		m.drop(name)
-		m.homes.Free(t, name)
+		m.homes.ReleaseUnevicted(t, name)
 		m.gather(t, d.group) // others of an atomic group wait for it no more
 	}
 }
@@ -256,7 +256,7 @@ func (m *Machine) TaintDone(t *lifecycle.Turn, in step.TaintDone) {
 	switch _, puts := d.state.(tainting); {
 	case puts && !in.Remove:
 		if in.Err != nil {
-			m.keep(t, in.Node, d, fmt.Sprintf("the node could not be tainted: %v", in.Err))
+			m.cancel(t, in.Node, d, fmt.Sprintf("the node could not be tainted: %v", in.Err))
 			return
 		}
 		m.set(d, tainted{t.Now})
@@ -306,9 +306,9 @@ func (m *Machine) Unanswered(group string) (n int) {
 	return n
 }
 
-// Asked calls f with the group of each node that the provider was asked to delete,
+// EachAsked calls f with the group of each node that the provider was asked to delete,
 // with the outcome open or in doubt.
-func (m *Machine) Asked(f func(group string)) {
+func (m *Machine) EachAsked(f func(group string)) {
 	for _, d := range m.deletions {
 		if _, ok := d.asked(); ok {
 			f(d.group)
@@ -316,9 +316,9 @@ func (m *Machine) Asked(f func(group string)) {
 	}
 }
 
-// OutOfState calls f with each node that the API has shown and that is kept out of the
+// EachOutOfState calls f with each node that the API has shown and that is kept out of the
 // state, in no particular order.
-func (m *Machine) OutOfState(f func(*cluster.NodeInfo)) {
+func (m *Machine) EachOutOfState(f func(*cluster.NodeInfo)) {
 	for _, d := range m.deletions {
 		if last := d.outOfState(); last != nil {
 			f(last)
@@ -326,10 +326,10 @@ func (m *Machine) OutOfState(f func(*cluster.NodeInfo)) {
 	}
 }
 
-// Unfinished calls f with each of these nodes whose instance may still exist, in no particular
+// EachUnfinished calls f with each of these nodes whose instance may still exist, in no particular
 // order: it leaves out those that the provider has deleted, though the API still has the Node
 // object.
-func (m *Machine) Unfinished(f func(*cluster.NodeInfo)) {
+func (m *Machine) EachUnfinished(f func(*cluster.NodeInfo)) {
 	for _, d := range m.deletions {
 		if s, done := d.state.(deleted); done && !s.listed {
 			continue

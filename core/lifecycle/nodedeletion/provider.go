@@ -83,10 +83,10 @@ func (m *Machine) deletingNode(in step.NodeDeletionDone) (string, *deletion) {
 	return "", nil
 }
 
-// ofAnotherMachine reports whether a node that the API shows isn't the one that the provider was
+// ofAnotherInstance reports whether a node that the API shows isn't the one that the provider was
 // asked to delete but a later one of its name: clouds give names again, those made of
 // addresses above all. A node whose provider ID isn't known yet may be either.
-func (d *deletion) ofAnotherMachine(info *cluster.NodeInfo) bool {
+func (d *deletion) ofAnotherInstance(info *cluster.NodeInfo) bool {
 	id := info.Object.Spec.ProviderID
 	return d.instance != "" && id != "" && id != d.instance
 }

@@ -53,7 +53,7 @@ type fakeHomes struct {
 
 func newFakeHomes() *fakeHomes { return &fakeHomes{full: map[string]bool{}, kept: map[string]bool{}} }
 
-func (h *fakeHomes) Keep(_ *lifecycle.Turn, r *autoscaler.Removal) string {
+func (h *fakeHomes) Reserve(_ *lifecycle.Turn, r *autoscaler.Removal) string {
 	if h.full[r.Node] {
 		return "the room is taken"
 	}
@@ -62,15 +62,15 @@ func (h *fakeHomes) Keep(_ *lifecycle.Turn, r *autoscaler.Removal) string {
 	return ""
 }
 
-func (h *fakeHomes) Evicted(_ *lifecycle.Turn, pod *cluster.Pod) {
+func (h *fakeHomes) PodEvicted(_ *lifecycle.Turn, pod *cluster.Pod) {
 	fmt.Fprintf(&h.out, "the replacement of %s is expected\n", pod.Name())
 }
 
-func (h *fakeHomes) Surging(_ *lifecycle.Turn, pod *cluster.Pod) {
+func (h *fakeHomes) SuccessorRequested(_ *lifecycle.Turn, pod *cluster.Pod) {
 	fmt.Fprintf(&h.out, "the successor of %s is expected\n", pod.Name())
 }
 
-func (h *fakeHomes) Free(_ *lifecycle.Turn, node string) {
+func (h *fakeHomes) ReleaseUnevicted(_ *lifecycle.Turn, node string) {
 	if h.kept[node] {
 		fmt.Fprintf(&h.out, "no homes for pods left on %s\n", node)
 	}
@@ -141,7 +141,7 @@ func (g *fakeGroups) InstanceDeletion(id string) (string, lifecycle.CallState) {
 //	resume NODE                       this process leads
 //	tick DURATION                     time passes, then Advance
 //	states                            all nodes on their way out
-//	show                              the nodes in the state, and what others are told by OutOfState, Planned, Unanswered and Asked
+//	show                              the nodes in the state, and what others are told by EachOutOfState, Planned, Unanswered and Asked
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := &fixture{t: t, removing: map[string]bool{}, homes: newFakeHomes(), groups: &fakeGroups{delayed: map[string]bool{}, instances: map[string]fakeInstance{}}}
@@ -416,11 +416,11 @@ func (s *fixture) show() {
 			n.HasTaint(autoscaler.ToBeDeletedTaint), n.Object.Spec.Unschedulable, n.Object.Annotations[autoscaler.RemovalNote])
 	})
 	var out []string
-	s.machine.OutOfState(func(n *cluster.NodeInfo) { out = append(out, n.Name) })
+	s.machine.EachOutOfState(func(n *cluster.NodeInfo) { out = append(out, n.Name) })
 	slices.Sort(out)
 	s.shown += fmt.Sprintf("out of the state: %v\n", out)
 	asked := map[string]int{}
-	s.machine.Asked(func(group string) { asked[group]++ })
+	s.machine.EachAsked(func(group string) { asked[group]++ })
 	for _, g := range s.providers {
 		s.shown += fmt.Sprintf("group %s: %d planned, %d unanswered, %d asked\n", g.ID, s.machine.Planned(g.ID), s.machine.Unanswered(g.ID), asked[g.ID])
 	}

@@ -57,8 +57,8 @@ func (m *Machine) PassesOver(state *cluster.State, g *nodegroup.Group) (wrong []
 // Groups returns how many groups are remembered.
 func (m *Machine) Groups() int { return len(m.groups) }
 
-// Looked returns how many nodes and groups were looked at in all to count what is coming.
-func (m *Machine) Looked() int { return m.coming.looked }
+// Examined returns how many nodes and groups were looked at in all to count what is coming.
+func (m *Machine) Examined() int { return m.coming.looked }
 
 // ComingDiffers says how the counts of what is coming differ from what counting anew yields.
 func (m *Machine) ComingDiffers(t *lifecycle.Turn) string {

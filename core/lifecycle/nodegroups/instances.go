@@ -111,7 +111,7 @@ func (m *Machine) settleAllUnlisted(t *lifecycle.Turn, in *step.GroupsSet, liste
 	slices.Sort(unlisted)
 	for _, id := range unlisted {
 		x := m.instances.get(id)
-		m.launches.Unlisted(id, x.node)
+		m.launches.InstanceUnlisted(id, x.node)
 		m.settleUnlisted(t, id, x)
 		x.unlisted = x.state == deleted
 		if x.state != deleted || t.Now.Sub(x.since) > deletedKept {
@@ -141,7 +141,7 @@ func (m *Machine) settleUnlisted(t *lifecycle.Turn, id string, x *instance) {
 func (m *Machine) registeredNow(id string) {
 	if x := m.instances.get(id); x != nil {
 		if x.state == coming || x.state == late {
-			m.launches.Registered(x.group)
+			m.launches.InstanceRegistered(x.group)
 		}
 		m.instances.forget(id)
 	}
@@ -160,7 +160,7 @@ func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup
 	x := m.instances.get(inst.ID)
 	if x == nil || x.unlisted { // or another one that has its ID, as hardware has
 		x = &instance{group: group, node: inst.Node, since: t.Now}
-		m.launches.Listed(t.Now, group, inst.ID, inst.Node)
+		m.launches.InstanceListed(t.Now, group, inst.ID, inst.Node)
 		m.instances.follow(inst.ID, x)
 	}
 	if x.survived(t.Now) {
@@ -179,7 +179,7 @@ func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup
 	switch {
 	case inst.Class == nodegroup.OutOfResources: // it says nothing about other launches
 		m.fail(t, group, inst.Class, code, why)
-	case x.state != late && m.launches.Failed(t.Now, group, inst.ID, inst.Node, m.Coming(t)):
+	case x.state != late && m.launches.LaunchFailed(t.Now, group, inst.ID, inst.Node, m.Coming(t)):
 		m.fail(t, group, inst.Class, code, why)
 	}
 	// While a group keeps its nodes, its owner chooses which one goes for a deleted instance: it might

@@ -45,9 +45,9 @@ type Deletions interface {
 	// Unanswered returns how many nodes of a group its assumed target no longer
 	// includes though the outcome of their deletion is open or in doubt.
 	Unanswered(group string) int
-	// OutOfState calls f with each node that the API has shown and that is kept out of
+	// EachOutOfState calls f with each node that the API has shown and that is kept out of
 	// the state.
-	OutOfState(f func(*cluster.NodeInfo))
+	EachOutOfState(f func(*cluster.NodeInfo))
 }
 
 // Launches is what node groups need of launch control.
@@ -56,18 +56,18 @@ type Launches interface {
 	Limits() bool
 	// Room returns how many more nodes of a group may be ordered.
 	Room(now time.Time, group string, coming launching.Coming) int
-	Ordered(now time.Time, group string, nodes int)
-	Refused(group string, nodes int)
-	// Listed takes an instance that isn't a node; Unlisted, that it is no longer listed.
-	Listed(now time.Time, group, id, node string)
-	Unlisted(id, node string)
+	NodesOrdered(now time.Time, group string, nodes int)
+	OrderRefused(group string, nodes int)
+	// InstanceListed records an instance that isn't a node, InstanceUnlisted that it is no longer listed.
+	InstanceListed(now time.Time, group, id, node string)
+	InstanceUnlisted(id, node string)
 	// ForgetGroup forgets what was learnt of a group that is gone.
 	ForgetGroup(id string)
-	// Registered records that an instance of a group which wasn't a node is one.
-	Registered(group string)
-	// Failed records that an instance failed or is late, and reports whether its group is to
+	// InstanceRegistered records that an instance of a group which wasn't a node is one.
+	InstanceRegistered(group string)
+	// LaunchFailed records that an instance failed or is late, and reports whether its group is to
 	// back off.
-	Failed(now time.Time, group, id, node string, coming launching.Coming) (backOff bool)
+	LaunchFailed(now time.Time, group, id, node string, coming launching.Coming) (backOff bool)
 }
 
 // Machine follows all node groups. Only the core's goroutine may call it.
@@ -193,7 +193,7 @@ func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waits
 	if up.Replaces == 0 { // a consolidation's order says nothing of what pods need
 		m.delaysOf(in.ID).grew = event{t.Now, in.ID}
 	}
-	m.launches.Ordered(t.Now, in.ID, nodes)
+	m.launches.NodesOrdered(t.Now, in.ID, nodes)
 	m.Retarget(t, in.ID, nodes)
 	t.Ready.ScaleUps = append(t.Ready.ScaleUps, step.ScaleUp{Group: in.ID, Nodes: nodes, GPU: gpuOf(t.State, in.ID)})
 	t.Emit(step.StatusEvent(in.ID, "ScaledUpGroup", scalingUp, fmt.Sprintf("Scale-up: setting group %s size to %d instead of %d (max: %d)", in.ID, growth.To, growth.From, growth.Max)))
@@ -270,7 +270,7 @@ func (m *Machine) orderTaken(t *lifecycle.Turn, id string, order Growth, nodes i
 // orderFailed records that an order failed, and lets its group back off.
 func (m *Machine) orderFailed(t *lifecycle.Turn, id string, nodes int, class nodegroup.ErrorClass, why string) {
 	g := m.group(id)
-	m.launches.Refused(id, nodes)
+	m.launches.OrderRefused(id, nodes)
 	g.maxOrder = max(nodes/2, 1)
 	t.Decide(step.Decision{Kind: step.ScaleUpFailed, Group: id, Nodes: nodes, Reason: why})
 	g.failure = &Failure{At: t.Now, Nodes: nodes, Why: why}

@@ -450,7 +450,7 @@ func TestPropertyOutcomesInAnyOrderLeaveNothingBehind(t *testing.T) {
 // noHomes is for nodes without pods.
 type noHomes struct{}
 
-func (noHomes) Keep(*lifecycle.Turn, *autoscaler.Removal) string { return "" }
-func (noHomes) Surging(*lifecycle.Turn, *cluster.Pod)            {}
-func (noHomes) Evicted(*lifecycle.Turn, *cluster.Pod)            {}
-func (noHomes) Free(*lifecycle.Turn, string)                     {}
+func (noHomes) Reserve(*lifecycle.Turn, *autoscaler.Removal) string { return "" }
+func (noHomes) SuccessorRequested(*lifecycle.Turn, *cluster.Pod)    {}
+func (noHomes) PodEvicted(*lifecycle.Turn, *cluster.Pod)            {}
+func (noHomes) ReleaseUnevicted(*lifecycle.Turn, string)            {}

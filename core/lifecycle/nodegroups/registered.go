@@ -60,7 +60,7 @@ func isRegistered(state *cluster.State, x *nodegroup.Instance) bool {
 // their way out, out of the state.
 func (m *Machine) leaving() map[string]bool {
 	out := map[string]bool{}
-	m.deletions.OutOfState(func(n *cluster.NodeInfo) {
+	m.deletions.EachOutOfState(func(n *cluster.NodeInfo) {
 		out[n.Name] = true
 		if id := n.Object.Spec.ProviderID; id != "" {
 			out[id] = true

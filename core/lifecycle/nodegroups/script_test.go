@@ -44,7 +44,7 @@ type fakeDeletions struct {
 
 func (f *fakeDeletions) Planned(group string) int    { return f.planned[group] }
 func (f *fakeDeletions) Unanswered(group string) int { return f.unanswered[group] }
-func (f *fakeDeletions) OutOfState(each func(*cluster.NodeInfo)) {
+func (f *fakeDeletions) EachOutOfState(each func(*cluster.NodeInfo)) {
 	for _, n := range f.outOfState {
 		each(n)
 	}

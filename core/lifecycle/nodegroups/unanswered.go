@@ -109,6 +109,6 @@ func (m *Machine) orderVanished(t *lifecycle.Turn, id string, o unansweredOrder)
 		m.orderFailed(t, id, o.nodes, nodegroup.OtherError, why)
 		return
 	}
-	m.launches.Refused(id, o.nodes)
+	m.launches.OrderRefused(id, o.nodes)
 	t.Decide(step.Decision{Kind: step.ScaleUpUnanswered, Group: id, Nodes: o.nodes, Reason: why})
 }

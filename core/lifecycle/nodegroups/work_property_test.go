@@ -36,9 +36,9 @@ func TestPropertyListsAreReadInLinearWork(t *testing.T) {
 				}
 				g.Instances, g.Target = append(g.Instances[:len(g.Instances):len(g.Instances)], inst), g.Target+1
 			}
-			before := m.Looked()
+			before := m.Examined()
 			m.GroupsSet(turn, step.GroupsSet{Groups: groups})
-			if looked, most := m.Looked()-before, numNodes+2*numGroups+instances; looked > most {
+			if looked, most := m.Examined()-before, numNodes+2*numGroups+instances; looked > most {
 				t.Fatalf("%d nodes and groups were looked at for one list with %d nodes, %d groups and %d instances, want at most %d", looked, numNodes, numGroups, instances, most)
 			}
 			turn.Now = turn.Now.Add(time.Duration(testkit.Uniform(t, 20, "minutes")) * time.Minute)

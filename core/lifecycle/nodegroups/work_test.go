@@ -64,12 +64,12 @@ func TestWorkOfManyInstancesThatAreLateInOneList(t *testing.T) {
 		}
 		m.GroupsSet(turn, step.GroupsSet{Groups: groups})
 		turn.Now = turn.Now.Add(15 * time.Minute)
-		before := m.Looked()
+		before := m.Examined()
 		m.GroupsSet(turn, step.GroupsSet{Groups: groups})
 		if n := len(turn.Ready.NodeDeletions); n != late {
 			t.Fatalf("%d instances are deleted, want %d", n, late)
 		}
-		if looked, most := m.Looked()-before, manyNodes+2*manyGroups+late; looked > most {
+		if looked, most := m.Examined()-before, manyNodes+2*manyGroups+late; looked > most {
 			t.Errorf("with limits %v, %d nodes and groups were looked at for %d late instances, want at most %d", launches, looked, late, most)
 		}
 	}
@@ -80,7 +80,7 @@ func TestWorkOfManyInstancesThatAreLateInOneList(t *testing.T) {
 func TestWorkOfManyProposalsUnderALaunchLimit(t *testing.T) {
 	m, turn, groups := newMany(launching.Config{Cluster: 10 * manyGroups})
 	m.GroupsSet(turn, step.GroupsSet{Groups: groups})
-	before := m.Looked()
+	before := m.Examined()
 	var ups []autoscaler.ScaleUp
 	for i := range groups {
 		pods := []types.UID{types.UID(groups[i].ID)}
@@ -95,7 +95,7 @@ func TestWorkOfManyProposalsUnderALaunchLimit(t *testing.T) {
 	if n := len(turn.Ready.ScaleUps); n != manyGroups {
 		t.Fatalf("%d groups grow, want %d", n, manyGroups)
 	}
-	if looked, most := m.Looked()-before, manyNodes+3*manyGroups; looked > most {
+	if looked, most := m.Examined()-before, manyNodes+3*manyGroups; looked > most {
 		t.Errorf("%d nodes and groups were looked at for %d proposals, want at most %d", looked, manyGroups, most)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/scaledown"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle/candidates"
+	"github.com/berthproject/berth/core/lifecycle/keptnodes"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
-	"github.com/berthproject/berth/core/lifecycle/staying"
 )
 
 // The states of a node, for scale-down.
@@ -26,7 +26,7 @@ type Status struct {
 	State  string
 	Reason autoscaler.KeptReason
 	Detail string
-	Stay   staying.Stay             // of one that stays
+	Stay   keptnodes.Stay           // of one that stays
 	Way    nodedeletion.Description // of one that is on its way out
 	// Candidate and Removal are of one that could go; Removal is nil when it was one before
 	// the last plan and that plan has held back.
@@ -47,9 +47,9 @@ type Groups interface {
 	ScaleDownDelay(now time.Time, group string) (until time.Time, why string)
 }
 
-// Staying describes why the last plan keeps nodes.
-type Staying interface {
-	Of(node string) (staying.Stay, bool)
+// KeptNodes describes why the last plan keeps nodes.
+type KeptNodes interface {
+	Of(node string) (keptnodes.Stay, bool)
 	Plan() *autoscaler.Plan
 	Held() string
 }
@@ -62,7 +62,7 @@ type Candidates interface {
 // Deletions describes nodes on their way out.
 type Deletions interface {
 	Describe(node string) (nodedeletion.Description, bool)
-	Going() (all, draining int)
+	Counts() (all, draining int)
 	Homeless(node string) (why string)
 }
 
@@ -71,7 +71,7 @@ type Reader struct {
 	cfg        Config
 	state      *cluster.State
 	groups     Groups
-	staying    Staying
+	keptNodes  KeptNodes
 	candidates Candidates
 	deletions  Deletions
 	// overBudget are the nodes whose time had come when the last plan was committed and that a
@@ -80,8 +80,8 @@ type Reader struct {
 }
 
 // New returns a reader of a state and of these machines.
-func New(cfg Config, state *cluster.State, groups Groups, staying Staying, candidates Candidates, deletions Deletions) *Reader {
-	return &Reader{cfg: cfg, state: state, groups: groups, staying: staying, candidates: candidates, deletions: deletions}
+func New(cfg Config, state *cluster.State, groups Groups, keptNodes KeptNodes, candidates Candidates, deletions Deletions) *Reader {
+	return &Reader{cfg: cfg, state: state, groups: groups, keptNodes: keptNodes, candidates: candidates, deletions: deletions}
 }
 
 // SetOverBudget records the nodes that a node budget keeps though their time has come, with why;
@@ -90,7 +90,7 @@ func (r *Reader) SetOverBudget(why map[string]string) { r.overBudget = why }
 
 // Of returns where a node stands; removal is what the last plan has of it, nil for nothing.
 func (r *Reader) Of(now time.Time, n *cluster.Node, removal *autoscaler.Removal) Status {
-	stay, stays := r.staying.Of(n.Name)
+	stay, stays := r.keptNodes.Of(n.Name)
 	candidate, could := r.candidates.Describe(n.Name, r.state.Group(n.Group))
 	way, leaves := r.deletions.Describe(n.Name)
 	switch {
@@ -98,7 +98,7 @@ func (r *Reader) Of(now time.Time, n *cluster.Node, removal *autoscaler.Removal)
 		return Status{State: Leaving, Way: way}
 	case n.HasTaint(autoscaler.ToBeDeletedTaint):
 		k := &autoscaler.Kept{Node: n.Name, Reason: autoscaler.KeptSomebodyElsesTask, Detail: "it has the taint " + autoscaler.ToBeDeletedTaint + ", which Berth did not set"}
-		return Status{State: Stays, Reason: k.Reason, Detail: k.Detail, Stay: staying.Stay{Kept: k, Since: stay.Since}}
+		return Status{State: Stays, Reason: k.Reason, Detail: k.Detail, Stay: keptnodes.Stay{Kept: k, Since: stay.Since}}
 	case could:
 		s := Status{State: Candidate, Candidate: candidate, Removal: removal}
 		s.Reason, s.Detail = r.candidateWaits(now, n, &s)
@@ -127,7 +127,7 @@ func (r *Reader) candidateWaits(now time.Time, n *cluster.Node, s *Status) (auto
 	case s.Removal != nil && len(s.Removal.WaitsFor) > 0:
 		return autoscaler.KeptOnCompletion, "these pods must complete first: " + strings.Join(s.Removal.WaitsFor, ", ")
 	}
-	switch all, draining := r.deletions.Going(); {
+	switch all, draining := r.deletions.Counts(); {
 	case all >= r.cfg.MaxDeletions:
 		return autoscaler.KeptThrottled, fmt.Sprintf("%d node(s) are being removed, the maximum (--max-scale-down-parallelism)", all)
 	case s.Removal != nil && !s.Removal.Empty() && draining >= r.cfg.MaxDrains:
@@ -155,13 +155,13 @@ func unneededTime(candidate *candidates.Description) string {
 
 // NotPlanned says why no plan has looked at a node.
 func (r *Reader) NotPlanned() string {
-	switch plan := r.staying.Plan(); {
+	switch plan := r.keptNodes.Plan(); {
 	case r.cfg.DisableScaleDown:
 		return "scale-down is disabled (--scale-down-enabled=false)"
 	case !r.groups.Known():
 		return "the provider has not listed its node groups yet"
-	case r.staying.Held() != "":
-		return fmt.Sprintf("scale-down is on hold: %s", r.staying.Held())
+	case r.keptNodes.Held() != "":
+		return fmt.Sprintf("scale-down is on hold: %s", r.keptNodes.Held())
 	case plan == nil:
 		return "no plan has been made since this instance became the leader"
 	default:

@@ -187,23 +187,25 @@ func (m *Machine) WithdrawFrom(t *lifecycle.Turn, item *queue.Item) {
 	}
 }
 
-// KeepFor is Keep of a pod of which the caller hasn't the machine's part.
-func (m *Machine) KeepFor(t *lifecycle.Turn, pod *cluster.Pod) {
+// RenominateFor is Renominate of a pod of which the caller hasn't the machine's part.
+func (m *Machine) RenominateFor(t *lifecycle.Turn, pod *cluster.Pod) {
 	if p := m.pods.Get(pod.UID); p != nil {
-		m.Keep(t, p, pod)
+		m.Renominate(t, p, pod)
 	}
 }
 
 // Restore nominates a pod again that was decided on and whose node was taken away from
 // it: it may come to the node that it was nominated to after all.
 func (m *Machine) Restore(t *lifecycle.Turn, p *Pod, item *queue.Item) {
-	m.Keep(t, p, item.Pod())
+	m.Renominate(t, p, item.Pod())
 	m.Write(t, p, item)
 }
 
-// Keep nominates a pod in the state as before the decision, of which nothing is
+// Renominate nominates a pod in the state as before the decision, of which nothing is
 // written: the nominations of pods that another scheduler places are its own.
-func (m *Machine) Keep(t *lifecycle.Turn, p *Pod, pod *cluster.Pod) { t.State.Nominate(pod, p.at()) }
+func (m *Machine) Renominate(t *lifecycle.Turn, p *Pod, pod *cluster.Pod) {
+	t.State.Nominate(pod, p.at())
+}
 
 // Show takes the node that the API has a pod nominated to that isn't bound, and reports whether
 // somebody else has written it. Then it replaces what was decided here; of a pod that has a node
@@ -231,9 +233,9 @@ func (m *Machine) Show(t *lifecycle.Turn, p *Pod, item *queue.Item, node string)
 	return true
 }
 
-// Done takes the outcome of a write. One that failed is written again after retryAfter,
+// NominationDone takes the outcome of a write. One that failed is written again after retryAfter,
 // unless another was written since.
-func (m *Machine) Done(t *lifecycle.Turn, in step.NominationDone) {
+func (m *Machine) NominationDone(t *lifecycle.Turn, in step.NominationDone) {
 	p := m.pods.Get(in.UID)
 	if p == nil || in.Err == nil || p.written != in.Node {
 		return

@@ -110,11 +110,11 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		w.m.Restore(w.Turn, p, item)
 	case "keep":
 		w.State.Nominate(item.Pod(), "") // for its decision
-		w.m.Keep(w.Turn, p, item.Pod())
+		w.m.Renominate(w.Turn, p, item.Pod())
 	case "done":
-		w.m.Done(w.Turn, step.NominationDone{UID: uid, Node: node})
+		w.m.NominationDone(w.Turn, step.NominationDone{UID: uid, Node: node})
 	case "failed":
-		w.m.Done(w.Turn, step.NominationDone{UID: uid, Node: node, Err: errRefused})
+		w.m.NominationDone(w.Turn, step.NominationDone{UID: uid, Node: node, Err: errRefused})
 	case "gone":
 		w.Queue.Remove(uid)
 		w.State.Nominate(item.Pod(), "")
@@ -128,7 +128,7 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		d.Fatalf(t, "unknown command %q", d.Cmd)
 	}
 	args.Done()
-	r := w.Take()
+	r := w.Flush()
 	out.WriteString(lifecycletest.Text(&r))
 	var states []string
 	for uid, p := range w.pods.All() {
@@ -164,7 +164,7 @@ func TestPropertyTheAPIEndsWithWhatWasDecided(t *testing.T) {
 		step := func(wait time.Duration, failures bool) {
 			w.Now = w.Now.Add(wait)
 			w.m.Advance(w.Turn)
-			r := w.Take()
+			r := w.Flush()
 			for _, n := range r.Nominations {
 				outcome := step.NominationDone{UID: n.UID, Node: n.Node}
 				refused := false
@@ -179,7 +179,7 @@ func TestPropertyTheAPIEndsWithWhatWasDecided(t *testing.T) {
 				if h := api[n.Name]; !refused && h[len(h)-1] != n.Node {
 					api[n.Name] = append(h, n.Node)
 				}
-				w.m.Done(w.Turn, outcome)
+				w.m.NominationDone(w.Turn, outcome)
 			}
 			for _, problem := range w.problems() {
 				t.Fatal(problem)

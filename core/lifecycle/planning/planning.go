@@ -184,8 +184,8 @@ func (m *Machine) Refused() int { return m.refused }
 // Followed records a position that the planner's follower has reached.
 func (m *Machine) Followed(at cluster.Seq) { m.followed = at }
 
-// KeepFrom returns from which position on the follower needs the journal.
-func (m *Machine) KeepFrom() cluster.Seq { return m.followed }
+// JournalFrom returns from which position on the follower needs the journal.
+func (m *Machine) JournalFrom() cluster.Seq { return m.followed }
 
 // Advance does nothing: the core asks for the plan at the end of a Step, when it knows
 // whether something is left to try.

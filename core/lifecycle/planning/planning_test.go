@@ -114,8 +114,8 @@ func TestWhichPlansAreRefused(t *testing.T) {
 		m.Request(now, &second)
 		now.Ready = &step.Ready{}
 		ok := m.PlanMade(now, &x.plan)
-		if state := m.State(start); ok != x.ok || state != x.state || m.KeepFrom() != x.keepFrom {
-			t.Errorf("%s: taken %t, then %s, journal kept from %d; want %t, %s, %d", x.name, ok, state, m.KeepFrom(), x.ok, x.state, x.keepFrom)
+		if state := m.State(start); ok != x.ok || state != x.state || m.JournalFrom() != x.keepFrom {
+			t.Errorf("%s: taken %t, then %s, journal kept from %d; want %t, %s, %d", x.name, ok, state, m.JournalFrom(), x.ok, x.state, x.keepFrom)
 		}
 		refusals := 1 // of the one that nobody had asked for
 		if !x.ok {

@@ -140,7 +140,7 @@ func (m *Machine) Counts() Counts { return m.counts }
 // nominations of less important pods to that node are taken back: there may be no room for
 // them any more, and they are tried elsewhere at once. w is what else the pod could have
 // done; nil for nothing.
-func (m *Machine) Preempt(t *lifecycle.Turn, p *Pod, preemptor *cluster.Pod, c *engine.Candidate, w *weighing.Account) {
+func (m *Machine) Preempt(t *lifecycle.Turn, p *Pod, preemptor *cluster.Pod, c *engine.Candidate, w *weighing.Result) {
 	node := t.State.Node(c.Node)
 	m.counts.Preemptions++
 	m.counts.Victims += len(c.Pods)
@@ -161,7 +161,7 @@ func (m *Machine) Preempt(t *lifecycle.Turn, p *Pod, preemptor *cluster.Pod, c *
 }
 
 // Note enters into the ledger that others are to leave a node for a pod.
-func Note(t *lifecycle.Turn, preemptor *cluster.Pod, c *engine.Candidate, w *weighing.Account) {
+func Note(t *lifecycle.Turn, preemptor *cluster.Pod, c *engine.Candidate, w *weighing.Result) {
 	names := make([]string, len(c.Pods))
 	for i, v := range c.Pods {
 		names[i] = v.Name()
@@ -215,9 +215,9 @@ func (m *Machine) withdrawLessImportant(t *lifecycle.Turn, node *cluster.Node, p
 	}
 }
 
-// Done takes the outcome of asking a victim to leave. One that refused stays: those who
+// PreemptionDone takes the outcome of asking a victim to leave. One that refused stays: those who
 // waited for it are looked at again.
-func (m *Machine) Done(t *lifecycle.Turn, in step.PreemptionDone) {
+func (m *Machine) PreemptionDone(t *lifecycle.Turn, in step.PreemptionDone) {
 	v := m.victims[in.UID]
 	if v == nil || v.by != in.By {
 		if gone, ok := m.early[in.UID]; ok && gone.by == in.By {
@@ -232,7 +232,7 @@ func (m *Machine) Done(t *lifecycle.Turn, in step.PreemptionDone) {
 		v.state = Terminating
 	}
 	if in.Err != nil {
-		m.stays(t, in.UID)
+		m.victimStays(t, in.UID)
 		m.released = append(m.released, preemptorsWaitingFor(t, in.UID)...)
 	} else if pod := t.State.PodOn(in.UID); pod != nil {
 		t.Emit(preempted(t.State, pod, in.By, ""))
@@ -260,24 +260,24 @@ func preempted(state *cluster.State, pod *cluster.Pod, by types.UID, how string)
 	return step.PodEvent(pod.Object, "Preempted", "Preempting", fmt.Sprintf("Preempted by pod %s on node %s%s", by, nodeOf(state, pod.UID), how))
 }
 
-// BindEnding is called before a pod whose bind is not to be leaves its node: of a victim
+// BeforeBindUndone is called before a pod whose bind is taken back leaves its node: of a victim
 // an event says that it was preempted before it ran.
-func (m *Machine) BindEnding(t *lifecycle.Turn, pod *cluster.Pod) {
+func (m *Machine) BeforeBindUndone(t *lifecycle.Turn, pod *cluster.Pod) {
 	if v := m.victims[pod.UID]; v != nil {
 		t.Emit(preempted(t.State, pod, v.by, " (in memory)"))
 	}
 }
 
-// Going is called before a pod that is gone leaves the state: what there is to say of it
+// BeforePodRemoved is called before a pod that is gone leaves the state: what there is to say of it
 // as a victim has to wait for the answer to the call that asked it to leave.
-func (m *Machine) Going(t *lifecycle.Turn, uid types.UID) {
+func (m *Machine) BeforePodRemoved(t *lifecycle.Turn, uid types.UID) {
 	if v, pod := m.victims[uid], t.State.PodOn(uid); v != nil && v.state == Asked && pod != nil {
 		m.early[uid] = goneEarly{v.by, preempted(t.State, pod, v.by, "")}
 	}
 }
 
-// Gone records that a pod has left the cluster, or its node.
-func (m *Machine) Gone(t *lifecycle.Turn, uid types.UID) {
+// PodRemoved records that a pod has left the cluster, or its node.
+func (m *Machine) PodRemoved(t *lifecycle.Turn, uid types.UID) {
 	if v := m.victims[uid]; v != nil {
 		m.budgets.gone(t.State, t.Now, v.draws, uid)
 		delete(m.victims, uid)
@@ -285,15 +285,15 @@ func (m *Machine) Gone(t *lifecycle.Turn, uid types.UID) {
 	}
 }
 
-// stays records that a victim stays.
-func (m *Machine) stays(t *lifecycle.Turn, victim types.UID) {
+// victimStays records that a victim stays.
+func (m *Machine) victimStays(t *lifecycle.Turn, victim types.UID) {
 	m.budgets.giveBack(t.State, m.victims[victim].draws, victim)
 	delete(m.victims, victim)
 }
 
-// Bound records that the API has a pod on its node: if it is a victim, its bind could
+// PodBound records that the API has a pod on its node: if it is a victim, its bind could
 // not be taken back.
-func (m *Machine) Bound(t *lifecycle.Turn, pod *cluster.Pod) {
+func (m *Machine) PodBound(t *lifecycle.Turn, pod *cluster.Pod) {
 	if v := m.victims[pod.UID]; v != nil && v.state == Cancelling {
 		m.ask(t, pod)
 	}

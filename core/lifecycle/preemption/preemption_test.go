@@ -90,29 +90,29 @@ func (w *world) preempt(name string, priority int32, victims ...string) {
 
 // gone has a pod leave the cluster.
 func (w *world) gone(uid types.UID) {
-	w.m.Going(w.Turn, uid)
+	w.m.BeforePodRemoved(w.Turn, uid)
 	w.State.Remove(uid)
 	if item := w.Queue.Get(uid); item != nil {
 		w.State.Nominate(item.Pod(), "")
 		w.Queue.Remove(uid)
 	}
-	w.m.Gone(w.Turn, uid)
+	w.m.PodRemoved(w.Turn, uid)
 	delete(w.pods, uid)
 }
 
 // bound has the API show a victim whose bind could not be taken back.
 func (w *world) bound(uid types.UID) {
 	delete(w.binding, uid)
-	w.m.Bound(w.Turn, w.State.PodOn(uid))
+	w.m.PodBound(w.Turn, w.State.PodOn(uid))
 }
 
 // unplaced has a victim lose its node before it was bound.
 func (w *world) unplaced(uid types.UID) {
-	w.m.BindEnding(w.Turn, w.State.PodOn(uid))
+	w.m.BeforeBindUndone(w.Turn, w.State.PodOn(uid))
 	w.State.Remove(uid)
 	delete(w.waiting, uid)
 	delete(w.binding, uid)
-	w.m.Gone(w.Turn, uid)
+	w.m.PodRemoved(w.Turn, uid)
 }
 
 func (w *world) broken() []string { return append(w.m.Invariants(), w.m.InvariantsIn(w.Queue)...) }
@@ -173,7 +173,7 @@ func (w *world) command(t *testing.T, d *datadriven.TestData) string {
 		if args.Flag("fails") {
 			in.Err = errRefused
 		}
-		w.m.Done(w.Turn, in)
+		w.m.PreemptionDone(w.Turn, in)
 	case "bound":
 		w.bound(uid)
 	case "unplaced":
@@ -188,7 +188,7 @@ func (w *world) command(t *testing.T, d *datadriven.TestData) string {
 }
 
 func (w *world) text() string {
-	r := w.Take()
+	r := w.Flush()
 	out := lifecycletest.Text(&r)
 	var states []string
 	for uid := range w.pods.All() {
@@ -212,7 +212,7 @@ func TestPropertyOutcomesLeaveNothingBehind(t *testing.T) {
 		w := newWorld()
 		owed := []step.PreemptionDone{}
 		take := func() {
-			r := w.Take()
+			r := w.Flush()
 			for _, x := range r.Preemptions {
 				owed = append(owed, step.PreemptionDone{UID: x.UID, By: x.By})
 			}
@@ -234,7 +234,7 @@ func TestPropertyOutcomesLeaveNothingBehind(t *testing.T) {
 			if failures && rapid.Bool().Draw(t, "fails") {
 				in.Err = errRefused
 			}
-			w.m.Done(w.Turn, in)
+			w.m.PreemptionDone(w.Turn, in)
 			take()
 		}
 		for k := range rapid.IntRange(1, 30).Draw(t, "events") {

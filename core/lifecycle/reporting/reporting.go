@@ -57,9 +57,9 @@ func New(scheduler Scheduler, pods lifecycle.Pods[Pod], podsPerClass int) *Machi
 	return &Machine{pods: pods, messages: messages{scheduler: scheduler, podsPerClass: podsPerClass}, problems: newProblems()}
 }
 
-// Unschedulable reports that a pod found no node, with an event; for the reason
+// PodUnschedulable reports that a pod found no node, with an event; for the reason
 // SchedulerError that an error kept it from its node.
-func (m *Machine) Unschedulable(t *lifecycle.Turn, p *Pod, obj *v1.Pod, reason, message string) {
+func (m *Machine) PodUnschedulable(t *lifecycle.Turn, p *Pod, obj *v1.Pod, reason, message string) {
 	if p.condition == message {
 		return
 	}
@@ -93,9 +93,9 @@ func sinceShown(obj *v1.Pod, first time.Time) time.Time {
 	return first
 }
 
-// Gated reports that a gate keeps a pod out of the queue. Of the pods that are created
+// PodGated reports that a gate keeps a pod out of the queue. Of the pods that are created
 // with scheduling gates the API server has said so.
-func (m *Machine) Gated(t *lifecycle.Turn, p *Pod, obj *v1.Pod, gate *framework.Reason) {
+func (m *Machine) PodGated(t *lifecycle.Turn, p *Pod, obj *v1.Pod, gate *framework.Reason) {
 	message := fmt.Sprintf("Scheduling is blocked due to non-empty scheduling gates: %s", gate.Messages[0])
 	if p.condition != message {
 		t.Decide(step.Decision{Kind: step.Gated, Pod: obj.Namespace + "/" + obj.Name, Reason: message})
@@ -106,7 +106,7 @@ func (m *Machine) Gated(t *lifecycle.Turn, p *Pod, obj *v1.Pod, gate *framework.
 			return
 		}
 	}
-	m.Unschedulable(t, p, obj, v1.PodReasonSchedulingGated, message)
+	m.PodUnschedulable(t, p, obj, v1.PodReasonSchedulingGated, message)
 }
 
 // TriggeredScaleUp reports that nodes were ordered for a pod; growth says of which group

@@ -54,7 +54,7 @@ func (w *world) try(t interface{ Fatalf(string, ...any) }) {
 		}
 		w.Queue.SetClass(item, d.Class)
 		w.Queue.Reject(w.Now, item, d.Diagnosis)
-		w.m.Unschedulable(w.Turn, w.pods[item.Pod().UID], item.Pod().Object, v1.PodReasonUnschedulable, d.Message)
+		w.m.PodUnschedulable(w.Turn, w.pods[item.Pod().UID], item.Pod().Object, v1.PodReasonUnschedulable, d.Message)
 	}
 }
 
@@ -116,7 +116,7 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		w.add(obj.Req("cpu", args.String("cpu", "4")).Obj())
 		w.try(t)
 	case "error":
-		w.m.Unschedulable(w.Turn, w.pods[obj.UID], obj.Obj(), "SchedulerError", d.Input)
+		w.m.PodUnschedulable(w.Turn, w.pods[obj.UID], obj.Obj(), "SchedulerError", d.Input)
 	case "gated":
 		if args.Flag("said") {
 			obj.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: v1.PodReasonSchedulingGated}}
@@ -124,7 +124,7 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		if w.pods[obj.UID] == nil {
 			w.add(obj.Gate(d.Input).Obj())
 		}
-		w.m.Gated(w.Turn, w.pods[obj.UID], obj.Obj(), &framework.Reason{Messages: []string{d.Input}})
+		w.m.PodGated(w.Turn, w.pods[obj.UID], obj.Obj(), &framework.Reason{Messages: []string{d.Input}})
 	case "scale-up":
 		w.m.TriggeredScaleUp(w.Turn, w.pods[obj.UID], obj.Obj(), d.Input)
 	case "no-scale-up":
@@ -151,7 +151,7 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		d.Fatalf(t, "unknown command %q", d.Cmd)
 	}
 	args.Done()
-	r := w.Take()
+	r := w.Flush()
 	out := lifecycletest.Text(&r)
 	if at := w.m.NextWake(); !at.IsZero() {
 		out += fmt.Sprintf("next wake in %s\n", at.Sub(w.Now))
@@ -187,12 +187,12 @@ func TestRefreshIsLimited(t *testing.T) {
 			}
 			w.try(t)
 			w.rest()
-			w.Take()
+			w.Flush()
 			w.Node(testkit.Node("another").Alloc("cpu", "1").Taint("reserved", "", v1.TaintEffectNoSchedule).Obj())
 			w.Now = w.Now.Add(time.Minute)
 			for i, want := range c.want {
 				w.advance()
-				r := w.Take()
+				r := w.Flush()
 				if got := len(r.Conditions); got != want {
 					t.Errorf("Step %d wrote %d conditions, want %d", i, got, want)
 				}
@@ -255,7 +255,7 @@ func TestWhatIsSaidEndsWithItsObject(t *testing.T) {
 		w.m.NodeProblems(w.Turn, testkit.Node("n").Obj(), odd)
 		w.pods["pod-p"] = &reporting.Pod{}
 		w.m.PodProblems(w.Turn, testkit.Pod("p").Obj(), odd)
-		r := w.Take()
+		r := w.Flush()
 		return len(r.Events)
 	}
 	if got := say(); got != 2 {
@@ -286,8 +286,8 @@ func TestAConditionIsOfTheGenerationThatWasTried(t *testing.T) {
 	w := newWorld(0)
 	p, obj := &reporting.Pod{}, testkit.Pod("p").Obj()
 	for obj.Generation = 1; obj.Generation < 3; obj.Generation++ {
-		w.m.Unschedulable(w.Turn, p, cluster.Trim(obj), v1.PodReasonUnschedulable, fmt.Sprint("try ", obj.Generation))
-		if r := w.Take(); len(r.Conditions) != 1 || r.Conditions[0].Generation != obj.Generation {
+		w.m.PodUnschedulable(w.Turn, p, cluster.Trim(obj), v1.PodReasonUnschedulable, fmt.Sprint("try ", obj.Generation))
+		if r := w.Flush(); len(r.Conditions) != 1 || r.Conditions[0].Generation != obj.Generation {
 			t.Errorf("of generation %d the conditions are %+v", obj.Generation, r.Conditions)
 		}
 	}
@@ -300,8 +300,8 @@ func TestTransitionTimeMovesOnlyWithTheStatus(t *testing.T) {
 	p, obj := &reporting.Pod{}, testkit.Pod("p").Obj()
 	since := func(message string) time.Time {
 		w.Now = w.Now.Add(time.Minute)
-		w.m.Unschedulable(w.Turn, p, cluster.Trim(obj), v1.PodReasonUnschedulable, message)
-		r := w.Take()
+		w.m.PodUnschedulable(w.Turn, p, cluster.Trim(obj), v1.PodReasonUnschedulable, message)
+		r := w.Flush()
 		return r.Conditions[0].Since
 	}
 	first := since("one")

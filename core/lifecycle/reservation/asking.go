@@ -31,7 +31,7 @@ func (m *Machine) Asks(uid types.UID) bool {
 }
 
 // WaitsFor reports whether a pod has a place or asks for one.
-func (m *Machine) WaitsFor(uid types.UID) bool { return m.of[uid] != nil || m.Asks(uid) }
+func (m *Machine) WaitsFor(uid types.UID) bool { return m.placeByPod[uid] != nil || m.Asks(uid) }
 
 // Asking returns the pods that ask for a place, sorted.
 func (m *Machine) Asking() []types.UID {
@@ -47,7 +47,7 @@ func (m *Machine) AnyAsks() bool { return len(m.asks) > 0 }
 // Limit has a pod that has a place wait for it until a time; then it is released, unless the
 // pod is on its node.
 func (m *Machine) Limit(uid types.UID, until time.Time) {
-	if m.of[uid] != nil {
+	if m.placeByPod[uid] != nil {
 		m.limits[uid] = until
 	}
 }
@@ -57,7 +57,7 @@ func (m *Machine) Limit(uid types.UID, until time.Time) {
 func (m *Machine) Advance(t *lifecycle.Turn) {
 	for _, uid := range m.Asking() {
 		if !t.Now.Before(m.asks[uid]) {
-			m.Free(t, uid)
+			m.ReleasePod(t, uid)
 		}
 	}
 	if len(m.limits) == 0 {
@@ -69,7 +69,7 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 		}
 		delete(m.limits, uid)
 		if _, placed := t.State.Placed(uid); !placed {
-			m.Free(t, uid)
+			m.ReleasePod(t, uid)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func (m *Machine) Join(t *lifecycle.Turn, j *autoscaler.Join, pods []types.UID) 
 		return nil
 	}
 	for _, uid := range pods {
-		if m.of[uid] != p {
+		if m.placeByPod[uid] != p {
 			m.move(t, uid, p)
 			p.Pods = append(p.Pods, uid)
 		}
@@ -91,7 +91,7 @@ func (m *Machine) Join(t *lifecycle.Turn, j *autoscaler.Join, pods []types.UID) 
 		m.places = append(m.places, p)
 	}
 	if p.Node != "" {
-		m.on[p.Node] = p
+		m.placeByNode[p.Node] = p
 	}
 	t.Decide(step.Decision{Kind: step.Reserved, Node: p.Node, Group: p.Group, Reason: fmt.Sprintf("for %d more pod(s) that fit on it", len(pods))})
 	return pods
@@ -103,9 +103,9 @@ func (m *Machine) joined(t *lifecycle.Turn, j *autoscaler.Join) *Place {
 	var p *Place
 	switch {
 	case j.With != "":
-		p = m.of[j.With]
+		p = m.placeByPod[j.With]
 	case j.Node != "":
-		p = m.on[j.Node]
+		p = m.placeByNode[j.Node]
 	}
 	if p == nil && j.With == "" {
 		p = &Place{Group: j.Group, Node: j.Node, Since: t.Now}

@@ -123,7 +123,7 @@ func (h *history) something() {
 				bins = append(bins, bin)
 			}
 		}
-		h.machine.Ordered(h.bench.Turn, group, bins)
+		h.machine.NodesOrdered(h.bench.Turn, group, bins)
 		for _, bin := range bins {
 			for _, uid := range bin {
 				h.model.leave(uid)
@@ -132,7 +132,7 @@ func (h *history) something() {
 		}
 	case 1:
 		n := 1 + testkit.Uniform(h.T, 3, "refused")
-		h.machine.Refused(h.bench.Turn, group, n)
+		h.machine.OrderRefused(h.bench.Turn, group, n)
 		h.model.cut(group, max(h.model.unregistered(group)-n, 0), 1<<30)
 	case 2:
 		h.nodes++
@@ -150,11 +150,11 @@ func (h *history) something() {
 		h.model.places = slices.DeleteFunc(h.model.places, func(p modelPlace) bool { return p.node == name })
 	case 4:
 		uid := h.pod()
-		h.machine.Free(h.bench.Turn, uid)
+		h.machine.ReleasePod(h.bench.Turn, uid)
 		h.model.leave(uid)
 	case 5:
 		uid, name := h.pod(), fmt.Sprint("n", 1+testkit.Uniform(h.T, h.nodes+1, "node"))
-		h.machine.FreeElsewhere(h.bench.Turn, uid, name)
+		h.machine.ReleasePodElsewhere(h.bench.Turn, uid, name)
 		if !slices.ContainsFunc(h.model.places, func(p modelPlace) bool { return p.node == name && slices.Contains(p.pods, uid) }) {
 			h.model.leave(uid)
 		}
@@ -189,7 +189,7 @@ func (h *history) something() {
 		h.machine.Advance(h.bench.Turn)
 		h.model.expire(h.bench.Turn.Now)
 	case 9:
-		h.keep(map[string]int{"g": testkit.Uniform(h.T, 4, "coming of g"), "h": testkit.Uniform(h.T, 4, "coming of h")}, testkit.Uniform(h.T, h.nodes+1, "gone"))
+		h.releaseLost(map[string]int{"g": testkit.Uniform(h.T, 4, "coming of g"), "h": testkit.Uniform(h.T, 4, "coming of h")}, testkit.Uniform(h.T, h.nodes+1, "gone"))
 	}
 }
 
@@ -233,10 +233,10 @@ func (h *history) join(group string) {
 	h.model.places[i].pods = append(slices.Clone(h.model.places[i].pods), j.Pods...)
 }
 
-// keep says how many nodes are coming, and that one node can't become usable.
-func (h *history) keep(coming map[string]int, lost int) {
+// releaseLost says how many nodes are coming, and that one node can't become usable.
+func (h *history) releaseLost(coming map[string]int, lost int) {
 	name := fmt.Sprint("n", lost)
-	h.machine.Keep(h.bench.Turn, func(group string) int { return coming[group] }, func(node string) bool { return node != name })
+	h.machine.ReleaseLost(h.bench.Turn, func(group string) int { return coming[group] }, func(node string) bool { return node != name })
 	h.model.places = slices.DeleteFunc(h.model.places, func(p modelPlace) bool { return p.node == name })
 	for _, g := range groups {
 		h.model.cut(g, coming[g], coming[g])
@@ -290,9 +290,9 @@ func TestPropertyPlacesAreAsInASearchedList(t *testing.T) {
 			h.compare()
 		}
 		for i := range h.nodes {
-			h.keep(map[string]int{}, i+1)
+			h.releaseLost(map[string]int{}, i+1)
 		}
-		h.keep(map[string]int{}, 0)
+		h.releaseLost(map[string]int{}, 0)
 		h.bench.Turn.Now = h.bench.Turn.Now.Add(time.Minute)
 		h.machine.Advance(h.bench.Turn)
 		h.model.expire(h.bench.Turn.Now)

@@ -35,9 +35,9 @@ type Place struct {
 // Machine keeps all places. Only the core's goroutine may call it.
 type Machine struct {
 	nominations Nominations
-	places      []*Place                // oldest first; each has a pod
-	of          map[types.UID]*Place    // by pod
-	on          map[string]*Place       // by node
+	places      []*Place // oldest first; each has a pod
+	placeByPod  map[types.UID]*Place
+	placeByNode map[string]*Place
 	asks        map[types.UID]time.Time // pods that ask for a place, and until when they do
 	limits      map[types.UID]time.Time // until when pods wait for their place, of those that could preempt
 	spare       map[string]int          // by group: ordered nodes whose pods all need them no more
@@ -47,12 +47,12 @@ var _ lifecycle.Machine = (*Machine)(nil)
 
 // New returns a machine that keeps no place.
 func New(n Nominations) *Machine {
-	return &Machine{nominations: n, of: map[types.UID]*Place{}, asks: map[types.UID]time.Time{}, limits: map[types.UID]time.Time{}, on: map[string]*Place{}, spare: map[string]int{}}
+	return &Machine{nominations: n, placeByPod: map[types.UID]*Place{}, asks: map[types.UID]time.Time{}, limits: map[types.UID]time.Time{}, placeByNode: map[string]*Place{}, spare: map[string]int{}}
 }
 
-// Ordered takes the nodes of an order, each by the pods that it is for. Places that they
+// NodesOrdered takes the nodes of an order, each by the pods that it is for. Places that they
 // had before are for others now.
-func (m *Machine) Ordered(t *lifecycle.Turn, group string, bins [][]types.UID) {
+func (m *Machine) NodesOrdered(t *lifecycle.Turn, group string, bins [][]types.UID) {
 	for _, bin := range bins {
 		p := &Place{Group: group, Since: t.Now, Pods: slices.Clone(bin)}
 		for _, uid := range p.Pods {
@@ -66,35 +66,35 @@ func (m *Machine) Ordered(t *lifecycle.Turn, group string, bins [][]types.UID) {
 func (m *Machine) move(t *lifecycle.Turn, uid types.UID, to *Place) {
 	delete(m.asks, uid)
 	m.leave(t, uid)
-	m.of[uid] = to
+	m.placeByPod[uid] = to
 	m.nominations.Reserve(t, uid, to.Node)
 }
 
 // HandOver gives the place of a pod, if it has one, to another that has none, and asks for
 // none any more.
 func (m *Machine) HandOver(t *lifecycle.Turn, from, to types.UID) {
-	p := m.of[from]
-	if p == nil || m.of[to] != nil {
+	p := m.placeByPod[from]
+	if p == nil || m.placeByPod[to] != nil {
 		return
 	}
 	p.Pods[slices.Index(p.Pods, from)] = to
-	delete(m.of, from)
+	delete(m.placeByPod, from)
 	delete(m.limits, from)
 	delete(m.asks, to)
-	m.of[to] = p
+	m.placeByPod[to] = p
 	m.nominations.Release(t, from)
 	m.nominations.Reserve(t, to, p.Node)
 }
 
-// Refused records that the provider has refused the latest order of so many nodes.
-func (m *Machine) Refused(t *lifecycle.Turn, group string, nodes int) {
-	m.keepOrdered(t, group, max(len(m.ordered(group))-nodes, 0))
+// OrderRefused records that the provider has refused the latest order of so many nodes.
+func (m *Machine) OrderRefused(t *lifecycle.Turn, group string, nodes int) {
+	m.releaseBeyond(t, group, max(len(m.ordered(group))-nodes, 0))
 }
 
 // NodeSet takes a node that the state hasn't had, or has had without its group: the oldest
 // place of its group that has none is on it.
 func (m *Machine) NodeSet(t *lifecycle.Turn, n *cluster.NodeInfo) {
-	if n.Group == "" || m.on[n.Name] != nil {
+	if n.Group == "" || m.placeByNode[n.Name] != nil {
 		return
 	}
 	i := slices.IndexFunc(m.places, func(p *Place) bool { return p.Group == n.Group && p.Node == "" })
@@ -104,7 +104,7 @@ func (m *Machine) NodeSet(t *lifecycle.Turn, n *cluster.NodeInfo) {
 	}
 	p := m.places[i]
 	p.Node = n.Name
-	m.on[n.Name] = p
+	m.placeByNode[n.Name] = p
 	for _, uid := range p.Pods {
 		m.nominations.Reserve(t, uid, n.Name)
 	}
@@ -120,13 +120,13 @@ func (m *Machine) useSpare(group string) {
 
 // NodeGone records that a node is gone.
 func (m *Machine) NodeGone(t *lifecycle.Turn, name string) {
-	if p := m.on[name]; p != nil {
+	if p := m.placeByNode[name]; p != nil {
 		m.release(t, p)
 	}
 }
 
-// Free records that a pod doesn't need its place, if it has one, and asks for none.
-func (m *Machine) Free(t *lifecycle.Turn, uid types.UID) {
+// ReleasePod takes a pod out of its place, if it has one, and ends its asking for one.
+func (m *Machine) ReleasePod(t *lifecycle.Turn, uid types.UID) {
 	if m.WaitsFor(uid) {
 		delete(m.asks, uid)
 		delete(m.limits, uid)
@@ -139,11 +139,11 @@ func (m *Machine) Free(t *lifecycle.Turn, uid types.UID) {
 // has come to the node, the ledger says so: the node was bought for nothing, as it turned
 // out, though others may use it.
 func (m *Machine) leave(t *lifecycle.Turn, uid types.UID) {
-	p := m.of[uid]
+	p := m.placeByPod[uid]
 	if p == nil {
 		return
 	}
-	delete(m.of, uid)
+	delete(m.placeByPod, uid)
 	p.Pods = slices.DeleteFunc(p.Pods, func(x types.UID) bool { return x == uid })
 	if len(p.Pods) > 0 {
 		return
@@ -157,27 +157,27 @@ func (m *Machine) leave(t *lifecycle.Turn, uid types.UID) {
 	m.drop(p)
 }
 
-// Bound records that the API shows a pod on a node: it needs no place any more, and asks for
+// PodBound records that the API shows a pod on a node: it needs no place any more, and asks for
 // none.
-func (m *Machine) Bound(t *lifecycle.Turn, uid types.UID, node string) {
-	if p := m.of[uid]; p != nil {
+func (m *Machine) PodBound(t *lifecycle.Turn, uid types.UID, node string) {
+	if p := m.placeByPod[uid]; p != nil {
 		p.used = p.used || p.Node == node
 	}
-	m.Free(t, uid)
+	m.ReleasePod(t, uid)
 }
 
-// FreeElsewhere is Free of a pod that was placed on a node, unless its place is there: that
-// is kept until the API shows the pod there, since the bind may fail.
-func (m *Machine) FreeElsewhere(t *lifecycle.Turn, uid types.UID, node string) {
-	if p := m.of[uid]; p == nil || p.Node != node {
-		m.Free(t, uid)
+// ReleasePodElsewhere is ReleasePod of a pod that was placed on a node, unless its place is there:
+// that is kept until the API shows the pod there, since the bind may fail.
+func (m *Machine) ReleasePodElsewhere(t *lifecycle.Turn, uid types.UID, node string) {
+	if p := m.placeByPod[uid]; p == nil || p.Node != node {
+		m.ReleasePod(t, uid)
 	}
 }
 
 // release ends a place whose node doesn't come.
 func (m *Machine) release(t *lifecycle.Turn, p *Place) {
 	for _, uid := range p.Pods {
-		delete(m.of, uid)
+		delete(m.placeByPod, uid)
 		delete(m.limits, uid)
 		m.nominations.Release(t, uid)
 	}
@@ -187,7 +187,7 @@ func (m *Machine) release(t *lifecycle.Turn, p *Place) {
 
 // drop forgets a place.
 func (m *Machine) drop(p *Place) {
-	delete(m.on, p.Node)
+	delete(m.placeByNode, p.Node)
 	m.places = slices.DeleteFunc(m.places, func(x *Place) bool { return x == p })
 }
 
@@ -201,18 +201,18 @@ func (m *Machine) ordered(group string) (out []*Place) {
 	return out
 }
 
-// keepOrdered releases the newest places of a group that are on no node yet, but for n.
-func (m *Machine) keepOrdered(t *lifecycle.Turn, group string, n int) {
+// releaseBeyond releases the newest places of a group that are on no node yet, but for n.
+func (m *Machine) releaseBeyond(t *lifecycle.Turn, group string, n int) {
 	list := m.ordered(group)
 	for _, p := range list[min(n, len(list)):] {
 		m.release(t, p)
 	}
 }
 
-// Keep releases places whose node can't come any more. It is given, by group, how many
+// ReleaseLost releases places whose node can't come any more. It is given, by group, how many
 // nodes are coming that aren't registered; of a registered node mayCome reports whether it is
 // usable or may yet become so.
-func (m *Machine) Keep(t *lifecycle.Turn, unregistered func(group string) int, mayCome func(node string) bool) {
+func (m *Machine) ReleaseLost(t *lifecycle.Turn, unregistered func(group string) int, mayCome func(node string) bool) {
 	for _, p := range slices.Clone(m.places) {
 		if p.Node != "" && !mayCome(p.Node) {
 			m.release(t, p)
@@ -220,7 +220,7 @@ func (m *Machine) Keep(t *lifecycle.Turn, unregistered func(group string) int, m
 	}
 	for _, group := range m.groups() {
 		n := unregistered(group)
-		m.keepOrdered(t, group, n)
+		m.releaseBeyond(t, group, n)
 		for m.spare[group] > n-len(m.ordered(group)) {
 			m.useSpare(group)
 		}
@@ -255,7 +255,7 @@ func (m *Machine) Places() []autoscaler.Place {
 
 // Of returns the place that is kept for a pod; ok is false when none is.
 func (m *Machine) Of(uid types.UID) (place Place, ok bool) {
-	if p := m.of[uid]; p != nil {
+	if p := m.placeByPod[uid]; p != nil {
 		return *p, true
 	}
 	return Place{}, false
@@ -268,8 +268,8 @@ func (m *Machine) Spare(group string) int { return m.spare[group] }
 // AnySpare reports whether there are such nodes of any group.
 func (m *Machine) AnySpare() bool { return len(m.spare) > 0 }
 
-// Cancelled records that spare nodes of a group come no more.
-func (m *Machine) Cancelled(group string, nodes int) {
+// OrderCancelled records that spare nodes of a group come no more.
+func (m *Machine) OrderCancelled(group string, nodes int) {
 	for range nodes {
 		m.useSpare(group)
 	}
@@ -308,7 +308,7 @@ func (m *Machine) Invariants() (out []string) {
 			out = append(out, fmt.Sprintf("a place of group %s is kept for no pod", p.Group))
 		}
 		for _, uid := range p.Pods {
-			if pods++; m.of[uid] != p {
+			if pods++; m.placeByPod[uid] != p {
 				out = append(out, fmt.Sprintf("pod %s has a place of group %s and is said to have another", uid, p.Group))
 			}
 			if _, asks := m.asks[uid]; asks {
@@ -318,17 +318,17 @@ func (m *Machine) Invariants() (out []string) {
 		if p.Node == "" {
 			continue
 		}
-		if nodes++; m.on[p.Node] != p {
+		if nodes++; m.placeByNode[p.Node] != p {
 			out = append(out, fmt.Sprintf("a place is on node %s and the node is said to have another", p.Node))
 		}
 	}
 	for _, uid := range slices.Sorted(maps.Keys(m.limits)) {
-		if m.of[uid] == nil {
+		if m.placeByPod[uid] == nil {
 			out = append(out, fmt.Sprintf("pod %s waits for a limited time, and has no place", uid))
 		}
 	}
-	if pods != len(m.of) || nodes != len(m.on) {
-		out = append(out, fmt.Sprintf("places are kept for %d pods and on %d nodes; known are %d and %d", pods, nodes, len(m.of), len(m.on)))
+	if pods != len(m.placeByPod) || nodes != len(m.placeByNode) {
+		out = append(out, fmt.Sprintf("places are kept for %d pods and on %d nodes; known are %d and %d", pods, nodes, len(m.placeByPod), len(m.placeByNode)))
 	}
 	for _, g := range slices.Sorted(maps.Keys(m.spare)) {
 		if m.spare[g] <= 0 {

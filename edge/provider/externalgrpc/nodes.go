@@ -25,11 +25,11 @@ const (
 
 // nodes are those of the cluster, and what is known of their groups.
 type nodes struct {
-	mu     sync.Mutex
-	lists  uint64                 // how often the groups were read; guarded by mu
-	of     map[string]string      // the group of each instance, by its ID; guarded by mu
-	groups map[string]*knownGroup // the groups that were listed last; read only, guarded by mu
-	byName map[string]*node       // guarded by mu
+	mu              sync.Mutex
+	lists           uint64                 // how often the groups were read; guarded by mu
+	groupByInstance map[string]string      // the group of each instance, by its ID; guarded by mu
+	groups          map[string]*knownGroup // the groups that were listed last; read only, guarded by mu
+	byName          map[string]*node       // guarded by mu
 }
 
 // node is a node that somebody has asked for.
@@ -42,7 +42,7 @@ type node struct {
 	answered time.Time
 }
 
-func newNodes() nodes { return nodes{of: map[string]string{}, byName: map[string]*node{}} }
+func newNodes() nodes { return nodes{groupByInstance: map[string]string{}, byName: map[string]*node{}} }
 
 // GroupOf implements nodegroup.Provider.
 func (c *Client) GroupOf(n *v1.Node) string { return c.nodes.groupOf(n) }
@@ -68,11 +68,11 @@ func (s *nodes) groupOf(obj *v1.Node) string {
 // listing returns the group that lists a node's instance. The caller holds mu.
 func (s *nodes) listing(obj *v1.Node) (group string, ok bool) {
 	if id := obj.Spec.ProviderID; id != "" {
-		if group, ok = s.of[id]; ok {
+		if group, ok = s.groupByInstance[id]; ok {
 			return group, true
 		}
 	}
-	group, ok = s.of[obj.Name]
+	group, ok = s.groupByInstance[obj.Name]
 	return group, ok
 }
 
@@ -80,7 +80,7 @@ func (s *nodes) listing(obj *v1.Node) (group string, ok bool) {
 func (s *nodes) listed(of map[string]string, groups map[string]*knownGroup) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.of, s.groups = of, groups
+	s.groupByInstance, s.groups = of, groups
 	s.lists++
 	for name, n := range s.byName {
 		if n.asked+nodesKept < s.lists {

@@ -85,8 +85,8 @@ func (b *Bench) Pass(duration string) error {
 	return err
 }
 
-// Take returns the work that the machine has asked for since the last Take.
-func (b *Bench) Take() step.Ready {
+// Flush returns the work that the machine has asked for since the last Flush.
+func (b *Bench) Flush() step.Ready {
 	r := b.ready
 	b.ready = step.Ready{}
 	return r

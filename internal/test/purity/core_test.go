@@ -103,7 +103,7 @@ var described = map[string][]string{
 	"core/lifecycle/nodestatus":   {"Status", "Stays", "Candidate", "Leaving", "Unknown"},
 	"core/lifecycle/planning":     {"State", "Unknown"},
 	"core/lifecycle/reservation":  {"Place"},
-	"core/lifecycle/staying":      {"Stay"},
+	"core/lifecycle/keptnodes":    {"Stay"},
 	"core/queue":                  {"Item", "Unschedulable", "WaitingClass"},
 	"core/record":                 {"Description"},
 }

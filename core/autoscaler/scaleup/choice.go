@@ -7,8 +7,8 @@ import (
 
 // This file writes down what a plan has chosen from. It costs O(options) for each choice.
 
-// account says that an expander has chosen among options.
-func (b *builder) account(by string, options []expander.Option) *autoscaler.Choice {
+// recordChoice returns what an expander has chosen from.
+func (b *builder) recordChoice(by string, options []expander.Option) *autoscaler.Choice {
 	choice := &autoscaler.Choice{Plan: b.req.Number, By: by, Options: make([]autoscaler.Option, 0, len(options))}
 	for i := range options {
 		o := &options[i]
@@ -21,8 +21,8 @@ func (b *builder) account(by string, options []expander.Option) *autoscaler.Choi
 	return choice
 }
 
-// mixAccount says what the cheapest mix has of the groups that it could buy of.
-func (b *builder) mixAccount(models []*model, bought *packed) *autoscaler.Choice {
+// recordMix returns what the cheapest mix has of the groups that it could buy of.
+func (b *builder) recordMix(models []*model, bought *packed) *autoscaler.Choice {
 	choice := &autoscaler.Choice{Plan: b.req.Number, By: expander.CostName, Options: make([]autoscaler.Option, 0, len(models))}
 	for _, m := range models {
 		option := autoscaler.Option{Group: m.group.ID}

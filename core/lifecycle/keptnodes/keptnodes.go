@@ -1,4 +1,4 @@
-package staying
+package keptnodes
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-// Package staying keeps what the last plan said of each node, for people who ask: that the
+// Package keptnodes keeps what the last plan said of each node, for people who ask: that the
 // node could go, or why it stays, and since when it does for that reason. It writes the
 // reasons that somebody could act on into the ledger, each when it begins.
 //
@@ -18,4 +18,4 @@
 //
 // What keeps all nodes at once, a cluster that is too sick or pods that have nowhere to go, is
 // one line without a node, when it begins.
-package staying
+package keptnodes

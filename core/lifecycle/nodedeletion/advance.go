@@ -26,9 +26,9 @@ func (m *Machine) advance(t *lifecycle.Turn, name string, d *deletion) {
 	d.changed = time.Time{}
 	switch s := d.state.(type) {
 	case tainted, resumed:
-		m.firstLook(t, name, d)
+		m.beginDrain(t, name, d)
 	case drainingPods, delayed, batched:
-		m.look(t, name, d)
+		m.advanceDrain(t, name, d)
 	case deleted:
 		m.linger(t, d, s)
 	case untaintFailed:
@@ -37,8 +37,8 @@ func (m *Machine) advance(t *lifecycle.Turn, name string, d *deletion) {
 	}
 }
 
-// firstLook has the pods of a tainted node leave, if the node may still go.
-func (m *Machine) firstLook(t *lifecycle.Turn, name string, d *deletion) {
+// beginDrain tells the pods of a tainted node to leave, if the node may still go.
+func (m *Machine) beginDrain(t *lifecycle.Turn, name string, d *deletion) {
 	if !m.groups.Known() {
 		return // without groups there is no telling; looked at again when they are known
 	}
@@ -52,11 +52,11 @@ func (m *Machine) firstLook(t *lifecycle.Turn, name string, d *deletion) {
 		return
 	}
 	if why := m.whyStays(t, n, func(uid types.UID) bool { return d.homes[uid] }); why != "" {
-		m.keep(t, name, d, why)
+		m.cancel(t, name, d, why)
 		return
 	}
 	if !m.mayShrink(t, t.State.Group(n.Group), 0) {
-		m.keep(t, name, d, "the node group is at its minimum")
+		m.cancel(t, name, d, "the node group is at its minimum")
 		return
 	}
 	var pods, daemons []*cluster.Pod
@@ -74,11 +74,11 @@ func (m *Machine) firstLook(t *lifecycle.Turn, name string, d *deletion) {
 	slices.SortFunc(pods, byName)
 	slices.SortFunc(daemons, byName)
 	m.set(d, drainingPods{draining.New(t.Now, &m.cfg.Drain, name, pods, daemons, m.homes)})
-	m.look(t, name, d)
+	m.advanceDrain(t, name, d)
 }
 
-// look takes a node further whose pods have been asked to leave.
-func (m *Machine) look(t *lifecycle.Turn, name string, d *deletion) {
+// advanceDrain takes a node further whose pods have been asked to leave.
+func (m *Machine) advanceDrain(t *lifecycle.Turn, name string, d *deletion) {
 	n := t.State.NodeByName(name)
 	expected := func(types.UID) bool { return false }
 	if s, ok := d.state.(drainingPods); ok {
@@ -90,7 +90,7 @@ func (m *Machine) look(t *lifecycle.Turn, name string, d *deletion) {
 	}
 	if why != "" {
 		evicted := d.evicted()
-		m.keep(t, name, d, why)
+		m.cancel(t, name, d, why)
 		if evicted {
 			m.candidates.DrainedInVain(name, t.Now)
 		}
@@ -99,7 +99,7 @@ func (m *Machine) look(t *lifecycle.Turn, name string, d *deletion) {
 	if s, ok := d.state.(drainingPods); ok {
 		done, why := s.Advance(t)
 		if why != "" {
-			m.keep(t, name, d, why)
+			m.cancel(t, name, d, why)
 			return
 		}
 		if !done {
@@ -186,11 +186,11 @@ func (m *Machine) deleteBatches(t *lifecycle.Turn) {
 		if slices.ContainsFunc(n.Pods, func(p *cluster.Pod) bool {
 			return !p.OfNode && !m.ignores(t, p)
 		}) {
-			m.keep(t, name, d, "a pod arrived on the node and is terminating")
+			m.cancel(t, name, d, "a pod arrived on the node and is terminating")
 			continue
 		}
 		if g := t.State.Group(d.group); g == nil || !m.mayShrink(t, g, 0) {
-			m.keep(t, name, d, "the node group is at its minimum")
+			m.cancel(t, name, d, "the node group is at its minimum")
 			continue
 		}
 		m.delete(t, n, d)
@@ -240,7 +240,7 @@ func (m *Machine) delete(t *lifecycle.Turn, n *cluster.Node, d *deletion) {
 	}
 	m.groups.ScaledDown(t.Now, d.group)
 	if d.drains() {
-		m.homes.Free(t, n.Name) // of pods that ended by themselves
+		m.homes.ReleaseUnevicted(t, n.Name) // of pods that ended by themselves
 	}
 	t.State.RemoveNode(n.Name)
 }
@@ -253,10 +253,10 @@ func (m *Machine) ask(t *lifecycle.Turn, d *deletion, n *cluster.NodeInfo) {
 	})
 }
 
-// keep ends a deletion with the node staying, and of an atomic group all that the provider
+// cancel ends a deletion with the node staying, and of an atomic group all that the provider
 // wasn't asked to delete yet. The group doesn't shrink for a while, unless the deletion was
 // another process's: that has only not been taken further.
-func (m *Machine) keep(t *lifecycle.Turn, name string, d *deletion, why string) {
+func (m *Machine) cancel(t *lifecycle.Turn, name string, d *deletion, why string) {
 	if _, taken := d.state.(resumed); !taken {
 		m.groups.ScaleDownFailed(t.Now, d.group)
 	}
@@ -292,7 +292,7 @@ func (m *Machine) unmark(t *lifecycle.Turn, name string, d *deletion, kind step.
 	m.set(d, untainting{})
 	m.candidates.Forget(name)
 	if d.drains() {
-		m.homes.Free(t, name)
+		m.homes.ReleaseUnevicted(t, name)
 	}
 	t.Decide(step.Decision{Kind: kind, Node: name, Reason: why})
 	t.Ready.Taints = append(t.Ready.Taints, d.takeOff(name))

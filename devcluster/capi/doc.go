@@ -1,4 +1,4 @@
-// Package machines plays Cluster API on a dev cluster: its controllers, and an infrastructure whose
+// Package capi plays Cluster API on a dev cluster: its controllers, and an infrastructure whose
 // machines are simulated nodes.
 //
 //	definitions.go  Cluster API's own CustomResourceDefinitions
@@ -7,4 +7,4 @@
 //
 // The objects are read and written as Cluster API's own types, and the API server checks them by its
 // definitions: what Berth relies on is what these say.
-package machines
+package capi

@@ -1,4 +1,4 @@
-package staying_test
+package keptnodes_test
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
-	"github.com/berthproject/berth/core/lifecycle/staying"
+	"github.com/berthproject/berth/core/lifecycle/keptnodes"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -35,7 +35,7 @@ func newTurn() *lifecycle.Turn {
 }
 
 // plan hands a machine a plan that is made at a second, and returns what the ledger got.
-func plan(m *staying.Machine, at int64, change func(*autoscaler.Plan)) string {
+func plan(m *keptnodes.Machine, at int64, change func(*autoscaler.Plan)) string {
 	p := &autoscaler.Plan{Now: time.Unix(at, 0)}
 	change(p)
 	t := newTurn()
@@ -49,7 +49,7 @@ func plan(m *staying.Machine, at int64, change func(*autoscaler.Plan)) string {
 
 // TestLedgerHasReasonsThatBegin follows nodes through plans, ten seconds apart.
 func TestLedgerHasReasonsThatBegin(t *testing.T) {
-	m := staying.New()
+	m := keptnodes.New()
 	for i, x := range []struct {
 		why   string // of what follows
 		plan  string
@@ -109,7 +109,7 @@ func TestPropertySinceIsTheFirstPlanInARow(t *testing.T) {
 			cause
 			since int64
 		}
-		m, reference := staying.New(), map[string]spell{}
+		m, reference := keptnodes.New(), map[string]spell{}
 		var last []autoscaler.Kept
 		for now := range rapid.Int64Range(2, 8).Draw(t, "plans") {
 			var list []autoscaler.Kept
@@ -143,7 +143,7 @@ func TestPropertySinceIsTheFirstPlanInARow(t *testing.T) {
 
 // TestInvariantsNameAPlanOutOfOrder: the walk along plans relies on their order.
 func TestInvariantsNameAPlanOutOfOrder(t *testing.T) {
-	m := staying.New()
+	m := keptnodes.New()
 	plan(m, 1, func(p *autoscaler.Plan) { p.Kept = kept("b BlockedByPod; a BlockedByPod") })
 	if got := m.Invariants(); !slices.Contains(got, "a plan keeps node a after node b; they have to be in order, once each") {
 		t.Errorf("broken: %v", got)
@@ -156,7 +156,7 @@ func BenchmarkCommitPlan(b *testing.B) {
 	for i := range 5000 {
 		list = append(list, autoscaler.Kept{Node: fmt.Sprintf("node-%05d", i), Reason: autoscaler.KeptBlockedByPod, Pod: "default/p"})
 	}
-	m, t := staying.New(), newTurn()
+	m, t := keptnodes.New(), newTurn()
 	p := &autoscaler.Plan{Now: time.Unix(1, 0), Kept: list}
 	b.ReportAllocs()
 	for b.Loop() {

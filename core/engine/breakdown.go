@@ -2,11 +2,11 @@ package engine
 
 import "github.com/berthproject/berth/core/cluster"
 
-// How a choice came about, for the ledger and for people. An account costs about as much
+// How a choice came about, for the ledger and for people. A breakdown costs about as much
 // again as the choice, so that who doesn't want one (what-ifs) uses Best and Place.
 
-// Account says how a choice of a node came about.
-type Account struct {
+// Breakdown says how a choice of a node came about.
+type Breakdown struct {
 	// Scores are what made up the chosen node's score, by plugin; Raw is left out.
 	Scores []PluginScore
 	// RunnerUp is the best of the other nodes, NoNode when no other would do.
@@ -14,29 +14,29 @@ type Account struct {
 	RunnerUpScore int64 // total
 }
 
-// BestWithAccount is Best that gives an account of its choice.
-func (e *Engine) BestWithAccount(c *Class) (Choice, Account, bool) {
+// BestWithBreakdown is Best that says how its choice came about.
+func (e *Engine) BestWithBreakdown(c *Class) (Choice, Breakdown, bool) {
 	best, ok := e.Best(c)
 	if !ok {
-		return best, Account{}, false
+		return best, Breakdown{}, false
 	}
-	return best, e.account(c, best.Node), true
+	return best, e.breakdown(c, best.Node), true
 }
 
-// PlaceWithAccount is Place that gives an account of its choice.
-func (e *Engine) PlaceWithAccount(c *Class, p *cluster.Pod) (Choice, Account, bool) {
-	best, a, ok := e.BestWithAccount(c)
+// PlaceWithBreakdown is Place that says how its choice came about.
+func (e *Engine) PlaceWithBreakdown(c *Class, p *cluster.Pod) (Choice, Breakdown, bool) {
+	best, a, ok := e.BestWithBreakdown(c)
 	if ok {
 		best.Writes = e.PlaceOn(p, best.Node)
 	}
 	return best, a, ok
 }
 
-// account is that of the last Best, which chose the node and whose view is still there:
+// breakdown is that of the last Best, which chose the node and whose view is still there:
 // nothing may happen between the two.
-func (e *Engine) account(c *Class, chosen cluster.NodeIndex) Account {
+func (e *Engine) breakdown(c *Class, chosen cluster.NodeIndex) Breakdown {
 	v := &e.view
-	a := Account{RunnerUp: cluster.NoNode, Scores: make([]PluginScore, 0, len(c.localRules)+len(c.groupRules))}
+	a := Breakdown{RunnerUp: cluster.NoNode, Scores: make([]PluginScore, 0, len(c.localRules)+len(c.groupRules))}
 	for i := range c.localRules {
 		if r := &c.localRules[i]; r.weight != 0 {
 			_, score := r.EvalNode(e.state.Node(chosen))

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// This file has the formula of Cheapest, and the account of a decision for people:
+// This file has the formula of Cheapest, and the result of weighing for people:
 //
 //	preemption = Σ over victims (PerVictim + worth × hours run, MaxLostHours at most)
 //	                            × (1 + PriorityWeight × priority/1000)
@@ -29,8 +29,8 @@ const (
 	Preempts Choice = "preempts" // others leave a node
 )
 
-// Account is what a pod that could preempt does, with what else it could have done.
-type Account struct {
+// Result is what a pod that could preempt does, with what else it could have done.
+type Result struct {
 	Policy  Policy      `json:"policy"`
 	Chosen  Choice      `json:"chosen"`
 	Why     string      `json:"why,omitempty"`
@@ -82,8 +82,8 @@ func (c *Costs) NewNode(group string, price, share, worth float64, launch time.D
 		Cost: price*c.NodeHours*share + c.WaitWeight*worth*launch.Hours()}
 }
 
-// String writes an account in one line.
-func (a *Account) String() string {
+// String writes a result in one line.
+func (a *Result) String() string {
 	out := fmt.Sprintf("%s by %s", a.Chosen, a.Policy)
 	if a.Why != "" {
 		out += ": " + a.Why
