@@ -58,6 +58,7 @@ var allowed = map[string][]string{
 	"internal/simulatedgroup": {"core"},
 	// For tests and for the dev cluster.
 	"internal/test/devpki": {},
+	"internal/test/peers":  {"internal/test/devpki"},
 	// For tests, also those of the core: hence nothing above the core.
 	"internal/test/testkit":       {"core", "internal/test/tiers"},
 	"internal/test/lifecycletest": {"core"},
