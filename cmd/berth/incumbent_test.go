@@ -22,7 +22,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/edge/incumbent"
-	"github.com/berthproject/berth/internal/test/testkit/foreignlease"
+	"github.com/berthproject/berth/internal/test/peers"
 )
 
 // This file specifies beside which programs Berth refuses to run, by its flags and its
@@ -89,7 +89,7 @@ func TestBesideALiveKubeScheduler(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := fake.NewClientset()
-				foreignlease.Hold(t, client, incumbent.SchedulerLease, "node-1_theirs", 0).Renew()
+				peers.HoldLease(t, client, incumbent.SchedulerLease, "node-1_theirs", 0).Renew()
 				var args []string
 				if x.args != nil {
 					args = x.args(t)
@@ -176,7 +176,7 @@ func TestBesideALiveClusterAutoscaler(t *testing.T) {
 				if x.status != "" {
 					client = fake.NewClientset(&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: incumbent.AutoscalerStatus}, Data: map[string]string{"status": x.status}})
 				}
-				foreignlease.Hold(t, client, incumbent.AutoscalerLease, "node-1_theirs", 0).Renew()
+				peers.HoldLease(t, client, incumbent.AutoscalerLease, "node-1_theirs", 0).Renew()
 				i, _ := incumbentsOf(t, client, x.args...)
 				err := i.NoAutoscaler(t.Context(), x.ours)
 				if got := errorText(err); (x.want == "") != (err == nil) || !strings.Contains(got, x.want) {
@@ -211,7 +211,7 @@ func TestALeaderLooksAgain(t *testing.T) {
 		}
 		defer end()
 		for _, lease := range []string{incumbent.SchedulerLease, incumbent.AutoscalerLease} {
-			foreignlease.Hold(t, client, lease, "theirs", 0).Renew()
+			peers.HoldLease(t, client, lease, "theirs", 0).Renew()
 		}
 		err = o.OnBecomeLeader(t.Context())
 		for _, want := range []string{"a kube-scheduler is running", "both would resize the node groups large-cpu."} {
@@ -231,7 +231,7 @@ func TestALeaderLooksAgain(t *testing.T) {
 func TestOneThatIsInterruptedWhileItLooksEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
-		foreignlease.Hold(t, client, incumbent.SchedulerLease, "theirs", 0)
+		peers.HoldLease(t, client, incumbent.SchedulerLease, "theirs", 0)
 		ctx, interrupt := context.WithTimeout(t.Context(), 5*time.Second)
 		defer interrupt()
 		began := time.Now()
@@ -245,7 +245,7 @@ func TestOneThatIsInterruptedWhileItLooksEnds(t *testing.T) {
 func TestOneWithoutAProviderResizesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
-		foreignlease.Hold(t, client, incumbent.AutoscalerLease, "theirs", 0).Renew()
+		peers.HoldLease(t, client, incumbent.AutoscalerLease, "theirs", 0).Renew()
 		i, _ := incumbentsOf(t, client)
 		if err := i.NoAutoscaler(t.Context(), nil); err != nil {
 			t.Error(err)
@@ -263,8 +263,8 @@ func TestWhoMayNotReadALeaseIsWarned(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
-		foreignlease.Hold(t, client, incumbent.SchedulerLease, "theirs", 0).Renew()
-		foreignlease.Hold(t, client, incumbent.AutoscalerLease, "theirs", 0).Renew()
+		peers.HoldLease(t, client, incumbent.SchedulerLease, "theirs", 0).Renew()
+		peers.HoldLease(t, client, incumbent.AutoscalerLease, "theirs", 0).Renew()
 		restricted, began := fake.NewClientset(), time.Now()
 		forbid(restricted, "leases")
 		i, log := incumbentsOf(t, restricted, scaling...)

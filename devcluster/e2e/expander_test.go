@@ -17,7 +17,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/internal/simulatedgroup"
-	"github.com/berthproject/berth/internal/test/testkit/grpcexpander"
+	"github.com/berthproject/berth/internal/test/peers"
 )
 
 // twoGroups is a file of two node groups that only their names tell apart.
@@ -72,13 +72,13 @@ func TestExpandersThatAskOutside(t *testing.T) {
 
 	var mu sync.Mutex
 	var asked []string
-	address, cert := grpcexpander.Serve(t, func(_ context.Context, request protoreflect.Message) ([]string, error) {
+	address, cert := peers.ServeExpander(t, func(_ context.Context, request protoreflect.Message) ([]string, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		options := grpcexpander.Value(request, "options").List()
+		options := peers.Value(request, "options").List()
 		asked = nil
 		for i := range options.Len() {
-			asked = append(asked, grpcexpander.Value(options.Get(i).Message(), "nodeGroupId").String())
+			asked = append(asked, peers.Value(options.Get(i).Message(), "nodeGroupId").String())
 		}
 		return []string{"b"}, nil
 	})

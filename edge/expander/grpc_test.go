@@ -18,8 +18,8 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/internal/test/peers"
 	"github.com/berthproject/berth/internal/test/testkit"
-	"github.com/berthproject/berth/internal/test/testkit/grpcexpander"
 )
 
 var schema = cluster.NewSchema()
@@ -76,7 +76,7 @@ func TestTheServerNarrowsOptionsDown(t *testing.T) {
 		{name: "an error", err: errors.New("out of order"), want: "a b c", warned: "out of order"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			address, cert := grpcexpander.Serve(t, func(context.Context, protoreflect.Message) ([]string, error) { return x.names, x.err })
+			address, cert := peers.ServeExpander(t, func(context.Context, protoreflect.Message) ([]string, error) { return x.names, x.err })
 			g, log := client(t, address, cert)
 			if got := ids(g.Best(&expander.Round{Request: 1}, offer("a", "b", "c"))); got != x.want {
 				t.Errorf("left are %q, want %q", got, x.want)
@@ -94,15 +94,15 @@ func TestTheServerNarrowsOptionsDown(t *testing.T) {
 func TestTheServerLearnsWhatItNeeds(t *testing.T) {
 	var got []string
 	var limit time.Duration
-	address, cert := grpcexpander.Serve(t, func(ctx context.Context, request protoreflect.Message) ([]string, error) {
+	address, cert := peers.ServeExpander(t, func(ctx context.Context, request protoreflect.Message) ([]string, error) {
 		if deadline, ok := ctx.Deadline(); ok {
 			limit = time.Until(deadline)
 		}
-		options := grpcexpander.Value(request, "options").List()
+		options := peers.Value(request, "options").List()
 		for i := range options.Len() {
 			o := options.Get(i).Message()
 			var names []string
-			pods := grpcexpander.Value(o, "podBytes").List()
+			pods := peers.Value(o, "podBytes").List()
 			for k := range pods.Len() {
 				var pod v1.Pod
 				if err := pod.Unmarshal(pods.Get(k).Bytes()); err != nil {
@@ -110,11 +110,11 @@ func TestTheServerLearnsWhatItNeeds(t *testing.T) {
 				}
 				names = append(names, fmt.Sprintf("%s/%s cpu %s", pod.Namespace, pod.Name, pod.Spec.Containers[0].Resources.Requests.Cpu()))
 			}
-			got = append(got, fmt.Sprintf("%d of %s for %v: %s", grpcexpander.Value(o, "nodeCount").Int(), grpcexpander.Value(o, "nodeGroupId"), names, grpcexpander.Value(o, "debug")))
+			got = append(got, fmt.Sprintf("%d of %s for %v: %s", peers.Value(o, "nodeCount").Int(), peers.Value(o, "nodeGroupId"), names, peers.Value(o, "debug")))
 		}
 		var nodes []string
 		var err error
-		grpcexpander.Value(request, "nodeBytesMap").Map().Range(func(key protoreflect.MapKey, raw protoreflect.Value) bool {
+		peers.Value(request, "nodeBytesMap").Map().Range(func(key protoreflect.MapKey, raw protoreflect.Value) bool {
 			var node v1.Node
 			err = errors.Join(err, node.Unmarshal(raw.Bytes()))
 			nodes = append(nodes, fmt.Sprintf("%s: %s of shape %s with cpu %s of %s", key, node.Name, node.Labels["shape"], node.Status.Allocatable.Cpu(), node.Status.Capacity.Cpu()))
@@ -154,7 +154,7 @@ func TestTheServerLearnsWhatItNeeds(t *testing.T) {
 func TestAServerThatHangsIsAskedOncePerPlan(t *testing.T) {
 	calls := make(chan struct{}, 10)
 	var answers atomic.Bool
-	address, cert := grpcexpander.Serve(t, func(ctx context.Context, _ protoreflect.Message) ([]string, error) {
+	address, cert := peers.ServeExpander(t, func(ctx context.Context, _ protoreflect.Message) ([]string, error) {
 		calls <- struct{}{}
 		if !answers.Load() {
 			<-ctx.Done()
@@ -187,8 +187,8 @@ func TestAServerThatHangsIsAskedOncePerPlan(t *testing.T) {
 // than the one given, and one that is gone: all options stay.
 func TestOnlyTheServerWithTheCertificateIsAsked(t *testing.T) {
 	asked := false
-	address, _ := grpcexpander.Serve(t, func(context.Context, protoreflect.Message) ([]string, error) { asked = true; return []string{"a"}, nil })
-	_, other := grpcexpander.Certificate(t)
+	address, _ := peers.ServeExpander(t, func(context.Context, protoreflect.Message) ([]string, error) { asked = true; return []string{"a"}, nil })
+	_, other := peers.Certificate(t)
 	for what, address := range map[string]string{"certificate": address, "connection refused": "127.0.0.1:1"} {
 		g, log := client(t, address, other)
 		if got := ids(g.Best(&expander.Round{Request: 1}, offer("a", "b"))); got != "a b" || asked {

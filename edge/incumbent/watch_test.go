@@ -17,7 +17,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
-	"github.com/berthproject/berth/internal/test/testkit/foreignlease"
+	"github.com/berthproject/berth/internal/test/peers"
 )
 
 // This file specifies when a Lease of another program counts as live. It lasts 15 s, and its holder
@@ -38,42 +38,42 @@ func TestALeaseIsLiveWhileItsHolderRenewsIt(t *testing.T) {
 		within time.Duration
 	}{
 		{"there is no Lease", func(*testing.T, *fake.Clientset) {}, false, 0},
-		{"its holder renews it", func(t *testing.T, c *fake.Clientset) { foreignlease.Hold(t, c, SchedulerLease, "other", 0).Renew() }, true, soon},
+		{"its holder renews it", func(t *testing.T, c *fake.Clientset) { peers.HoldLease(t, c, SchedulerLease, "other", 0).Renew() }, true, soon},
 		{"its holder renews it, by a clock that is 12 hours behind", func(t *testing.T, c *fake.Clientset) {
-			foreignlease.Hold(t, c, SchedulerLease, "other", -12*time.Hour).Renew()
+			peers.HoldLease(t, c, SchedulerLease, "other", -12*time.Hour).Renew()
 		}, true, soon},
 		{"its holder renews it, by a clock that is 12 hours ahead", func(t *testing.T, c *fake.Clientset) {
-			foreignlease.Hold(t, c, SchedulerLease, "other", 12*time.Hour).Renew()
+			peers.HoldLease(t, c, SchedulerLease, "other", 12*time.Hour).Renew()
 		}, true, soon},
-		{"its holder has just died", func(t *testing.T, c *fake.Clientset) { foreignlease.Hold(t, c, SchedulerLease, "other", 0) }, false, lease},
+		{"its holder has just died", func(t *testing.T, c *fake.Clientset) { peers.HoldLease(t, c, SchedulerLease, "other", 0) }, false, lease},
 		{"its holder has died, and its clock was 12 hours ahead", func(t *testing.T, c *fake.Clientset) {
-			foreignlease.Hold(t, c, SchedulerLease, "other", 12*time.Hour)
+			peers.HoldLease(t, c, SchedulerLease, "other", 12*time.Hour)
 		}, false, lease},
-		{"its holder died days ago", func(t *testing.T, c *fake.Clientset) { foreignlease.Hold(t, c, SchedulerLease, "other", -48*time.Hour) }, false, 0},
-		{"its holder has given it up", func(t *testing.T, c *fake.Clientset) { foreignlease.Hold(t, c, SchedulerLease, "other", 0).GiveUp() }, false, 0},
+		{"its holder died days ago", func(t *testing.T, c *fake.Clientset) { peers.HoldLease(t, c, SchedulerLease, "other", -48*time.Hour) }, false, 0},
+		{"its holder has given it up", func(t *testing.T, c *fake.Clientset) { peers.HoldLease(t, c, SchedulerLease, "other", 0).GiveUp() }, false, 0},
 		{"its holder gives it up meanwhile", func(t *testing.T, c *fake.Clientset) {
-			l := foreignlease.Hold(t, c, SchedulerLease, "other", 0)
+			l := peers.HoldLease(t, c, SchedulerLease, "other", 0)
 			go func() {
 				time.Sleep(time.Second)
 				l.GiveUp()
 			}()
 		}, false, soon},
 		{"another one takes it over", func(t *testing.T, c *fake.Clientset) {
-			l := foreignlease.Hold(t, c, SchedulerLease, "first", 0)
+			l := peers.HoldLease(t, c, SchedulerLease, "first", 0)
 			go func() {
 				time.Sleep(10 * time.Second)
 				l.Change(func(lease *coordinationv1.Lease) { lease.Spec.HolderIdentity = ptr.To("other") })
 			}()
 		}, true, 11 * time.Second},
 		{"somebody labels it, and its holder has died", func(t *testing.T, c *fake.Clientset) {
-			l := foreignlease.Hold(t, c, SchedulerLease, "other", 0)
+			l := peers.HoldLease(t, c, SchedulerLease, "other", 0)
 			go func() {
 				time.Sleep(time.Second)
 				l.Change(func(lease *coordinationv1.Lease) { lease.Labels = map[string]string{"a": "b"} })
 			}()
 		}, false, lease},
 		{"it has a holder and no times", func(t *testing.T, c *fake.Clientset) {
-			foreignlease.Hold(t, c, SchedulerLease, "other", 0).Change(func(lease *coordinationv1.Lease) {
+			peers.HoldLease(t, c, SchedulerLease, "other", 0).Change(func(lease *coordinationv1.Lease) {
 				lease.Spec.RenewTime, lease.Spec.AcquireTime, lease.Spec.LeaseDurationSeconds = nil, nil, nil
 			})
 		}, false, lease},
@@ -100,7 +100,7 @@ func TestALeaseIsLiveWhileItsHolderRenewsIt(t *testing.T) {
 func TestADeadLeaseIsWatchedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
-		l, w := foreignlease.Hold(t, client, SchedulerLease, "other", 0), watchLease(client)
+		l, w := peers.HoldLease(t, client, SchedulerLease, "other", 0), watchLease(client)
 		for i, atMost := range []time.Duration{16 * time.Second, 0, 0} {
 			began := time.Now()
 			holder, err := w.holder(t.Context())
@@ -136,7 +136,7 @@ func TestAnAPIServerThatFailsToSayWhoHoldsALease(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := fake.NewClientset()
-				foreignlease.Hold(t, client, SchedulerLease, "other", 0).Renew()
+				peers.HoldLease(t, client, SchedulerLease, "other", 0).Renew()
 				asked, began := fake.NewClientset(), time.Now()
 				asked.PrependReactor("get", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 					if time.Since(began) < x.fails {

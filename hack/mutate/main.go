@@ -11,7 +11,7 @@
 // changes can be tested at once; leave the files alone while it runs. The
 // package's own tests run first, then those of its dependants in core, drive, sim and
 // sim/replay, until one package fails; each as often as make test runs it, with as many random
-// cases (internal/test/tiers). A change that doesn't compile is replaced by the
+// cases (internal/test/testkit/tiers.go). A change that doesn't compile is replaced by the
 // next one. The seed draws both the changes and the cases of properties, so that a run can
 // be repeated.
 //

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/berthproject/berth/internal/test/tiers"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // This file runs tests: which packages' tests can notice a change of a package, in which
@@ -140,7 +140,7 @@ func (p *pkg) run(ctx context.Context, overlay string, seed uint64) (answer, err
 	if p.err != nil {
 		return unnoticed, p.err
 	}
-	for i, r := range tiers.UnitTests(p.name()) {
+	for i, r := range testkit.UnitTests(p.name()) {
 		out, err := p.test(ctx, overlay, r, seed, max(minTime, maxSlower*p.unchanged[i]).Round(time.Second))
 		switch {
 		case ctx.Err() != nil:
@@ -159,7 +159,7 @@ func (p *pkg) run(ctx context.Context, overlay string, seed uint64) (answer, err
 
 // measure runs a package's tests without a change.
 func (p *pkg) measure(ctx context.Context, seed uint64) {
-	for _, r := range tiers.UnitTests(p.name()) {
+	for _, r := range testkit.UnitTests(p.name()) {
 		from := time.Now()
 		var out []byte
 		if out, p.err = p.test(ctx, "", r, seed, 30*time.Minute); p.err != nil {
@@ -180,7 +180,7 @@ func sum(all []time.Duration) (out time.Duration) {
 
 // test is one `go test`. The seed makes the properties draw the same cases for
 // each change.
-func (p *pkg) test(ctx context.Context, overlay string, r tiers.Run, seed uint64, limit time.Duration) ([]byte, error) {
+func (p *pkg) test(ctx context.Context, overlay string, r testkit.TestRun, seed uint64, limit time.Duration) ([]byte, error) {
 	args := []string{"test", "-vet=off", "-count=1", "-failfast", "-timeout=" + limit.String()}
 	if overlay != "" {
 		args = append(args, "-overlay="+overlay)

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/berthproject/berth/internal/test/tiers"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // This file runs the stages of a tier, one after the other.
@@ -219,7 +219,7 @@ func (r *runner) judge(o *outcome, c command, seen *results, err error) {
 	}
 	for _, test := range seen.skipped {
 		r.skipped = append(r.skipped, test)
-		if r.ci && !strings.Contains(test, tiers.NotInRepository) {
+		if r.ci && !strings.Contains(test, testkit.NotInRepository) {
 			o.errs = append(o.errs, fmt.Errorf("CI must not skip %s", test))
 		}
 	}

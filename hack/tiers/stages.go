@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/berthproject/berth/internal/test/tiers"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // The tiers.
@@ -132,11 +132,11 @@ func unit() stage {
 	}}
 }
 
-// deep draws more random cases of the properties of tiers.Deep: of packages with as many at once.
+// deep draws more random cases of the properties of testkit.DeepChecks: of packages with as many at once.
 func deep(times int, flags ...string) (cmds []command) {
 	byChecks := map[int][]string{}
-	for _, pkg := range slices.Sorted(maps.Keys(tiers.Deep)) {
-		byChecks[tiers.Deep[pkg]] = append(byChecks[tiers.Deep[pkg]], "./"+pkg)
+	for _, pkg := range slices.Sorted(maps.Keys(testkit.DeepChecks)) {
+		byChecks[testkit.DeepChecks[pkg]] = append(byChecks[testkit.DeepChecks[pkg]], "./"+pkg)
 	}
 	for _, checks := range slices.Sorted(maps.Keys(byChecks)) {
 		cmds = append(cmds, command{pkgs: byChecks[checks], match: "Property",

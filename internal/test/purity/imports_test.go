@@ -43,14 +43,13 @@ var allowed = map[string][]string{
 	"cmd":         {"config", "edge", "sim", "sim/replay", "drive", "core", "internal/simulatedgroup", "internal/term", "internal/version"},
 	// What people see of a running Berth.
 	"internal/term": {"edge", "sim", "core"},
-	"hack":          {"sim", "edge", "drive", "core", "internal/test/gate", "internal/test/mutants", "internal/test/svg", "internal/test/testkit", "internal/test/tiers"},
+	"hack":          {"sim", "edge", "drive", "core", "internal/test/gate", "internal/test/mutants", "internal/test/svg", "internal/test/testkit"},
 	// Files for those who deploy Berth, embedded.
 	"deploy":                {},
 	"internal/seeded":       {},
 	"internal/test/gate":    {"internal/test/svg"},
 	"internal/test/mutants": {},
 	"internal/test/svg":     {},
-	"internal/test/tiers":   {},
 	// The file VERSION, embedded.
 	".":                       {},
 	"internal/version":        {"."},
@@ -58,8 +57,9 @@ var allowed = map[string][]string{
 	"internal/simulatedgroup": {"core"},
 	// For tests and for the dev cluster.
 	"internal/test/devpki": {},
+	"internal/test/peers":  {"internal/test/devpki"},
 	// For tests, also those of the core: hence nothing above the core.
-	"internal/test/testkit":       {"core", "internal/test/tiers"},
+	"internal/test/testkit":       {"core"},
 	"internal/test/lifecycletest": {"core"},
 }
 

@@ -4,8 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-
-	"github.com/berthproject/berth/internal/test/tiers"
 )
 
 // OpenbTrace returns the folder of the production trace, which isn't part of the repository. It
@@ -16,7 +14,7 @@ func OpenbTrace(t testing.TB, root string) string {
 	t.Helper()
 	shared := filepath.Join(root, "..", "shared")
 	if _, err := os.Stat(shared); err != nil {
-		t.Skipf("needs a production trace, %s: %v", tiers.NotInRepository, err)
+		t.Skipf("needs a production trace, %s: %v", NotInRepository, err)
 	}
 	dir := filepath.Join(shared, "data", "openb")
 	if _, err := os.Stat(dir); err != nil {

@@ -1,5 +1,6 @@
-// Package foreignlease has a Lease of another program in a fake API server.
-package foreignlease
+// Package peers plays the other programs that Berth meets in tests: one that holds a Lease
+// (lease.go), and a server that chooses node groups (expander.go).
+package peers
 
 import (
 	"context"
@@ -21,8 +22,8 @@ type Lease struct {
 	clock time.Duration
 }
 
-// Hold creates a Lease that holder holds, and that isn't renewed yet.
-func Hold(t *testing.T, client *fake.Clientset, name, holder string, clock time.Duration) *Lease {
+// HoldLease creates a Lease that holder holds, and that isn't renewed yet.
+func HoldLease(t *testing.T, client *fake.Clientset, name, holder string, clock time.Duration) *Lease {
 	l := &Lease{t: t, client: client, name: name, clock: clock}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: name}}
 	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: ptr.To[int32](15), RenewTime: l.now(), AcquireTime: l.now()}

@@ -1,18 +1,19 @@
-// Package tiers says how the three tiers of tests (make check, make test, make nightly) run the
-// unit tests of a package. hack/tiers runs the tiers; internal/test/mutants and hack/mutate measure
-// what they notice.
-package tiers
+package testkit
+
+// This file says how the three tiers of tests (make check, make test, make nightly) run the unit
+// tests of a package. hack/tiers runs the tiers; internal/test/mutants and hack/mutate measure what
+// they notice.
 
 // NotInRepository is in the reason of every test that is skipped because the repository doesn't
 // have what it needs. In CI no other test may be skipped.
 const NotInRepository = "which is not part of the repository"
 
-// Checks is how many random cases make test draws for each property.
-const Checks = 100
+// UsualChecks is how many random cases make test draws for each property.
+const UsualChecks = 100
 
-// Deep has the packages in which few random cases show few faults, by path in the module: make
+// DeepChecks has the packages in which few random cases show few faults, by path in the module: make
 // test draws this many cases more for each of their properties.
-var Deep = map[string]int{
+var DeepChecks = map[string]int{
 	"core":                        400,
 	"core/autoscaler/scaledown":   1500,
 	"core/autoscaler/scaleup":     1500,
@@ -23,18 +24,18 @@ var Deep = map[string]int{
 	"core/queue":                  1500,
 }
 
-// Run is one run of the tests of a package: which of them, as a pattern for go test's -run ("" for
+// TestRun is one run of the tests of a package: which of them, as a pattern for go test's -run ("" for
 // all), and how many cases each property draws.
-type Run struct {
+type TestRun struct {
 	Pattern string
 	Checks  int
 }
 
 // UnitTests returns how make test runs the tests of a package, given by its path in the module.
-func UnitTests(pkg string) []Run {
-	runs := []Run{{Checks: Checks}}
-	if checks, ok := Deep[pkg]; ok {
-		runs = append(runs, Run{Pattern: "Property", Checks: checks})
+func UnitTests(pkg string) []TestRun {
+	runs := []TestRun{{Checks: UsualChecks}}
+	if checks, ok := DeepChecks[pkg]; ok {
+		runs = append(runs, TestRun{Pattern: "Property", Checks: checks})
 	}
 	return runs
 }

@@ -1,22 +1,10 @@
-// Package grpcexpander has a server of Cluster Autoscaler's expander protocol, as an operator
-// would write it: it speaks by the protocol's descriptor and the protobuf library, and
-// shares no code with the client.
-package grpcexpander
+package peers
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
-	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -25,7 +13,13 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/berthproject/berth/internal/test/devpki"
 )
+
+// This file has a server of Cluster Autoscaler's expander protocol, as an operator would write it:
+// it speaks by the protocol's descriptor and the protobuf library, and shares no code with the
+// client.
 
 // message returns the descriptor of one of the protocol's messages.
 func message(t testing.TB, name string) protoreflect.MessageDescriptor {
@@ -75,9 +69,9 @@ func Value(m protoreflect.Message, field string) protoreflect.Value {
 // Answerer says which node groups a server names.
 type Answerer func(ctx context.Context, request protoreflect.Message) ([]string, error)
 
-// Serve runs a server on loopback with TLS until the test ends, and returns its address
-// and the path of its certificate.
-func Serve(t testing.TB, answer Answerer) (address, cert string) {
+// ServeExpander runs a server on loopback with TLS until the test ends, and returns its address
+// and the path of the certificate of its authority.
+func ServeExpander(t testing.TB, answer Answerer) (address, cert string) {
 	t.Helper()
 	pair, cert := Certificate(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -119,25 +113,19 @@ func Serve(t testing.TB, answer Answerer) (address, cert string) {
 	return listener.Addr().String(), cert
 }
 
-// Certificate makes a certificate for loopback that is its own authority, and writes it
-// to a file.
+// Certificate makes a certificate for loopback, and returns the path of that of its authority, too.
 func Certificate(t testing.TB) (tls.Certificate, string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	authority, err := devpki.New(t.TempDir(), "ca")
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	if err := authority.Issue("server", "expander"); err != nil {
+		t.Fatal(err)
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	pair, err := tls.LoadX509KeyPair(authority.Path("server.crt"), authority.Path("server.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "cert.pem")
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, path
+	return pair, authority.Path("ca.crt")
 }
