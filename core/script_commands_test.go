@@ -64,6 +64,9 @@ import (
 // and why a node stays, or all nodes do, by
 //
 //	explain-node NAME | explain-nodes
+//
+// They are answered with the text that berth explain prints, or with the explanation as JSON if
+// the argument json is there.
 
 // inputs returns what a command feeds to the next Step, after it has moved the
 // time.

@@ -1,14 +1,17 @@
 package core_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
+	"regexp"
 	"strings"
 	"time"
 
-	"sigs.k8s.io/yaml"
-
+	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/test/testkit/script"
+	"github.com/berthproject/berth/sim/report"
 )
 
 // print is a drive.Hook: it writes the work of a Step.
@@ -70,20 +73,58 @@ func (w *world) print(_ time.Time, _ time.Duration, _ []step.Input, r *step.Read
 	}
 }
 
-// explain returns the explanation of a pod as YAML. How a candidate's score is made up is
-// left out, once it is seen to add up.
-func (w *world) explain(name string) string {
-	x, ok := w.Core().View().Explain("default", name)
-	if !ok {
+// question returns what people are answered who ask by a command; asked is false for any other.
+func (w *world) question(cmd string, args *script.Args) (answer string, asked bool) {
+	view, when := w.Core().View(), w.now.UTC().Format(time.DateTime)
+	switch cmd {
+	case "explain":
+		x, ok := view.Explain("default", args.Name())
+		w.addUp(x.Candidates)
+		answer = w.answer(args, x, ok, func(out io.Writer) error { return report.Explanation(out, &x, when) })
+	case "explain-group":
+		x, ok := view.ExplainGroup(args.Name())
+		answer = w.answer(args, x, ok, func(out io.Writer) error { return report.Group(out, &x, when) })
+	case "explain-node":
+		x, ok := view.ExplainNode(args.Name())
+		answer = w.answer(args, x, ok, func(out io.Writer) error { return report.Node(out, &x, when) })
+	case "explain-nodes":
+		x, ok := view.ExplainNodes()
+		answer = w.answer(args, x, ok, func(out io.Writer) error { return report.Nodes(out, &x, when) })
+	default:
+		return "", false
+	}
+	args.Done()
+	return answer, true
+}
+
+// answer returns an explanation as the text that berth explain prints, or as JSON. The spaces that
+// end lines of tables are left out.
+func (w *world) answer(args *script.Args, x any, known bool, text func(io.Writer) error) string {
+	var out strings.Builder
+	asJSON := args.Flag("json")
+	if !known {
 		return "unknown\n"
 	}
-	for _, at := range []*time.Time{x.Queued, x.Tried, x.Backoff} {
-		if at != nil {
-			*at = at.UTC()
-		}
+	err := error(nil)
+	if asJSON {
+		enc := json.NewEncoder(&out)
+		enc.SetIndent("", "  ")
+		err = enc.Encode(x)
+	} else {
+		err = text(&out)
 	}
-	for i := range x.Candidates {
-		k := &x.Candidates[i]
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return spacesAtEnd.ReplaceAllString(out.String(), "")
+}
+
+var spacesAtEnd = regexp.MustCompile(`(?m) +$`)
+
+// addUp checks that the parts of each candidate's score make it up, and leaves them out.
+func (w *world) addUp(candidates []explain.Candidate) {
+	for i := range candidates {
+		k := &candidates[i]
 		sum := int64(0)
 		for _, s := range k.Scores {
 			sum += s.Score
@@ -93,46 +134,4 @@ func (w *world) explain(name string) string {
 		}
 		k.Scores = nil
 	}
-	text, err := yaml.Marshal(&x)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return strings.ReplaceAll(string(text), "  scores: null\n", "")
-}
-
-// question returns what people are answered who ask by a command; asked is false for any other.
-func (w *world) question(cmd string, args *script.Args) (answer string, asked bool) {
-	switch cmd {
-	case "explain":
-		answer = w.explain(args.Name())
-	case "explain-group":
-		answer = w.asYAML(explained(w.Core().View().ExplainGroup(args.Name())))
-	case "explain-node":
-		answer = w.asYAML(explained(w.Core().View().ExplainNode(args.Name())))
-	case "explain-nodes":
-		answer = w.asYAML(explained(w.Core().View().ExplainNodes()))
-	default:
-		return "", false
-	}
-	args.Done()
-	return answer, true
-}
-
-// explained returns an explanation to be printed; nil when there is none.
-func explained[X any](x X, ok bool) any {
-	if !ok {
-		return nil
-	}
-	return &x
-}
-
-func (w *world) asYAML(x any) string {
-	if x == nil {
-		return "unknown\n"
-	}
-	text, err := yaml.Marshal(x)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return string(text)
 }

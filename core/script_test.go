@@ -30,13 +30,13 @@ import (
 //
 // Each further command feeds inputs to one Step (script_commands_test.go); its
 // golden text is the Ready that came back (script_print_test.go), and at the end
-// how many pods wait. A plan that a Ready asks for is made at once, in a Step
+// how many pods wait, if that has changed. A plan that a Ready asks for is made at once, in a Step
 // of its own whose Ready is printed too, as the virtual world does. After each
 // Step the core's invariants are checked. A command refuses arguments that it
 // doesn't know, and feeds nothing then (internal/test/testkit/script).
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
-		w := &world{t: t, now: time.Unix(1000, 0)}
+		w := &world{t: t, now: time.Unix(1000, 0), queue: "queue: empty\n"}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string { return w.run(d) })
 	})
 }
@@ -45,7 +45,7 @@ func TestScripts(t *testing.T) {
 // and node after each command. What comes back is the same.
 func TestQuestionsDecideNothing(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
-		w := &world{t: t, now: time.Unix(1000, 0), asked: true}
+		w := &world{t: t, now: time.Unix(1000, 0), queue: "queue: empty\n", asked: true}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string { return w.run(d) })
 	})
 }
@@ -70,6 +70,7 @@ type world struct {
 	*driven // nil before the first command
 	t       *testing.T
 	out     strings.Builder // what the Steps of a command brought
+	queue   string          // the last line about the queue
 	asked   bool            // people ask about everything after each command
 	now     time.Time
 	groups  []nodegroup.Group // as the provider lists them
@@ -131,12 +132,21 @@ func (w *world) step(in ...step.Input) string {
 	if w.asked {
 		w.askAll()
 	}
-	out := &w.out
-	if c := w.Core().Queue(); c.Active+c.Backoff+c.Unschedulable+c.Gated > 0 {
-		fmt.Fprintf(out, "queue: active %d, backoff %d, unschedulable %d, gated %d\n", c.Active, c.Backoff, c.Unschedulable, c.Gated)
+	if queue := w.pending(); queue != w.queue {
+		w.out.WriteString(queue)
+		w.queue = queue
 	}
-	if out.Len() == 0 {
+	if w.out.Len() == 0 {
 		return "nothing to do\n"
 	}
-	return out.String()
+	return w.out.String()
+}
+
+// pending returns a line with the number of pods in each stage of the queue.
+func (w *world) pending() string {
+	c := w.Core().Queue()
+	if c.Active+c.Backoff+c.Unschedulable+c.Gated == 0 {
+		return "queue: empty\n"
+	}
+	return fmt.Sprintf("queue: active %d, backoff %d, unschedulable %d, gated %d\n", c.Active, c.Backoff, c.Unschedulable, c.Gated)
 }
