@@ -79,6 +79,9 @@ func TestARejectedClassFitsNowhere(t *testing.T) {
 			t.Errorf("node %d takes a class that is rejected everywhere", a.Node)
 		}
 	}
+	if e.LocallyFits(c, 0) {
+		t.Error("it may fit on the node by the rules that look at the node alone")
+	}
 	if e.CodeOn(c, s.Node(0)) != framework.Final || e.FitsOn(c, s.Node(0)) || e.Explain(c, 0) != why {
 		t.Errorf("on the node: code %d, fits %v, reason %v; want Final, false and the reason", e.CodeOn(c, s.Node(0)), e.FitsOn(c, s.Node(0)), e.Explain(c, 0))
 	}

@@ -122,3 +122,13 @@ func TestPropertyAPartLeavesNoPodOutInVain(t *testing.T) {
 		verify(t, classes, groups, mix.SolvePart(classes, groups))
 	})
 }
+
+// TestWhatIsBoughtHasWorkOfItsOwn: column generation that has done all the work that it may leaves
+// nothing undone of what is bought after it.
+func TestWhatIsBoughtHasWorkOfItsOwn(t *testing.T) {
+	classes, groups := manyShapes(20, 6)
+	want, got := mix.BuyFromMaster(classes, groups, 0), mix.BuyFromMaster(classes, groups, mix.MaxWork)
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%v is bought, want %v", got, want)
+	}
+}

@@ -12,6 +12,23 @@ func FirstFit(classes []Class, groups []Group, assign [][]int) []Batch {
 	return batches(r.firstFit(pods))
 }
 
+// BuyFromMaster returns what is bought of the master's solution, when finding it has taken so much
+// work.
+func BuyFromMaster(classes []Class, groups []Group, work int) []Batch {
+	r := relax(classes, groups)
+	fractions, dual := r.solve()
+	m := newMaster(r, dual)
+	for _, p := range newBuyer(r).finish(r.firstFit(r.whole(fractions))) {
+		m.add(p)
+	}
+	m.generate()
+	m.work, m.knapsack.work = work, work
+	return batches(newBuyer(r).fromMaster(m))
+}
+
+// MaxWork is how much work column generation may do.
+const MaxWork = maxWork
+
 // LowerBound returns the lower bound that Solve would compute for so many pods of each class
 // from a dual whose elements dual returns, one after the other.
 func LowerBound(classes []Class, groups []Group, pods []int, dual func() float64) float64 {
