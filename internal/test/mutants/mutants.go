@@ -233,4 +233,7 @@ var All = []Mutant{
 	{"a grace period beyond all bounds overflows", "core/lifecycle/draining/tiers.go", "own := time.Duration(pod.Eviction.Grace) * time.Second", "own := time.Second\n	if g := pod.Object.Spec.TerminationGracePeriodSeconds; g != nil {\n		own *= time.Duration(*g)\n	}", "./core/lifecycle/draining", "TestNoGracePeriod", "1"},
 	{"a cancelled instance comes though its deletion may still be carried out", "core/lifecycle/nodegroups/instances.go", "return !x.mayBeDeletedLate(now)", "return true", "./core/lifecycle/nodegroups", "TestScripts/unanswered_cancelled", "1"},
 	{"a node is drained in vain again and again", "core/lifecycle/candidates/vain.go", "m.inVain(node, now) + 1, now", "m.inVain(node, now), now", "./core/lifecycle/candidates", "TestScripts/in_vain", "1"},
+	{"a pod takes a room elsewhere before one that waits", "core/lifecycle/headroom/closest.go", "		case same && waits != nil:\n			return waits\n", "", "./core/lifecycle/headroom", "PropertyClosest", "100"},
+	{"all that is nominated to a node is looked at for each pod", "core/lifecycle/headroom/closest.go", "	if waiting {", "	if true {", "./core/lifecycle/headroom", "TestConsumingABookingIsBounded", "1"},
+	{"each stand-in is parsed", "core/lifecycle/headroom/set.go", "if s.pattern == nil {", "if true {", "./core/lifecycle/headroom", "TestABookingParses", "1"},
 }
