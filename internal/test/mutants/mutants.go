@@ -236,4 +236,6 @@ var All = []Mutant{
 	{"a pod takes a room elsewhere before one that waits", "core/lifecycle/headroom/closest.go", "		case same && waits != nil:\n			return waits\n", "", "./core/lifecycle/headroom", "PropertyClosest", "100"},
 	{"all that is nominated to a node is looked at for each pod", "core/lifecycle/headroom/closest.go", "	if waiting {", "	if true {", "./core/lifecycle/headroom", "TestConsumingABookingIsBounded", "1"},
 	{"each stand-in is parsed", "core/lifecycle/headroom/set.go", "if s.pattern == nil {", "if true {", "./core/lifecycle/headroom", "TestABookingParses", "1"},
+	{"no change elsewhere lets a pod onto its node", "core/engine/wake.go", "	return c.hints(c.groupPlugins(), changes)\n", "	return false\n", "./core/engine", "TestWhatHelpsElsewhere", "1"},
+	{"any change elsewhere has pods tried on their nodes", "core/engine/wake.go", "	return c.hints(c.groupPlugins(), changes)\n", "	return len(changes) > 0\n", "./core/engine", "TestWhatHelpsElsewhere", "1"},
 }
