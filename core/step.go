@@ -199,8 +199,8 @@ func (c *Core) mayHelp(known bool, changes []cluster.Change) func(*engine.Class,
 
 // tryNominated has nominated pods tried after changes: those that their nodes take now, and
 // those that wait for their nodes in vain. It looks at the nodes that changes have touched,
-// and at those whose pods' rules look beyond their nodes; but a place on a node that doesn't
-// take pods yet isn't looked at before the node is touched.
+// and at those whose pods' rules look beyond their nodes; but a place isn't looked at before the
+// node is touched if the node doesn't take pods yet, or if the changes don't concern the rules.
 func (c *Core) tryNominated(known bool, changes []cluster.Change) {
 	if !c.state.AnyNominated() {
 		return
@@ -213,16 +213,45 @@ func (c *Core) tryNominated(known bool, changes []cluster.Change) {
 		touched[changes[i].Node] = true
 	}
 	beyond := len(changes) > 0 && c.queue.AnyNominatedWaits((*engine.Class).LooksBeyondNode)
+	helped := c.helpedElsewhere(changes)
 	for _, n := range slices.Clone(c.state.NominatedNodes()) {
 		if known && !touched[n] && !beyond {
 			continue
 		}
 		for _, p := range slices.Clone(c.state.Node(n).Nominated) {
 			item := c.queue.Get(p.UID)
-			if !known || touched[n] || item != nil && item.Class().LooksBeyondNode() && c.sched.MayFit(item.Pod(), item.Class(), n) {
+			if !known || touched[n] || item != nil && c.mayFitNow(item, n, helped) {
 				c.tryNominatedPod(item)
 			}
 		}
+	}
+}
+
+// mayFitNow is false if a nominated pod can't be let onto its node, which changes haven't touched,
+// by what has happened elsewhere. One without a place that is kept for it may wait in vain, too, and
+// counts as long as its rules look beyond the node.
+func (c *Core) mayFitNow(item *queue.Item, n cluster.NodeIndex, helped func(*engine.Class) bool) bool {
+	pod, class := item.Pod(), item.Class()
+	if !c.sched.Reserved(pod.UID) {
+		return class.LooksBeyondNode()
+	}
+	return helped(class) && c.sched.MayFit(pod, class, n)
+}
+
+// helpedElsewhere returns what reports whether changes may let pods of a class onto nodes that the
+// changes haven't touched. The rules of a class are asked once.
+func (c *Core) helpedElsewhere(changes []cluster.Change) func(*engine.Class) bool {
+	known := map[*engine.Class]bool{}
+	return func(class *engine.Class) bool {
+		if !class.LooksBeyondNode() {
+			return false
+		}
+		helped, asked := known[class]
+		if !asked {
+			helped = c.sched.Engine(class.Pod()).MayHelpElsewhere(class, changes)
+			known[class] = helped
+		}
+		return helped
 	}
 }
 

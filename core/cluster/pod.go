@@ -241,10 +241,13 @@ func hostPorts(p *v1.Pod) []HostPort {
 }
 
 // Instance returns a pod like p under another name, for simulations.
-func (p *Pod) Instance(name string) *Pod {
+func (p *Pod) Instance(name string) *Pod { return p.InstanceWith(name, types.UID(name)) }
+
+// InstanceWith returns a pod like p with another name and UID.
+func (p *Pod) InstanceWith(name string, uid types.UID) *Pod {
 	object := *p.Object
-	object.Name, object.UID = name, types.UID(name)
+	object.Name, object.UID = name, uid
 	out := *p
-	out.Object, out.UID = &object, object.UID
+	out.Object, out.UID = &object, uid
 	return &out
 }

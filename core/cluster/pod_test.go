@@ -274,6 +274,9 @@ func TestAnInstanceIsAnotherPodAlike(t *testing.T) {
 	if q.Name() != "ns/q" || q.UID != "q" || q.Object.UID != "q" || q.Priority != 7 || q.Request.At(cluster.CPU) != 1000 {
 		t.Errorf("the instance is %s %s %+v", q.Name(), q.UID, q)
 	}
+	if r := q.InstanceWith("r", "uid-r"); r.Name() != "ns/r" || r.UID != "uid-r" || r.Object.UID != "uid-r" || q.UID != "q" {
+		t.Errorf("the instance with a UID is %s %s", r.Name(), r.UID)
+	}
 	if p.Name() != "ns/p" || p.UID != "pod-p" || p.Object.UID != "pod-p" {
 		t.Errorf("the pod itself is now %s %s", p.Name(), p.UID)
 	}

@@ -56,6 +56,23 @@ func (e *Engine) MayHelp(c *Class, d *Diagnosis, changes []cluster.Change) (Help
 	return e.helpOnTouched(c, d, changes, preempts)
 }
 
+// MayHelpElsewhere reports whether changes may have a node take a pod of the class that it didn't
+// take before, though they haven't touched the node: a group rule says so, or they are of objects
+// that any rule may read.
+func (e *Engine) MayHelpElsewhere(c *Class, changes []cluster.Change) bool {
+	if c.termsForgotten != e.state.TermsForgotten() {
+		return true // the rules that are to be asked may be other ones
+	}
+	e.refresh(c)
+	for i := range changes {
+		switch changes[i].Op {
+		case cluster.ObjectSet, cluster.WorkloadSet, cluster.GroupSet, cluster.HeadroomSet:
+			return true
+		}
+	}
+	return c.hints(c.groupPlugins(), changes)
+}
+
 // helpAnywhere evaluates all nodes. preempts says that preemption is to be looked
 // into, too.
 func (e *Engine) helpAnywhere(c *Class, d *Diagnosis, preempts bool) (Help, *Diagnosis) {

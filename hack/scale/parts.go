@@ -61,6 +61,10 @@ var parts = []part{
 	part{"late", measureLate, []figure{
 		{"late step", "**late instances**: a Step in which 3,000 instances of 300 groups, ordered together, are late", "s", "≤ 0.1 s at 5,000 nodes"},
 	}}.withPeak(""),
+	part{"booking", measureBooking, []figure{
+		{"booking made", "**booking**: a request for ten pods for each node, up to 50,000, from the attempt until room is kept for all", "s", "exponent ≤ 1.1"},
+		{"booking used", "… its pods arrive and are bound", "s", ""},
+	}}.withPeak(""),
 	part{"simulator", measureSimulator, []figure{
 		{"simulator total", "**simulator**: nine tenths of the nodes are there, all pods arrive within five minutes and fill all, ten minutes are played", "s", ""},
 		{"simulator pod", "… of it for each pod", "µs", ""},

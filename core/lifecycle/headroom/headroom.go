@@ -18,8 +18,9 @@ import (
 )
 
 // This file holds the machine: which objects ask for headroom, and when each is looked at.
-// standins.go has the stand-ins, buffers.go and requests.go what each kind of object asks
-// for, status.go what is written of it.
+// standins.go has the stand-ins, set.go the sets of them, and closest.go finds the one whose
+// room a pod has taken; buffers.go and requests.go have what each kind of object asks for,
+// status.go what is written of it.
 
 // Scheduler is what headroom asks of the scheduler.
 type Scheduler interface {
@@ -46,6 +47,7 @@ type Machine struct {
 	inPlan    *ask                // the atomic request for which the last plan was asked; nil for none
 	watch     lifecycle.RoomWatch // lostRoom has looked at the changes up to here
 	refused   int
+	looked    int // how many sets and stand-ins were looked at for pods that consume a booking, for tests
 }
 
 // key names an object that asks for headroom.
@@ -70,7 +72,7 @@ type ask struct {
 	dirty   bool      // the object, or one that it refers to, has changed
 	wake    time.Time // when it is to be looked at though nothing has changed; zero for never
 	problem string    // why it can't be made out, "" when it can
-	sets    []set
+	sets    []*set
 	missing string // why no node group would help a stand-in that waits, as the last plan has it
 	stale   bool   // what its status says of its stand-ins is old
 	report  report
@@ -80,7 +82,7 @@ type ask struct {
 	attempts int // since the process began
 	// draft are the stand-ins of an atomic request for which nodes are to be bought: they
 	// have no records. Nil when it waits for no plan.
-	draft []set
+	draft []*set
 	// consumed are the pods that have used up a stand-in, with the number of its set, -1 for
 	// none: those that were placed, and those that wait in its stead.
 	consumed map[types.UID]int
@@ -234,17 +236,17 @@ func (m *Machine) Invariants() (out []string) {
 			out = append(out, fmt.Sprintf("%s isn't known by its UID", a))
 		}
 		for _, s := range a.sets {
-			for _, pod := range s.pods {
-				known[pod.UID] = true
-				if types.UID(pod.StandIn) != a.uid || m.records.Get(pod.UID) == nil {
-					out = append(out, fmt.Sprintf("%s stands in for %q, is in a set of %s, has a record: %t", pod.UID, pod.StandIn, a, m.records.Get(pod.UID) != nil))
+			for x := s.oldest; x != nil; x = x.newer {
+				known[x.pod.UID] = true
+				if p := m.records.Get(x.pod.UID); types.UID(x.pod.StandIn) != a.uid || p == nil || p.self != x {
+					out = append(out, fmt.Sprintf("%s stands in for %q, is in a set of %s, has a record: %t", x.pod.UID, x.pod.StandIn, a, p != nil))
 				}
 			}
 		}
 	}
 	for uid, p := range m.records.All() {
-		if p.node != "" && !known[uid] {
-			out = append(out, fmt.Sprintf("room is kept on %s for %s, which no object asks for", p.node, uid))
+		if node := p.Node(); node != "" && !known[uid] {
+			out = append(out, fmt.Sprintf("room is kept on %s for %s, which no object asks for", node, uid))
 		}
 	}
 	return out
@@ -254,8 +256,8 @@ func (m *Machine) Invariants() (out []string) {
 // nominated where they are held.
 func (m *Machine) InvariantsIn(state *cluster.State) (out []string) {
 	for uid, p := range m.records.All() {
-		if at := state.NominatedTo(uid); p.node != "" && at != p.node {
-			out = append(out, fmt.Sprintf("room is kept on %s for %s, and the state says %q", p.node, uid, at))
+		if node, at := p.Node(), state.NominatedTo(uid); node != "" && at != node {
+			out = append(out, fmt.Sprintf("room is kept on %s for %s, and the state says %q", node, uid, at))
 		}
 	}
 	return out

@@ -110,11 +110,11 @@ func (m *Machine) attempt(t *lifecycle.Turn, a *ask, o *autoscalingapi.Provision
 	if !r.is(autoscalingapi.Accepted) {
 		r.stamp(t, autoscalingapi.Accepted, metav1.ConditionTrue, autoscalingapi.AcceptedReason, "ProvisioningRequest is accepted by Berth", o.Generation)
 	}
-	draft := make([]set, len(wants))
+	draft := make([]*set, len(wants))
 	for i, w := range wants {
-		draft[i].shape = w.shape
+		draft[i] = &set{shape: w.shape, number: i}
 		for range w.count {
-			a.grow(t.State.Schema, &draft[i], i)
+			a.grow(t.State.Schema, draft[i])
 		}
 	}
 	nodes, ok := m.fit(t, podsOf(draft))
@@ -131,23 +131,20 @@ func (m *Machine) attempt(t *lifecycle.Turn, a *ask, o *autoscalingapi.Provision
 	}
 }
 
-func podsOf(sets []set) (out []*cluster.Pod) {
-	for _, s := range sets {
-		out = append(out, s.pods...)
-	}
-	return out
-}
-
 // book keeps room for a request from now on, for ten minutes.
-func (m *Machine) book(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest, sets []set, reason, where string) {
+func (m *Machine) book(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest, sets []*set, reason, where string) {
 	m.admit(t, a, o)
 	a.sets = sets
-	for _, pod := range podsOf(sets) {
-		m.records.Queue(t, pod)
+	pods := 0
+	for _, s := range sets {
+		for x := s.oldest; x != nil; x = x.newer {
+			m.queue(t, x)
+		}
+		pods += s.count
 	}
 	a.report.stamp(t, autoscalingapi.Provisioned, metav1.ConditionTrue, reason, "Capacity is found in the cluster", o.Generation)
 	a.wake = t.Now.Add(bookedFor)
-	t.Decide(step.Decision{Kind: step.Booked, Headroom: a.String(), Reason: fmt.Sprintf("room for %d pod(s) %s", len(podsOf(sets)), where)})
+	t.Decide(step.Decision{Kind: step.Booked, Headroom: a.String(), Reason: fmt.Sprintf("room for %d pod(s) %s", pods, where)})
 }
 
 // notFound has a request without room wait for the next attempt, or fail.
@@ -312,14 +309,9 @@ func (m *Machine) PodWaits(pod *cluster.Pod, handOver func(standIn types.UID)) {
 	if _, consumed := a.consumed[pod.UID]; consumed {
 		return
 	}
-	if set, i := m.closest(a, pod, func(x *cluster.Pod) int {
-		if m.records.Get(x.UID).node != "" {
-			return -1
-		}
-		return 0
-	}); set >= 0 {
-		handOver(a.sets[set].pods[i].UID)
-		m.giveRoom(a, pod.UID, set, i)
+	if x := m.closestWaiting(a, pod); x != nil {
+		handOver(x.pod.UID)
+		m.giveRoom(a, pod.UID, x)
 	}
 }
 
@@ -342,57 +334,27 @@ func (m *Machine) giveBack(t *lifecycle.Turn, a *ask, uid types.UID, at int, nod
 	if at < 0 || at >= len(a.sets) {
 		return
 	}
-	pod := a.grow(t.State.Schema, &a.sets[at], at)
+	x := a.grow(t.State.Schema, a.sets[at])
 	if node != "" {
-		t.State.Nominate(pod, node)
+		t.State.Nominate(x.pod, node)
 	}
-	m.records.Queue(t, pod)
+	m.queue(t, x)
 }
 
-// consume drops the stand-in whose room a pod has most likely taken: one on its node before
-// others, one that requests the same before others, and one that waits before one that has
-// room elsewhere.
+// consume drops the stand-in whose room a pod has most likely taken.
 func (m *Machine) consume(t *lifecycle.Turn, a *ask, pod *cluster.Pod) {
-	node := ""
-	if n := t.State.NodeOf(pod.UID); n != nil {
-		node = n.Name
-	}
-	set, i := m.closest(a, pod, func(x *cluster.Pod) int {
-		switch at := m.records.Get(x.UID).node; {
-		case node != "" && (at == node || t.State.NominatedTo(x.UID) == node):
-			return 4
-		case at == "":
-			return 1
-		}
-		return 0
-	})
-	m.giveRoom(a, pod.UID, set, i)
+	m.giveRoom(a, pod.UID, m.closest(t.State, a, pod))
 }
 
-// closest returns the stand-in of an object that ranks highest, with 2 more when it requests
-// what a pod does: its set and its place there; set is -1 when none has a rank of 0 or more.
-func (m *Machine) closest(a *ask, pod *cluster.Pod, rank func(*cluster.Pod) int) (set, i int) {
-	set, best := -1, -1
-	for k := range a.sets {
-		for n, x := range a.sets[k].pods {
-			r := rank(x)
-			if r >= 0 && x.NonZero == pod.NonZero {
-				r += 2
-			}
-			if r > best {
-				set, i, best = k, n, r
-			}
-		}
-	}
-	return set, i
-}
-
-// giveRoom gives a pod the room of a stand-in, which is dropped; of none when set is -1.
-func (m *Machine) giveRoom(a *ask, uid types.UID, set, i int) {
+// giveRoom gives a pod the room of a stand-in, which is dropped; of none when x is nil.
+func (m *Machine) giveRoom(a *ask, uid types.UID, x *standIn) {
 	if a.consumed == nil {
 		a.consumed = map[types.UID]int{}
 	}
-	if a.consumed[uid] = set; set >= 0 {
-		m.drop(&a.sets[set], i)
+	if x == nil {
+		a.consumed[uid] = -1
+		return
 	}
+	a.consumed[uid] = x.set.number
+	m.drop(x)
 }

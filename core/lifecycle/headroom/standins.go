@@ -1,16 +1,10 @@
 package headroom
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/queue"
@@ -22,37 +16,22 @@ import (
 // Pod is a stand-in's part of its record. Its zero value is one that waits, and any pod
 // that stands in for none.
 type Pod struct {
-	node    string // where the room is kept, "" while the stand-in waits
-	missing bool   // the ledger has it that no node has room
+	self    *standIn // nil of a pod that stands in for none
+	missing bool     // the ledger has it that no node has room
 }
 
 // Node returns the node on which room is kept, "" for none.
-func (p *Pod) Node() string { return p.node }
-
-// set is stand-ins that are alike.
-type set struct {
-	shape *v1.Pod // what each of them is like, but for names
-	pods  []*cluster.Pod
-	made  int // how many were ever made: no number is given twice
+func (p *Pod) Node() string {
+	if p.self == nil {
+		return ""
+	}
+	return p.self.node
 }
 
-// grow adds a stand-in to a set of an object, the at-th.
-func (a *ask) grow(schema *cluster.Schema, s *set, at int) *cluster.Pod {
-	s.made++
-	obj := *s.shape
-	prefix := "capacity-buffer-"
-	if a.kind == cluster.ProvisioningRequestKind {
-		prefix = "provisioning-request-"
-	}
-	obj.Name = fmt.Sprintf("%s%s-%d-%d", prefix, a.name, at, s.made)
-	obj.UID = types.UID(fmt.Sprintf("headroom/%s/%d/%d", a.uid, at, s.made))
-	controls := true
-	kind, _, _ := strings.Cut(a.String(), " ")
-	obj.OwnerReferences = []metav1.OwnerReference{{APIVersion: autoscalingapi.Group + "/v1", Kind: kind, Name: a.name, UID: a.uid, Controller: &controls}}
-	pod := schema.ParsePod(&obj)
-	pod.StandIn = cluster.HeadroomID(a.uid)
-	s.pods = append(s.pods, pod)
-	return pod
+// queue has a stand-in tried, from now on.
+func (m *Machine) queue(t *lifecycle.Turn, x *standIn) {
+	m.records.Queue(t, x.pod)
+	m.records.Get(x.pod.UID).self = x
 }
 
 // want is how many stand-ins of a shape there are to be.
@@ -65,17 +44,16 @@ type want struct {
 // others. Stand-ins of these are dropped.
 func (m *Machine) reshape(a *ask, wants []want) (other bool) {
 	for len(a.sets) < len(wants) {
-		a.sets = append(a.sets, set{})
+		a.sets = append(a.sets, &set{number: len(a.sets)})
 	}
-	for i := range a.sets {
-		s := &a.sets[i]
+	for i, s := range a.sets {
 		if i < len(wants) && s.shape != nil && equality.Semantic.DeepEqual(s.shape, wants[i].shape) {
 			continue
 		}
 		other = true
-		m.shrink(a, i, 0)
+		m.shrink(s, 0)
 		if i < len(wants) {
-			s.shape = wants[i].shape
+			s.shape, s.pattern = wants[i].shape, nil
 		}
 	}
 	a.sets = a.sets[:len(wants)]
@@ -85,29 +63,30 @@ func (m *Machine) reshape(a *ask, wants []want) (other bool) {
 // resize has the sets have as many stand-ins as are wanted.
 func (m *Machine) resize(t *lifecycle.Turn, a *ask, wants []want) {
 	for i, w := range wants {
-		m.shrink(a, i, w.count)
-		for len(a.sets[i].pods) < w.count {
-			m.records.Queue(t, a.grow(t.State.Schema, &a.sets[i], i))
+		m.shrink(a.sets[i], w.count)
+		for a.sets[i].count < w.count {
+			m.queue(t, a.grow(t.State.Schema, a.sets[i]))
 		}
 	}
 }
 
-// shrink leaves a set of an object as many stand-ins, and drops the others: those that wait
-// before those that have room, the newest first.
-func (m *Machine) shrink(a *ask, at, count int) {
-	s := &a.sets[at]
+// shrink leaves a set as many stand-ins, and drops the others: those that wait before those
+// that have room, the newest first.
+func (m *Machine) shrink(s *set, count int) {
 	for _, waiting := range []bool{true, false} {
-		for i := len(s.pods) - 1; i >= 0 && len(s.pods) > count; i-- {
-			if (m.records.Get(s.pods[i].UID).node == "") == waiting {
-				m.drop(s, i)
+		for x := s.newest; x != nil && s.count > count; {
+			older := x.older
+			if x.waits() == waiting {
+				m.drop(x)
 			}
+			x = older
 		}
 	}
 }
 
-func (m *Machine) drop(s *set, i int) {
-	m.records.Drop(s.pods[i].UID)
-	s.pods = slices.Delete(s.pods, i, i+1)
+func (m *Machine) drop(x *standIn) {
+	m.records.Drop(x.pod.UID)
+	x.remove()
 }
 
 // empty ends the headroom of an object: its stand-ins are dropped first.
@@ -115,8 +94,8 @@ func (m *Machine) empty(t *lifecycle.Turn, a *ask) {
 	if a.sets == nil {
 		return
 	}
-	for i := range a.sets {
-		m.shrink(a, i, 0)
+	for _, s := range a.sets {
+		m.shrink(s, 0)
 	}
 	a.sets, a.consumed = nil, nil
 	t.Decide(step.Decision{Kind: step.HeadroomSet, Headroom: a.String(), Reason: "its room is no longer reserved"})
@@ -130,7 +109,8 @@ func (m *Machine) StandInPlaced(t *lifecycle.Turn, item *queue.Item, node string
 	p := m.records.Get(pod.UID)
 	t.State.Remove(pod.UID)
 	t.State.Nominate(pod, node)
-	p.node, p.missing = node, false
+	p.self.move(node)
+	p.missing = false
 	t.Decide(step.Decision{Kind: step.RoomKept, Pod: pod.Name(), Node: node, Headroom: m.changed(pod)})
 }
 
@@ -200,18 +180,19 @@ func (m *Machine) retryLost(t *lifecycle.Turn) (lost bool) {
 // is.
 func (m *Machine) retryIfLost(t *lifecycle.Turn, pod *cluster.Pod) (lost bool) {
 	p := m.records.Get(pod.UID)
-	if !pod.StandsIn() || p == nil || p.node == "" {
+	if !pod.StandsIn() || p == nil || p.Node() == "" {
 		return false
 	}
+	node := p.Node()
 	why := "the node no longer has room for it"
 	switch {
-	case t.State.NodeByName(p.node) == nil:
+	case t.State.NodeByName(node) == nil:
 		why = "the node no longer exists"
-	case t.State.NominatedTo(pod.UID) == p.node && m.scheduler.FitsNominated(pod, m.scheduler.Engine(pod).Class(pod)):
+	case t.State.NominatedTo(pod.UID) == node && m.scheduler.FitsNominated(pod, m.scheduler.Engine(pod).Class(pod)):
 		return false
 	}
-	t.Decide(step.Decision{Kind: step.RoomLost, Pod: pod.Name(), Node: p.node, Headroom: m.changed(pod), Reason: why})
-	p.node = ""
+	t.Decide(step.Decision{Kind: step.RoomLost, Pod: pod.Name(), Node: node, Headroom: m.changed(pod), Reason: why})
+	p.self.move("")
 	t.State.Nominate(pod, "")
 	t.Queue.Requeue(t.Queue.Get(pod.UID), pod)
 	return true
@@ -220,12 +201,8 @@ func (m *Machine) retryIfLost(t *lifecycle.Turn, pod *cluster.Pod) (lost bool) {
 // counts returns how many stand-ins an object has, and how many of them have room.
 func (m *Machine) counts(a *ask) (all, held int) {
 	for _, s := range a.sets {
-		all += len(s.pods)
-		for _, pod := range s.pods {
-			if m.records.Get(pod.UID).node != "" {
-				held++
-			}
-		}
+		all += s.count
+		held += s.count - s.waiting.Len()
 	}
 	return all, held
 }

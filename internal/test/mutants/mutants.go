@@ -237,4 +237,9 @@ var All = []Mutant{
 	{"a node from another group shows what new nodes look like", "core/lifecycle/nodegroups/newest.go", "if first.group != n.Group &&", "if false && first.group != n.Group &&", "./core", "TestScripts/autoscale_moved_node", "1"},
 	{"a taint that nodes had before Berth started is general", "core/lifecycle/nodegroups/newest.go", "(w.fromStart || hasTaint(w.common, t))", "true", "./core/lifecycle/nodegroups", "TestTaintsOfNewNodes", "1"},
 	{"what nodes had before Berth started outlives them", "core/lifecycle/nodegroups/newest.go", "w.second != nil && (w.fromStart ||", "w.second != nil && (true ||", "./core", "TestScripts/autoscale_odd_group", "1"},
+	{"a pod takes a room elsewhere before one that waits", "core/lifecycle/headroom/closest.go", "		case same && waits != nil:\n			return waits\n", "", "./core/lifecycle/headroom", "PropertyClosest", "100"},
+	{"all that is nominated to a node is looked at for each pod", "core/lifecycle/headroom/closest.go", "	if waiting {", "	if true {", "./core/lifecycle/headroom", "TestConsumingABookingIsBounded", "1"},
+	{"each stand-in is parsed", "core/lifecycle/headroom/set.go", "if s.pattern == nil {", "if true {", "./core/lifecycle/headroom", "TestABookingParses", "1"},
+	{"no change elsewhere lets a pod onto its node", "core/engine/wake.go", "	return c.hints(c.groupPlugins(), changes)\n", "	return false\n", "./core/engine", "TestWhatHelpsElsewhere", "1"},
+	{"any change elsewhere has pods tried on their nodes", "core/engine/wake.go", "	return c.hints(c.groupPlugins(), changes)\n", "	return len(changes) > 0\n", "./core/engine", "TestWhatHelpsElsewhere", "1"},
 }
