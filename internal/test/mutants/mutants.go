@@ -233,4 +233,10 @@ var All = []Mutant{
 	{"a grace period beyond all bounds overflows", "core/lifecycle/draining/tiers.go", "own := time.Duration(pod.Eviction.Grace) * time.Second", "own := time.Second\n	if g := pod.Object.Spec.TerminationGracePeriodSeconds; g != nil {\n		own *= time.Duration(*g)\n	}", "./core/lifecycle/draining", "TestNoGracePeriod", "1"},
 	{"a cancelled instance comes though its deletion may still be carried out", "core/lifecycle/nodegroups/instances.go", "return !x.mayBeDeletedLate(now)", "return true", "./core/lifecycle/nodegroups", "TestScripts/unanswered_cancelled", "1"},
 	{"a node is drained in vain again and again", "core/lifecycle/candidates/vain.go", "m.inVain(node, now) + 1, now", "m.inVain(node, now), now", "./core/lifecycle/candidates", "TestScripts/in_vain", "1"},
+	{"a DaemonSet's pod stays though its node is gone", "sim/nodes.go", "	w.reconcileUnboundDaemons(n)\n", "", "./sim", "TestADaemonSetDeletes", "1"},
+	{"pods alike are packed one by one", "core/autoscaler/scaleup/run.go", "countable: e.Countable(class), pods", "countable: len(b.req.Pending) < 1000 && e.Countable(class), pods", "./core/autoscaler/scaleup", "TestAPlanForMorePods", "1"},
+	{"every change has every class tried", "core/engine/wake.go", "d.outside || e.options.Unhinted {", "true {", "./core", "TestAttemptsPerEvent", "1"},
+	{"a preemptor is tried while its victims are asked to leave", "core/mode_deciding.go", "c.queue.Hold(c.turn.Now, item, d.Diagnosis)", "c.queue.Fail(c.turn.Now, item)", "./core", "TestPreemptionsBeside", "1"},
+	{"what comes waits for the Step", "edge/live/inbox.go", "	default:\n	}\n", "	}\n", "./edge/live", "TestEventsDoNotHoldUp", "1"},
+	{"a Step takes a hundred inputs", "edge/live/inbox.go", "	out := b.inputs\n	b.inputs = nil\n", "	out := b.inputs[:min(len(b.inputs), 100)]\n	b.inputs = b.inputs[len(out):]\n	if len(b.inputs) > 0 {\n		b.signal <- struct{}{}\n	}\n", "./edge/live", "TestEventsDoNotHoldUp", "1"},
 }
