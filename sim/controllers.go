@@ -243,12 +243,35 @@ func (w *World) createMissingOrdered(c *controller) {
 	}
 }
 
-// createMissingDaemons creates a DaemonSet's pods on the nodes that may lack one.
+// reconcileUnboundDaemons has the DaemonSets look at a dead node for which they have pods that were never
+// bound: no garbage collector deletes these.
+func (w *World) reconcileUnboundDaemons(n *node) {
+	for _, d := range w.daemons {
+		if slices.ContainsFunc(d.pods, func(p *pod) bool { return p.unboundFor(n) }) {
+			d.missing = append(d.missing, n)
+			w.reconcile(d)
+		}
+	}
+}
+
+// unboundFor reports whether the pod is a DaemonSet's for a node that it isn't bound to.
+func (p *pod) unboundFor(n *node) bool { return p.daemonNode == n && p.obj.Spec.NodeName == "" }
+
+// createMissingDaemons creates a DaemonSet's pods on the nodes that may lack one, and deletes unbound
+// ones of dead nodes.
 func (w *World) createMissingDaemons(c *controller) {
 	nodes := c.missing
 	c.missing = nil
 	for _, n := range nodes {
-		if n.dead || !c.runsOn(n) || slices.ContainsFunc(c.pods, func(p *pod) bool { return p.daemonNode == n && !p.gone && !p.ended }) {
+		if n.dead {
+			for _, p := range slices.Clone(c.pods) {
+				if p.unboundFor(n) {
+					w.deletePod(p)
+				}
+			}
+			continue
+		}
+		if !c.runsOn(n) || slices.ContainsFunc(c.pods, func(p *pod) bool { return p.daemonNode == n && !p.gone && !p.ended }) {
 			continue
 		}
 		c.serial++

@@ -344,3 +344,24 @@ func TestControllersWriteTheirReplicas(t *testing.T) {
 		})
 	}
 }
+
+// TestADaemonSetDeletesThePodOfANodeThatIsGone: the pod was never bound, so no garbage collector knows
+// that its node is gone. A bound one is collected.
+func TestADaemonSetDeletesThePodOfANodeThatIsGone(t *testing.T) {
+	w := newTestWorld(t, `  workload:
+  - {name: agent, kind: DaemonSet, template: {spec: {containers: [{name: c}]}}}
+`)
+	w.addNodes("n2")
+	w.pass(time.Second)
+	w.bindAll(t, "n2")
+	w.addNodes("n1")
+	w.pass(time.Second)
+	if n := len(w.sortedPods()); n != 2 {
+		t.Fatalf("there are %d pods, want one for each node", n)
+	}
+	w.removeNode(w.nodes["n1"], false)
+	w.pass(time.Second)
+	if pods := w.sortedPods(); len(pods) != 1 || pods[0].obj.Spec.NodeName != "n2" {
+		t.Errorf("after n1 is gone there are %d pods, want that of n2", len(pods))
+	}
+}

@@ -138,6 +138,7 @@ func (w *World) removeNode(n *node, byBerth bool) {
 	n.dead = true
 	w.stats.nodeGone(n)
 	w.losePods(n, byBerth)
+	w.reconcileUnboundDaemons(n)
 	w.publish("nodes", step.NodeGone{Name: n.obj.Name})
 	w.noteChange()
 }

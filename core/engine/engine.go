@@ -58,6 +58,8 @@ type Options struct {
 	Unclassed bool
 	// Rebuilt evaluates all nodes anew for every decision, those with nominated pods in what-ifs.
 	Rebuilt bool
+	// Unhinted has every change wake every class, as if nothing could tell which changes help it.
+	Unhinted bool
 	// Columns is how many columns are filled at a time at most; 0 for a bound of their memory
 	// (filled.go).
 	Columns int

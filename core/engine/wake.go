@@ -39,7 +39,7 @@ func (e *Engine) MayHelp(c *Class, d *Diagnosis, changes []cluster.Change) (Help
 		}
 		return Fits, d
 	}
-	if d.outside {
+	if d.outside || e.options.Unhinted {
 		if len(changes) > 0 {
 			return Fits, d
 		}

@@ -468,6 +468,7 @@ func TestMetricsReference(t *testing.T) {
 	}
 	b.WriteString("\nMetrics of kube-scheduler 1.36 and 1.37 that Berth doesn't have, and why:\n\n| metric | why |\n|---|---|\n" + leftOut("scheduler_", ofKubeScheduler))
 	b.WriteString("\nMetrics of Cluster Autoscaler that Berth doesn't have, and why:\n\n| metric | why |\n|---|---|\n" + leftOut("cluster_autoscaler_", ofClusterAutoscaler))
+	b.WriteString("\nValues of the label `function` of `cluster_autoscaler_function_duration_seconds` that Cluster Autoscaler has and Berth doesn't, and why:\n\n| function | why |\n|---|---|\n" + functionsLeftOut())
 	path := filepath.Join("..", "..", "docs", "reference", "metrics.md")
 	testkit.Generated(t, path, b.String(), "go test ./edge/observe -rewrite", *rewrite)
 }

@@ -2,11 +2,15 @@ package observe
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/berthproject/berth/core/autoscaler"
 )
 
 // upstream is a metric of a program that Berth stands in for. One with a reason isn't served.
@@ -62,6 +66,31 @@ var ofClusterAutoscaler = []upstream{
 	{name: "inconsistent_instances_migs_count", kind: "gauge", why: "it compares two lists of Google's API; a provider tells Berth one"},
 	{name: "dra_node_template_resources_mismatch", kind: "gauge", labels: "driver mismatch_type", why: "pods with resource claims aren't placed yet"},
 	{name: "skipped_pods_count", kind: "gauge", labels: "requestor", why: "no simulation skips pods"},
+}
+
+// upstreamFunction is a value of the label "function" of function_duration_seconds. One with a reason
+// isn't served.
+type upstreamFunction struct{ name, why string }
+
+// functionsOfClusterAutoscaler are the parts of a loop whose time Cluster Autoscaler measures (FunctionLabel in
+// its package metrics).
+var functionsOfClusterAutoscaler = []upstreamFunction{
+	{name: "main"},
+	{name: "cloudProviderRefresh"},
+	{name: "scaleUp"},
+	{name: "findUnneeded"},
+	{name: "scaleDown"},
+	{name: "updateClusterState", why: "no loop reads the cluster anew: changes are applied as they arrive, in the time of `berth_step_duration_seconds`"},
+	{name: "filterOutSchedulable", why: "a pod that fits on a node is bound before a plan is requested; pods for nodes that are coming are a part of `scaleUp`"},
+	{name: "scaleUp:buildPodEquivalenceGroups", why: "the classes of pods are kept from plan to plan"},
+	{name: "scaleUp:estimate", why: "all node groups are packed together, in the time of `scaleUp`"},
+	{name: "scaleDown:nodeDeletion", why: "taints, evictions and deletions are requested side by side and awaited by no loop, for empty nodes as for nodes to drain: `cluster_autoscaler_pending_node_deletions` has their number, and the decisions `NodeTainted` and `NodeRemoved` in the ledger have the times of a node"},
+	{name: "scaleDown:softTaintUnneeded", why: "soft taints are written beside plans"},
+	{name: "loopWait", why: "plans are made on demand, not in a loop"},
+	{name: "bulkListInstances:listAllInstances", why: "it is Google's API; reading a provider's node groups is `cloudProviderRefresh`"},
+	{name: "bulkListInstances:listMigInstances", why: "it is Google's API; reading a provider's node groups is `cloudProviderRefresh`"},
+	{name: "poll", why: "Cluster Autoscaler doesn't set it any more"},
+	{name: "reconfigure", why: "Cluster Autoscaler doesn't set it any more"},
 }
 
 // Why metrics of kube-scheduler aren't served.
@@ -162,6 +191,37 @@ func TestEveryMetricUpstreamIsServedOrLeftOutForAReason(t *testing.T) {
 	}
 }
 
+// TestEveryFunctionUpstreamIsTimedOrLeftOutForAReason makes a plan and reads groups: the times that are
+// served then are those of all functions that have no reason to be left out, in both metrics.
+func TestEveryFunctionUpstreamIsTimedOrLeftOutForAReason(t *testing.T) {
+	var want []string
+	for _, f := range functionsOfClusterAutoscaler {
+		if f.why == "" {
+			want = append(want, f.name)
+		}
+	}
+	slices.Sort(want)
+	s := newScaled(t, nil)
+	server := NewServer(nil, slog.New(slog.DiscardHandler))
+	server.Metrics = s.m
+	s.plan(func(*autoscaler.Plan) {})
+	server.GroupsRead(time.Second, nil)
+	server.PlanComputed(time.Second, time.Second)
+	for _, metric := range []string{"duration_seconds", "duration_quantile_seconds"} {
+		var got []string
+		for _, line := range s.scrape() {
+			if rest, ok := strings.CutPrefix(line, "cluster_autoscaler_function_"+metric+`_count{function="`); ok {
+				name, _, _ := strings.Cut(rest, `"`)
+				got = append(got, name)
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("function_%s has times of %v, want %v", metric, got, want)
+		}
+	}
+}
+
 // differs says how a metric that is served, or isn't, differs from theirs.
 func (want *upstream) differs(got *Metric, served bool) error {
 	if served != (want.why == "") {
@@ -185,6 +245,17 @@ func leftOut(prefix string, theirs []upstream) string {
 	for _, x := range theirs {
 		if x.why != "" {
 			fmt.Fprintf(&b, "| `%s%s` | %s |\n", prefix, x.name, x.why)
+		}
+	}
+	return b.String()
+}
+
+// functionsLeftOut lists for the reference the functions that aren't timed.
+func functionsLeftOut() string {
+	var b strings.Builder
+	for _, f := range functionsOfClusterAutoscaler {
+		if f.why != "" {
+			fmt.Fprintf(&b, "| `%s` | %s |\n", f.name, f.why)
 		}
 	}
 	return b.String()

@@ -8,14 +8,15 @@ import (
 	"github.com/berthproject/berth/sim/sweep"
 )
 
-// customer plays examples/scale/customer-night.yaml as it is, adaptively, and under a limit that is too high.
+// customer plays examples/scale/customer-night.yaml as it is, adaptively, under a
+// limit that is too high, and under none.
 func customer(ctx context.Context) (*result, error) {
 	var all []played
 	r := &result{head: []string{"limit of launches", "tasks completed", "nodes at the peak; in the end", "half of the tasks started after", "the last", "launches that fail", "cost", "waiting pods at the most"}}
 	for _, x := range []struct {
 		name  string
 		limit int
-	}{{"250 nodes", 250}, {"adaptive", int(sweep.Adaptive)}, {"400 nodes", 400}} {
+	}{{"250 nodes", 250}, {"adaptive", int(sweep.Adaptive)}, {"400 nodes", 400}, {"none", 0}} {
 		p, err := play(ctx, "limit of launches: "+x.name, "scale/customer-night", limitOf(x.limit))
 		if err != nil {
 			return nil, err
@@ -30,7 +31,7 @@ func customer(ctx context.Context) (*result, error) {
 			span(s.TimeToRunning.P50), span(s.TimeToRunning.Max), failedOf(&p.Run), fmt.Sprintf("$%.0f", s.Cost), thousands(waiting)})
 	}
 	r.after = "Published of such a night: more than 20,000 pods, up to 18,000 of them waiting at a time, and an autoscaler that ordered no node meanwhile."
-	r.pictures = []picture{{"customer.svg", "A customer's night: nodes, running pods and bytes written over time", overTime(time.Hour, "hours", 3.5,
+	r.pictures = []picture{{"customer.svg", "A customer's night: nodes, running pods and bytes written over time", overTime(time.Hour, "hours", 6,
 		plotOver{"Nodes", "nodes", 2000, nodes, all},
 		plotOver{"Running pods, those of DaemonSets included", "pods", 0, running, all},
 		plotOver{"Written to the disks", "GB/s", 14, written, all})}}

@@ -8,6 +8,7 @@
 //	night.go     the night batch: started pods and written bytes over time
 //	launches.go  adaptive launch control beside fixed limits
 //	cooldown.go  delays of each group and of the cluster
+//	drains.go    nodes that are drained one by one and side by side, and room kept for their pods
 //	customer.go  a whole night of 2,000 nodes
 //
 // The current directory must be the root of the repository.
@@ -52,6 +53,8 @@ func figures() []figure {
 		{"night", "The night batch of 500 nodes", night},
 		{"launches", "The limit of launches", launches},
 		{"cooldown", "The delay after a scale-up", cooldown},
+		{"drains", "Draining 1,000 nodes", drains},
+		{"homes", "Room for evicted pods", homes},
 		{"customer", "A customer's night of 2,000 nodes", customer},
 	}
 }

@@ -33,7 +33,7 @@ func document(t *testing.T) string {
 func TestTheDocumentHasWhatIsSimulated(t *testing.T) {
 	text := document(t)
 	for _, f := range figures() {
-		if f.name != "night" && f.name != "cooldown" {
+		if !slices.Contains([]string{"night", "cooldown", "homes"}, f.name) {
 			continue
 		}
 		r, err := f.make(t.Context())
@@ -96,7 +96,7 @@ func TestAValueHoldsUntilTheNextSample(t *testing.T) {
 
 // TestAWrongNameListsTheFigures, and names choose in their own order.
 func TestAWrongNameListsTheFigures(t *testing.T) {
-	if _, err := choose("night,noon"); err == nil || err.Error() != `there is no figure "noon"; there are curve, night, launches, cooldown, customer` {
+	if _, err := choose("night,noon"); err == nil || err.Error() != `there is no figure "noon"; there are curve, night, launches, cooldown, drains, homes, customer` {
 		t.Errorf("got %v", err)
 	}
 	if got, err := choose("cooldown, night"); err != nil || len(got) != 2 || got[0].name != "cooldown" || got[1].name != "night" {

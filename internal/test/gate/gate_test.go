@@ -2,6 +2,8 @@ package gate
 
 import (
 	"bytes"
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -238,5 +240,39 @@ func TestEachCommitHasItsPlace(t *testing.T) {
 	}
 	if all := RatiosPlot(floors, nights); strings.Count(all, "<circle") != 3 {
 		t.Errorf("the plot of ratios has %d points, want 3:\n%s", strings.Count(all, "<circle"), all)
+	}
+}
+
+// TestCasesBelowTheLeastRateFail, but for those that have a reason, which must be measured and stand in the
+// documentation.
+func TestCasesBelowTheLeastRateFail(t *testing.T) {
+	var all []Figure
+	for name := range slowCases {
+		all = append(all, Figure{Rate, name, 50})
+	}
+	for _, x := range []struct {
+		measured []Figure
+		want     []string
+	}{
+		{nil, nil},
+		{[]Figure{{CPU, "basic", 1}}, nil},
+		{append(slices.Clone(all), Figure{Rate, "basic", 300}), nil},
+		{append(slices.Clone(all), Figure{Rate, "basic", 299}, Figure{Rate, "storm", 1000}),
+			[]string{`the pods/s of "basic" is 299, under 300: if other work was on the machine, measure again`}},
+		{slices.DeleteFunc(slices.Clone(all), func(f Figure) bool { return f.Case == "burst" }),
+			[]string{`"burst" may have less than 300 pods a second, and is no case of devcluster bench`}},
+	} {
+		if got := TooSlow(x.measured); !slices.Equal(got, x.want) {
+			t.Errorf("%v: got %q, want %q", x.measured, got, x.want)
+		}
+	}
+	raw, err := os.ReadFile("../../../docs/performance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, why := range slowCases {
+		if row := fmt.Sprintf("| %s | %s |", name, why); !strings.Contains(string(raw), row) {
+			t.Errorf("docs/performance.md lacks the row %s", row)
+		}
 	}
 }

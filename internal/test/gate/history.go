@@ -4,6 +4,7 @@
 //	history.go  the file of what figures were
 //	compare.go  which figures fail, and which are worth a line of the file
 //	measure.go  figures from the output of benchmarks
+//	rates.go    the rate that each case of the dev cluster must have
 //	nights.go   what figures were at each commit that a night has measured, as plots
 package gate
 

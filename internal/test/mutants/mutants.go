@@ -242,4 +242,10 @@ var All = []Mutant{
 	{"each stand-in is parsed", "core/lifecycle/headroom/set.go", "if s.pattern == nil {", "if true {", "./core/lifecycle/headroom", "TestABookingParses", "1"},
 	{"no change elsewhere lets a pod onto its node", "core/engine/wake.go", "	return c.hints(c.groupPlugins(), changes)\n", "	return false\n", "./core/engine", "TestWhatHelpsElsewhere", "1"},
 	{"any change elsewhere has pods tried on their nodes", "core/engine/wake.go", "	return c.hints(c.groupPlugins(), changes)\n", "	return len(changes) > 0\n", "./core/engine", "TestWhatHelpsElsewhere", "1"},
+	{"a DaemonSet's pod stays though its node is gone", "sim/nodes.go", "	w.reconcileUnboundDaemons(n)\n", "", "./sim", "TestADaemonSetDeletes", "1"},
+	{"pods alike are packed one by one", "core/autoscaler/scaleup/run.go", "countable: e.Countable(class), pods", "countable: len(b.req.Pending) < 1000 && e.Countable(class), pods", "./core/autoscaler/scaleup", "TestAPlanForMorePods", "1"},
+	{"every change has every class tried", "core/engine/wake.go", "d.outside || e.options.Unhinted {", "true {", "./core", "TestAttemptsPerEvent", "1"},
+	{"a preemptor is tried while its victims are asked to leave", "core/mode_deciding.go", "c.queue.Hold(c.turn.Now, item, d.Diagnosis)", "c.queue.Fail(c.turn.Now, item)", "./core", "TestPreemptionsBeside", "1"},
+	{"what comes waits for the Step", "edge/live/inbox.go", "	default:\n	}\n", "	}\n", "./edge/live", "TestEventsDoNotHoldUp", "1"},
+	{"a Step takes a hundred inputs", "edge/live/inbox.go", "	out := b.inputs\n	b.inputs = nil\n", "	out := b.inputs[:min(len(b.inputs), 100)]\n	b.inputs = b.inputs[len(out):]\n	if len(b.inputs) > 0 {\n		b.signal <- struct{}{}\n	}\n", "./edge/live", "TestEventsDoNotHoldUp", "1"},
 }
