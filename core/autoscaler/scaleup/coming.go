@@ -31,13 +31,19 @@ func Survey(s *cluster.State, conditions map[string]autoscaler.GroupCondition, r
 	for _, g := range groups {
 		out[g.ID] = &Coming{}
 	}
+	var at string // the group of the node before: nodes of a group stand together mostly
+	var c *Coming
+	var group *cluster.NodeGroup
+	var gone map[string]bool
 	s.Nodes(func(n *cluster.Node) {
-		c := out[n.Group]
-		if c == nil || isLost(conditions, n) {
+		if n.Group != at {
+			at, c, group, gone = n.Group, out[n.Group], s.Group(n.Group), conditions[n.Group].Gone
+		}
+		if c == nil || isGone(gone, n) {
 			return
 		}
 		c.Registered++
-		if readiness.Starting(n.NodeInfo, s.Group(n.Group), serverNow) {
+		if readiness.Starting(n.NodeInfo, group, serverNow) {
 			c.Starting = append(c.Starting, n)
 		}
 	})
@@ -51,8 +57,12 @@ func Survey(s *cluster.State, conditions map[string]autoscaler.GroupCondition, r
 // isLost reports whether a node isn't ready and its instance is gone: another replaces it, and it counts
 // nowhere.
 func isLost(conditions map[string]autoscaler.GroupCondition, n *cluster.Node) bool {
-	return !n.Ready() && conditions[n.Group].Gone[n.Name]
+	return isGone(conditions[n.Group].Gone, n)
 }
+
+// isGone is isLost for a node of the group in which the instances of these nodes are gone. These are
+// nearly always none, and to look into the node's object costs more.
+func isGone(gone map[string]bool, n *cluster.Node) bool { return gone[n.Name] && !n.Ready() }
 
 // live returns how many nodes there are without those that are lost.
 func live(s *cluster.State, conditions map[string]autoscaler.GroupCondition) int {
