@@ -54,6 +54,9 @@ type autoscaling struct {
 	// placesChecked says that places were checked since a plan was last asked for: one that is due
 	// may wait for many Steps.
 	placesChecked bool
+	// reported are the NoHelp of the last plan, if it was reported of all of their pods as far as
+	// people care; nil otherwise.
+	reported []autoscaler.NoHelp
 }
 
 // newAutoscaling returns the machines of a core. Beside another scheduler no room can be kept

@@ -226,17 +226,24 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp) (helped []types.UID) {
 
 // reportNoHelp reports NotTriggeredScaleUp, with the reasons, for those pods that no node
 // group would help and that have no node still, in the order in which they were queued: for
-// those for which it hasn't been reported yet.
+// those for which it hasn't been reported yet. A plan that is the last one again (scaleup.Memory)
+// has nothing new to report, unless some of its pods stood in for others or weren't pending.
 func (c *Core) reportNoHelp(plan *autoscaler.Plan) {
 	c.headroom.PlanMade()
+	if isSameList(plan.NoHelp, c.scale.reported) {
+		return
+	}
 	why := map[types.UID]string{}
 	var items []*queue.Item
+	c.scale.reported = plan.NoHelp
 	for _, n := range plan.NoHelp {
 		reasons := strings.Join(n.Reasons, ", ")
 		for _, uid := range n.Pods {
 			switch p := c.stillPending(uid); {
 			case p == nil:
+				c.scale.reported = nil
 			case p.Parsed.StandsIn():
+				c.scale.reported = nil
 				c.headroom.NoHelp(p.Parsed, reasons)
 			case !p.Reports.SaysNoHelp(reasons):
 				why[uid] = reasons
@@ -249,6 +256,11 @@ func (c *Core) reportNoHelp(plan *autoscaler.Plan) {
 		p := c.pods[item.Pod().UID]
 		c.reporting.NotTriggeredScaleUp(c.turn, &p.Reports, p.Parsed.Object, why[p.Parsed.UID])
 	}
+}
+
+// isSameList reports whether two lists are one in memory, and not empty.
+func isSameList(a, b []autoscaler.NoHelp) bool {
+	return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0]
 }
 
 // waits reports whether a pod has no node yet, and none that others are to leave for it.

@@ -76,7 +76,7 @@ type GroupCondition struct {
 
 // Lost reports whether a node of the group isn't ready and its instance is gone: another replaces it,
 // and it counts nowhere. A node that is ready has an instance, whatever the list says.
-func (c GroupCondition) Lost(n *cluster.NodeInfo) bool { return !n.Ready() && c.Gone[n.Name] }
+func (c GroupCondition) Lost(n *cluster.NodeInfo) bool { return c.Gone[n.Name] && !n.Ready() }
 
 // Place is an ordered node by the pods that it is for: they have its room before others.
 type Place struct {

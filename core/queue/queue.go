@@ -255,22 +255,34 @@ func (q *Queue) Rejected() []*Item {
 	q.listing++
 	out := make([]*Item, 0, len(q.rejected)+1)
 	for _, item := range q.rejected {
-		if rejected(item) && q.items[item.Pod().UID] == item {
+		if rejected(item) { // one that was removed counts as in flight
 			item.listed = q.listing
 			out = append(out, item)
 		}
 	}
-	for _, item := range q.items {
-		if item.listed != q.listing && rejected(item) {
-			out = append(out, item)
+	if len(out) < len(q.items) { // there may be others
+		for _, item := range q.items {
+			if item.listed != q.listing && rejected(item) {
+				out = append(out, item)
+			}
 		}
 	}
-	if !sort.SliceIsSorted(out, func(i, j int) bool { return q.less(out[i], out[j]) }) {
+	if !q.areSorted(out) {
 		sort.Slice(out, func(i, j int) bool { return q.less(out[i], out[j]) })
 	}
 	q.rejected = append(q.rejected[:0], out...)
 	clear(q.rejected[len(out):cap(q.rejected)]) // it holds no pod that is gone
 	return out
+}
+
+// areSorted reports whether items are in the order of scheduling.
+func (q *Queue) areSorted(items []*Item) bool {
+	for i := 1; i < len(items); i++ {
+		if q.less(items[i], items[i-1]) {
+			return false
+		}
+	}
+	return true
 }
 
 // Classes returns the classes of the pods in the queue, and those with which held pods are

@@ -31,13 +31,19 @@ func Survey(s *cluster.State, conditions map[string]autoscaler.GroupCondition, r
 	for _, g := range groups {
 		out[g.ID] = &Coming{}
 	}
+	var at string // the group of the node before: nodes of a group stand together mostly
+	var c *Coming
+	var group *cluster.NodeGroup
+	var condition autoscaler.GroupCondition
 	s.Nodes(func(n *cluster.Node) {
-		c := out[n.Group]
-		if c == nil || isLost(conditions, n) {
+		if n.Group != at {
+			at, c, group, condition = n.Group, out[n.Group], s.Group(n.Group), conditions[n.Group]
+		}
+		if c == nil || condition.Lost(n.NodeInfo) {
 			return
 		}
 		c.Registered++
-		if readiness.Starting(n.NodeInfo, s.Group(n.Group), serverNow) {
+		if readiness.Starting(n.NodeInfo, group, serverNow) {
 			c.Starting = append(c.Starting, n)
 		}
 	})

@@ -25,8 +25,11 @@ type run struct {
 func (b *builder) runs(pods []*cluster.Pod) []*run {
 	b.memory.learn(b.State, pods)
 	var out []*run
-	for _, pod := range pods {
-		e := b.Engine(pod)
+	var e *engine.Engine
+	for i, pod := range pods {
+		if i == 0 || pod.Object.Spec.SchedulerName != pods[i-1].Object.Spec.SchedulerName {
+			e = b.Engine(pod)
+		}
 		class := b.memory.classOf(e, pod)
 		if n := len(out); n > 0 && out[n-1].class == class {
 			out[n-1].pods = append(out[n-1].pods, pod)
