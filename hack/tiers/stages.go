@@ -128,6 +128,7 @@ func vet() stage {
 func unit() stage {
 	return stage{name: "unit", what: "unit tests", cmds: []command{
 		{pkgs: []string{"./..."}, flags: []string{"-count=1"}},
+		{dir: "hack/generate", pkgs: []string{"./..."}, flags: []string{"-count=1"}},
 		{dir: "hack/promcheck", pkgs: []string{"./..."}, flags: []string{"-count=1"}},
 	}}
 }

@@ -1,7 +1,6 @@
 package scenario_test
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"go/ast"
@@ -13,62 +12,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/invopop/jsonschema"
-	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/berthproject/berth/internal/test/testkit"
 	"github.com/berthproject/berth/sim/scenario"
 )
 
-var rewrite = flag.Bool("rewrite", false, "rewrite docs/reference/scenario.schema.json and the lists in scenario.md")
-
-const reference = "../../docs/reference"
-
-// TestSchema keeps docs/reference/scenario.schema.json what the code says.
-func TestSchema(t *testing.T) {
-	r := &jsonschema.Reflector{Anonymous: true, Mapper: func(t reflect.Type) *jsonschema.Schema {
-		switch t {
-		case reflect.TypeFor[metav1.Duration]():
-			return &jsonschema.Schema{Type: "string", Description: "A duration such as 90s, 15m or 2h.", Pattern: `^([0-9.]+(ns|us|µs|ms|s|m|h))+$|^0$`}
-		case reflect.TypeFor[resource.Quantity]():
-			return &jsonschema.Schema{Description: "A Kubernetes quantity such as 500m, 4 or 8Gi.", OneOf: []*jsonschema.Schema{{Type: "string"}, {Type: "number"}}}
-		case reflect.TypeFor[v1.PodTemplateSpec]():
-			return &jsonschema.Schema{Type: "object", Description: "A Kubernetes PodTemplateSpec."}
-		case reflect.TypeFor[v1.Taint]():
-			return &jsonschema.Schema{Type: "object", Description: "A Kubernetes Taint."}
-		case reflect.TypeFor[v1.ContainerImage]():
-			return &jsonschema.Schema{Type: "object", Description: "A Kubernetes ContainerImage."}
-		}
-		return nil
-	}}
-	for _, dir := range []string{"sim/scenario", "internal/simulatedgroup"} {
-		if err := r.AddGoComments("github.com/berthproject/berth/"+dir, filepath.Join("..", "..", dir)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	// The comments are found under the folder that they were read from.
-	for key, text := range r.CommentMap {
-		if _, rest, ok := strings.Cut(key, "../../"); ok {
-			r.CommentMap["github.com/berthproject/berth/"+rest] = text
-		}
-	}
-	s := r.Reflect(&scenario.Scenario{})
-	s.Title = "Scenario of berth simulate"
-	raw, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	same(t, "scenario.schema.json", append(raw, '\n'))
-	if n := strings.Count(string(raw), `"description"`); n < 60 {
-		t.Errorf("only %d fields are described", n)
-	}
-}
+var rewrite = flag.Bool("rewrite", false, "rewrite the lists in docs/reference/scenario.md")
 
 // TestLists keeps the generated parts of docs/reference/scenario.md.
 func TestLists(t *testing.T) {
-	path := filepath.Join(reference, "scenario.md")
+	path := filepath.Join("..", "..", "docs", "reference", "scenario.md")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +53,7 @@ func TestLists(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	same(t, "scenario.md", []byte(out))
+	testkit.Generated(t, path, out, "go test ./sim/scenario -rewrite", *rewrite)
 }
 
 // comments returns the line comments of constants by name, or of fields by
@@ -131,10 +83,4 @@ func comments(t *testing.T, path, what string) map[string]string {
 		return true
 	})
 	return out
-}
-
-func same(t *testing.T, name string, want []byte) {
-	t.Helper()
-	path := filepath.Join(reference, name)
-	testkit.Generated(t, path, string(want), "go test ./sim/scenario -rewrite", *rewrite)
 }

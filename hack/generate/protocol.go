@@ -1,5 +1,3 @@
-// Command protogen generates the Go code of the .proto files that are in the repository. It
-// needs no protoc: it parses the files itself and runs the two plugins at pinned versions.
 package main
 
 import (
@@ -18,8 +16,8 @@ import (
 	"google.golang.org/protobuf/types/pluginpb"
 )
 
-// files are the .proto files, by path from the repository's root.
-var files = []string{"edge/provider/externalgrpc/protocol/externalgrpc.proto"}
+// This file generates the Go code of a .proto file. It needs no protoc: it parses the file itself
+// and runs the two plugins at pinned versions.
 
 // plugins are run in this order. The first is of the version in go.mod.
 var plugins = []string{
@@ -27,17 +25,8 @@ var plugins = []string{
 	"google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.0",
 }
 
-func main() {
-	for _, path := range files {
-		if err := generate(context.Background(), path); err != nil {
-			fmt.Fprintf(os.Stderr, "protogen: %s: %v\n", path, err)
-			os.Exit(1)
-		}
-	}
-}
-
-// generate writes the code of one file beside it.
-func generate(ctx context.Context, path string) error {
+// writeCode writes the code of a .proto file beside it.
+func writeCode(ctx context.Context, path string) error {
 	dir, name := filepath.Split(path)
 	compiler := protocompile.Compiler{
 		Resolver:       protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: []string{dir}}),
