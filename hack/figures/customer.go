@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/berthproject/berth/sim/sweep"
+	"github.com/berthproject/berth/core/lifecycle/launching"
 )
 
 // customer plays examples/scale/customer-night.yaml as it is, adaptively, under a
@@ -16,7 +16,7 @@ func customer(ctx context.Context) (*result, error) {
 	for _, x := range []struct {
 		name  string
 		limit int
-	}{{"250 nodes", 250}, {"adaptive", int(sweep.Adaptive)}, {"400 nodes", 400}, {"none", 0}} {
+	}{{"250 nodes", 250}, {"adaptive", int(launching.Adaptive)}, {"400 nodes", 400}, {"none", 0}} {
 		p, err := play(ctx, "limit of launches: "+x.name, "scale/customer-night", limitOf(x.limit))
 		if err != nil {
 			return nil, err
@@ -28,7 +28,7 @@ func customer(ctx context.Context) (*result, error) {
 		}
 		s := p.Summary
 		r.rows = append(r.rows, []string{x.name, thousands(s.Pods.Completed), fmt.Sprintf("%s; %d", thousands(s.Nodes.Peak), s.Nodes.Final),
-			span(s.TimeToRunning.P50), span(s.TimeToRunning.Max), failedOf(&p.Run), fmt.Sprintf("$%.0f", s.Cost), thousands(waiting)})
+			span(s.TimeToRunning.P50), span(s.TimeToRunning.Max), failedOf(&p.oneRun), fmt.Sprintf("$%.0f", s.Cost), thousands(waiting)})
 	}
 	r.after = "Published of such a night: more than 20,000 pods, up to 18,000 of them waiting at a time, and an autoscaler that ordered no node meanwhile."
 	r.pictures = []picture{{"customer.svg", "A customer's night: nodes, running pods and bytes written over time", overTime(time.Hour, "hours", 6,

@@ -9,43 +9,42 @@ import (
 
 	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/internal/test/svg"
-	"github.com/berthproject/berth/sim/sweep"
 )
 
 // This file plays the infrastructures of examples/launch-control under fixed limits and adaptively.
 
 // outcome is what is known of one infrastructure.
 type outcome struct {
-	sweep.Infrastructure
-	fixed          []sweep.Run // by limit
-	best, adaptive sweep.Run
+	infrastructure
+	fixed          []oneRun // by limit
+	best, adaptive oneRun
 }
 
 func limitOf(n int) launching.Limit { return launching.Limit(n) }
 
 func launches(ctx context.Context) (*result, error) {
-	options := sweep.Options{Folder: filepath.Join("examples", "launch-control")}
+	options := sweepOptions{Folder: filepath.Join("examples", "launch-control")}
 	r := &result{head: []string{"infrastructure", "best fixed limit", "it takes", "adaptive takes", "ratio", "allowed", "launches that fail, adaptive"}}
 	var all []outcome
-	for _, i := range sweep.Infrastructures() {
-		fixed, err := sweep.Fixed(ctx, i.Name, options)
+	for _, i := range infrastructures() {
+		fixed, err := underFixed(ctx, i.Name, options)
 		if err != nil {
 			return nil, err
 		}
-		adaptive, err := sweep.Play(ctx, i.Name, sweep.Adaptive, options)
+		adaptive, err := playUnder(ctx, i.Name, launching.Adaptive, options)
 		if err != nil {
 			return nil, err
 		}
-		o := outcome{i, fixed, sweep.Best(fixed), adaptive}
+		o := outcome{i, fixed, bestOf(fixed), adaptive}
 		all = append(all, o)
 		r.rows = append(r.rows, []string{i.Title, fmt.Sprint(int(o.best.Limit)), minutes(&o.best), minutes(&adaptive),
 			fmt.Sprintf("%.2f", adaptive.Seconds/o.best.Seconds), fmt.Sprintf("%.2f", i.Allowed), failedOf(&adaptive)})
 	}
-	none, err := sweep.Play(ctx, all[0].Name, 0, options)
+	none, err := playUnder(ctx, all[0].Name, 0, options)
 	if err != nil {
 		return nil, err
 	}
-	published, err := sweep.Play(ctx, all[0].Name, 70, options)
+	published, err := playUnder(ctx, all[0].Name, 70, options)
 	if err != nil {
 		return nil, err
 	}
@@ -88,4 +87,4 @@ func limitsPicture(all []outcome) string {
 	})
 }
 
-func minutes(r *sweep.Run) string { return fmt.Sprintf("%.1f min", r.Seconds/60) }
+func minutes(r *oneRun) string { return fmt.Sprintf("%.1f min", r.Seconds/60) }

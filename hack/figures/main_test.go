@@ -12,7 +12,6 @@ import (
 	"github.com/berthproject/berth/internal/test/svg"
 	"github.com/berthproject/berth/internal/test/testkit"
 	"github.com/berthproject/berth/sim"
-	"github.com/berthproject/berth/sim/sweep"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what is simulated into docs/")
@@ -88,7 +87,7 @@ func TestPlansHaveANodeForEachPod(t *testing.T) {
 
 // TestAValueHoldsUntilTheNextSample: a curve is made of steps, and goes on to the end of its axis.
 func TestAValueHoldsUntilTheNextSample(t *testing.T) {
-	p := played{Run: sweep.Run{Samples: []sim.Sample{{At: 0, Running: 1}, {At: time.Minute, Running: 1}, {At: 3 * time.Minute, Running: 4}, {At: 9 * time.Minute, Running: 7}}}}
+	p := played{oneRun: oneRun{Samples: []sim.Sample{{At: 0, Running: 1}, {At: time.Minute, Running: 1}, {At: 3 * time.Minute, Running: 4}, {At: 9 * time.Minute, Running: 7}}}}
 	if got, want := p.over(time.Minute, 5, running), []svg.Point{{X: 0, Y: 0}, {X: 0, Y: 1}, {X: 3, Y: 1}, {X: 3, Y: 4}, {X: 5, Y: 4}}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

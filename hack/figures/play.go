@@ -10,7 +10,6 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/internal/test/svg"
 	"github.com/berthproject/berth/sim"
-	"github.com/berthproject/berth/sim/sweep"
 )
 
 // This file plays scenarios, and draws what they sampled over time.
@@ -18,12 +17,12 @@ import (
 // played is a run of a scenario.
 type played struct {
 	name string // in the picture
-	sweep.Run
+	oneRun
 }
 
 // play plays a scenario of examples/ under a limit of launches.
 func play(ctx context.Context, name, file string, limit launching.Limit) (played, error) {
-	r, err := sweep.Play(ctx, filepath.Base(file), limit, sweep.Options{Folder: filepath.Join("examples", filepath.Dir(file))})
+	r, err := playUnder(ctx, filepath.Base(file), limit, sweepOptions{Folder: filepath.Join("examples", filepath.Dir(file))})
 	return played{name, r}, err
 }
 
@@ -98,6 +97,6 @@ func span(seconds float64) string {
 }
 
 // failedOf says how many launches failed.
-func failedOf(r *sweep.Run) string {
+func failedOf(r *oneRun) string {
 	return fmt.Sprintf("%s of %s", thousands(r.Failed), thousands(r.Launched+r.Failed))
 }

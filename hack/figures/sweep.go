@@ -1,6 +1,4 @@
-// Package sweep compares adaptive launch control with every fixed limit, on
-// infrastructures that bear different numbers of launches at a time.
-package sweep
+package main
 
 import (
 	"cmp"
@@ -15,8 +13,11 @@ import (
 	"github.com/berthproject/berth/sim/scenario"
 )
 
-// Infrastructure is a scenario of examples/launch-control.
-type Infrastructure struct {
+// This file compares adaptive launch control with every fixed limit, on infrastructures that bear
+// different numbers of launches at a time.
+
+// infrastructure is a scenario of examples/launch-control.
+type infrastructure struct {
 	Name  string // of the file
 	Title string
 	// Allowed is how many times the time of the best fixed limit the adaptive one may take.
@@ -26,11 +27,11 @@ type Infrastructure struct {
 	BestFixed int
 }
 
-// Infrastructures returns all of them: first the calibrated one, then three that the
+// infrastructures returns all of them: first the calibrated one, then three that the
 // constants of launch control were checked on, then four that were first played when the
 // constants were chosen.
-func Infrastructures() []Infrastructure {
-	return []Infrastructure{
+func infrastructures() []infrastructure {
+	return []infrastructure{
 		{"night", "The calibrated night", 1.15, 104},
 		{"half-bandwidth", "Half the bandwidth", 1.25, 84},
 		{"throttled-registry", "A registry that throttles each connection", 1.25, 100},
@@ -42,11 +43,8 @@ func Infrastructures() []Infrastructure {
 	}
 }
 
-// Adaptive is the limit that launch control finds.
-const Adaptive = launching.Adaptive
-
-// Run is how a batch went under one limit.
-type Run struct {
+// oneRun is how a batch went under one limit.
+type oneRun struct {
 	Limit            launching.Limit
 	Seconds          float64 // until all pods run
 	Launched, Failed int     // instances that became nodes, and that didn't
@@ -55,10 +53,12 @@ type Run struct {
 }
 
 // FailedShare returns the share of launches that failed.
-func (r Run) FailedShare() float64 { return float64(r.Failed) / float64(max(r.Launched+r.Failed, 1)) }
+func (r oneRun) FailedShare() float64 {
+	return float64(r.Failed) / float64(max(r.Launched+r.Failed, 1))
+}
 
-// Options are how an infrastructure is played. Zero values are the scenario's.
-type Options struct {
+// sweepOptions are how an infrastructure is played. Zero values are the scenario's.
+type sweepOptions struct {
 	Folder string // of the scenarios
 	Seed   uint64
 	// Until ends a run early, at a virtual time. Then Seconds is that time, unless all pods
@@ -66,11 +66,11 @@ type Options struct {
 	Until time.Duration
 }
 
-// Play plays an infrastructure, or any scenario of the folder, under a limit.
-func Play(ctx context.Context, name string, limit launching.Limit, o Options) (Run, error) {
+// playUnder plays an infrastructure, or any scenario of the folder, under a limit.
+func playUnder(ctx context.Context, name string, limit launching.Limit, o sweepOptions) (oneRun, error) {
 	runs, err := scenario.Load([]string{filepath.Join(o.Folder, name+".yaml")})
 	if err != nil {
-		return Run{}, err
+		return oneRun{}, err
 	}
 	r := runs[0]
 	r.Autoscale.MaxNodesLaunching = limit
@@ -80,25 +80,25 @@ func Play(ctx context.Context, name string, limit launching.Limit, o Options) (R
 	r.Spec.End.At.Duration = cmp.Or(o.Until, r.Spec.End.At.Duration)
 	w, err := sim.New(r, sim.Options{})
 	if err != nil {
-		return Run{}, err
+		return oneRun{}, err
 	}
 	s, err := w.Run(ctx)
 	if err != nil {
-		return Run{}, fmt.Errorf("playing %s under the limit %s: %w", name, limit, err)
+		return oneRun{}, fmt.Errorf("playing %s under the limit %s: %w", name, limit, err)
 	}
 	if v := w.Stats().Violations; len(v) > 0 {
-		return Run{}, fmt.Errorf("%s under the limit %s: %s", name, limit, v[0])
+		return oneRun{}, fmt.Errorf("%s under the limit %s: %s", name, limit, v[0])
 	}
 	seconds := s.TimeToRunning.Max
 	if s.Pods.Running+s.Pods.Completed < s.Pods.Total {
 		seconds = r.Spec.End.Latest().Seconds()
 	}
-	return Run{limit, seconds, s.Nodes.Launched, s.Nodes.FailedLaunches, w.Stats().Samples, s}, nil
+	return oneRun{limit, seconds, s.Nodes.Launched, s.Nodes.FailedLaunches, w.Stats().Samples, s}, nil
 }
 
-// Best returns the run in which all pods ran soonest.
-func Best(runs []Run) Run {
-	return slices.MinFunc(runs, func(a, b Run) int {
+// bestOf returns the run in which all pods ran soonest.
+func bestOf(runs []oneRun) oneRun {
+	return slices.MinFunc(runs, func(a, b oneRun) int {
 		if a.Seconds < b.Seconds {
 			return -1
 		}
@@ -106,16 +106,16 @@ func Best(runs []Run) Run {
 	})
 }
 
-// Fixed plays an infrastructure under fixed limits: tens first, and then each second one
+// underFixed plays an infrastructure under fixed limits: tens first, and then each second one
 // around the best of them. The runs are in the order of their limits.
-func Fixed(ctx context.Context, name string, o Options) ([]Run, error) {
-	var runs []Run
+func underFixed(ctx context.Context, name string, o sweepOptions) ([]oneRun, error) {
+	var runs []oneRun
 	play := func(limits ...int) error {
 		for _, n := range limits {
-			if slices.ContainsFunc(runs, func(r Run) bool { return int(r.Limit) == n }) {
+			if slices.ContainsFunc(runs, func(r oneRun) bool { return int(r.Limit) == n }) {
 				continue
 			}
-			r, err := Play(ctx, name, launching.Limit(n), o)
+			r, err := playUnder(ctx, name, launching.Limit(n), o)
 			if err != nil {
 				return err
 			}
@@ -131,12 +131,12 @@ func Fixed(ctx context.Context, name string, o Options) ([]Run, error) {
 	if err := play(200, 250, 300, 400, 500); err != nil {
 		return nil, err
 	}
-	best := int(Best(runs).Limit)
+	best := int(bestOf(runs).Limit)
 	for n := best - 8; n <= best+8; n += 2 {
 		if err := play(n); err != nil {
 			return nil, err
 		}
 	}
-	slices.SortFunc(runs, func(a, b Run) int { return int(a.Limit - b.Limit) })
+	slices.SortFunc(runs, func(a, b oneRun) int { return int(a.Limit - b.Limit) })
 	return runs, nil
 }

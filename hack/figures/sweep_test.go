@@ -1,17 +1,16 @@
-package sweep_test
+package main
 
 import (
 	"testing"
 	"time"
 
 	"github.com/berthproject/berth/core/lifecycle/launching"
-	"github.com/berthproject/berth/sim/sweep"
 )
 
-// play ends a run before its pods end, which takes most of the time.
-func play(t *testing.T, name string, limit launching.Limit, until time.Duration) sweep.Run {
+// playFor ends a run before its pods end, which takes most of the time.
+func playFor(t *testing.T, name string, limit launching.Limit, until time.Duration) oneRun {
 	t.Helper()
-	r, err := sweep.Play(t.Context(), name, limit, sweep.Options{Folder: "../../examples/launch-control", Until: until})
+	r, err := playUnder(t.Context(), name, limit, sweepOptions{Folder: "../../examples/launch-control", Until: until})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,10 +20,10 @@ func play(t *testing.T, name string, limit launching.Limit, until time.Duration)
 // TestAdaptiveKeepsUpWithTheBestFixedLimit plays each infrastructure under the limit that a
 // sweep found to be the best (make figures ONLY=launches), and adaptively with nothing told.
 func TestAdaptiveKeepsUpWithTheBestFixedLimit(t *testing.T) {
-	for _, i := range sweep.Infrastructures() {
+	for _, i := range infrastructures() {
 		t.Run(i.Name, func(t *testing.T) {
 			t.Parallel()
-			best, adaptive := play(t, i.Name, launching.Limit(i.BestFixed), 30*time.Minute), play(t, i.Name, launching.Adaptive, 30*time.Minute)
+			best, adaptive := playFor(t, i.Name, launching.Limit(i.BestFixed), 30*time.Minute), playFor(t, i.Name, launching.Adaptive, 30*time.Minute)
 			if adaptive.Seconds > best.Seconds*i.Allowed {
 				t.Errorf("adaptive takes %.0f s, the fixed limit %d %.0f s; at most %.2f times as much is allowed", adaptive.Seconds, i.BestFixed, best.Seconds, i.Allowed)
 			}
@@ -40,10 +39,10 @@ func TestAdaptiveKeepsUpWithTheBestFixedLimit(t *testing.T) {
 func TestTheNightIsAsPublished(t *testing.T) {
 	t.Parallel()
 	const published = 22 * 60
-	if r := play(t, "night", 70, 30*time.Minute); r.Seconds < published*0.85 || r.Seconds > published*1.15 || r.Failed != 0 {
+	if r := playFor(t, "night", 70, 30*time.Minute); r.Seconds < published*0.85 || r.Seconds > published*1.15 || r.Failed != 0 {
 		t.Errorf("the limit 70 takes %.0f s with %d failed launches, want %d s with none, give or take 15 %%", r.Seconds, r.Failed, published)
 	}
-	if r := play(t, "night", 0, time.Hour); r.Seconds < 2*published || r.FailedShare() < 0.3 {
+	if r := playFor(t, "night", 0, time.Hour); r.Seconds < 2*published || r.FailedShare() < 0.3 {
 		t.Errorf("no limit takes %.0f s with %.0f %% failed launches, want twice %d s at least and 30 %%", r.Seconds, 100*r.FailedShare(), published)
 	}
 }
