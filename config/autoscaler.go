@@ -27,10 +27,15 @@ type Autoscaler struct {
 	Watch        Watching
 }
 
-// table returns all flags, in the order of docs/reference/flags.md. The targets hold the
-// defaults when it is called from Flags.
-func (a *Autoscaler) table() []flag {
-	return slices.Concat(a.scaleUpFlags(), a.scaleDownFlags(), a.Watch.flags())
+// section is a part of the flags, as help and docs/reference/flags.md show them.
+type section struct {
+	name  string
+	flags []flag
+}
+
+// table returns all flags. The targets hold the defaults when it is called from Flags.
+func (a *Autoscaler) table() []section {
+	return []section{{"scale-up", a.scaleUpFlags()}, {"scale-down", a.scaleDownFlags()}, {"autoscaler status and health", a.Watch.flags()}}
 }
 
 func (a *Autoscaler) scaleUpFlags() []flag {
@@ -107,20 +112,24 @@ func (a *Autoscaler) neededByGRPC(value string) string {
 	return ""
 }
 
-// Flags adds the flags to fs, and gives everything its default.
-func (a *Autoscaler) Flags(fs *pflag.FlagSet) {
+// Flags adds the flags to the sets of their sections, and gives everything its default.
+func (a *Autoscaler) Flags(set func(section string) *pflag.FlagSet) {
 	a.Core, a.Watch = core.DefaultAutoscale(), defaultWatching()
-	for _, f := range a.table() {
-		f.register(fs)
+	for _, s := range a.table() {
+		for _, f := range s.flags {
+			f.register(set(s.name))
+		}
 	}
 }
 
 // Validate returns what is wrong with the first flag in the table whose value can't be
 // honoured: the flag, the value and what would be accepted.
 func (a *Autoscaler) Validate() error {
-	for _, f := range a.table() {
-		if err := f.validate(); err != nil {
-			return err
+	for _, s := range a.table() {
+		for _, f := range s.flags {
+			if err := f.validate(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -132,7 +141,7 @@ func ParseAutoscaler(args []string) (core.Autoscale, error) {
 	var a Autoscaler
 	fs := pflag.NewFlagSet("autoscaler", pflag.ContinueOnError)
 	fs.Usage = func() {}
-	a.Flags(fs)
+	a.Flags(func(string) *pflag.FlagSet { return fs })
 	if err := fs.Parse(slices.Clone(args)); err != nil {
 		return core.Autoscale{}, err
 	}

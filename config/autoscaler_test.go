@@ -127,7 +127,7 @@ var autoscalerFlags = []struct {
 func TestAutoscalerFlagsHaveClusterAutoscalersDefaults(t *testing.T) {
 	var a Autoscaler
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
-	a.Flags(fs)
+	a.Flags(func(string) *pflag.FlagSet { return fs })
 	if !reflect.DeepEqual(a.Core, core.DefaultAutoscale()) {
 		t.Errorf("without arguments the configuration is %+v, want %+v", a.Core, core.DefaultAutoscale())
 	}
@@ -199,7 +199,7 @@ func TestTheGRPCExpanderNeedsAServerAndItsCertificate(t *testing.T) {
 	} {
 		var a Autoscaler
 		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
-		a.Flags(fs)
+		a.Flags(func(string) *pflag.FlagSet { return fs })
 		if err := fs.Parse(c.args); err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ func TestWatchingFlags(t *testing.T) {
 	parse := func(args ...string) (Watching, error) {
 		var a Autoscaler
 		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
-		a.Flags(fs)
+		a.Flags(func(string) *pflag.FlagSet { return fs })
 		if err := fs.Parse(args); err != nil {
 			t.Fatal(err)
 		}

@@ -164,7 +164,7 @@ func TestRulesRefuseWhatDoesNotWork(t *testing.T) {
 		"cd devcluster && go test ./cmd/berth":                       "no such file",
 		"go test ./cmd/berth -rewritten":                             "no flag -rewritten",
 		"go run ./hack/nothing":                                      "no such file",
-		"go run ./internal/svg":                                      "can't be run",
+		"go run ./internal/test/svg":                                 "can't be run",
 		"go run ./hack/gate -recorded":                               "no flag -recorded",
 		"go run github.com/google/ko build":                          "has no version",
 		"devcluster down":                                            "devcluster has no command down",

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/berthproject/berth/edge/observe"
 	"github.com/berthproject/berth/edge/reach"
@@ -72,10 +73,12 @@ what they cost. Times are UTC.
 			return f.run(cmd.Context(), cmd.OutOrStdout(), t)
 		},
 	}
-	fs := cmd.Flags()
-	f.reach.Register(fs)
+	var s cliflag.NamedFlagSets
+	fs := s.FlagSet("misc")
 	fs.StringVarP(&f.reach.Namespace, "namespace", "n", "", "namespace of a pod given without one (default: that of the context)")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
+	f.reach.Register(s.FlagSet("connection"))
+	setSections(cmd, s)
 	return cmd
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
@@ -57,15 +58,17 @@ removed node it deletes the object. Only one such process may serve a cluster at
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.serve(cmd) },
 	}
-	fs := cmd.Flags()
-	fs.SortFlags = false
+	var s cliflag.NamedFlagSets
+	fs := s.FlagSet("misc")
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:8086", "address to serve on, host:port; without TLS it must be a loopback address")
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "path to a kubeconfig file (default: $KUBECONFIG, or the pod's service account)")
 	fs.StringVar(&f.cloudConfig, "cloud-config", "", "path to the file with the node groups")
+	fs = s.FlagSet("secure serving")
 	fs.StringVar(&f.tls.Cert, "tls-cert-file", "", "path to a PEM file with the server's certificate")
 	fs.StringVar(&f.tls.Key, "tls-private-key-file", "", "path to a PEM file with the private key of that certificate")
 	fs.StringVar(&f.tls.ClientCA, "client-ca-file", "", "path to a PEM file with the CA certificates that clients' certificates are verified with")
-	logsapi.AddFlags(f.logging, fs)
+	logsapi.AddFlags(f.logging, s.FlagSet("logs"))
+	setSections(cmd, s)
 	return cmd
 }
 

@@ -18,19 +18,31 @@ var rewrite = flag.Bool("rewrite", false, "rewrite docs/reference/flags.md")
 func TestFlagReference(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# Flags\n\nGenerated from the code: `go test ./cmd/berth -rewrite`.\n")
-	for _, path := range []string{"run", "status", "top", "explain", "simulate", "plan", "provider simulated", "provider check"} {
+	sections := newRunFlags().register(pflag.NewFlagSet("run", pflag.ContinueOnError))
+	b.WriteString("\n## `berth run`\n")
+	for _, name := range sections.Order {
+		fmt.Fprintf(&b, "\n### %s%s flags\n\n%s", strings.ToUpper(name[:1]), name[1:], flagTable(sections.FlagSets[name]))
+	}
+	for _, path := range []string{"status", "top", "explain", "simulate", "plan", "provider simulated", "provider check"} {
 		cmd, _, err := root().Find(strings.Fields(path))
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&b, "\n## `berth %s`\n\n| flag | default | meaning |\n|---|---|---|\n", path)
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if !f.Hidden {
-				fmt.Fprintf(&b, "| `--%s` | `%s` | %s |\n", f.Name, f.DefValue, f.Usage)
-			}
-		})
+		fmt.Fprintf(&b, "\n## `berth %s`\n\n%s", path, flagTable(cmd.Flags()))
 	}
 	b.WriteString(upstreamReference(t))
 	path := filepath.Join("..", "..", "docs", "reference", "flags.md")
 	testkit.Generated(t, path, b.String(), "go test ./cmd/berth -rewrite", *rewrite)
+}
+
+// flagTable returns the flags that aren't hidden, in the order in which they were added.
+func flagTable(fs *pflag.FlagSet) string {
+	var b strings.Builder
+	b.WriteString("| flag | default | meaning |\n|---|---|---|\n")
+	fs.VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			fmt.Fprintf(&b, "| `--%s` | `%s` | %s |\n", f.Name, f.DefValue, strings.ReplaceAll(strings.TrimSpace(f.Usage), "\n", " "))
+		}
+	})
+	return b.String()
 }

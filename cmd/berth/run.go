@@ -51,7 +51,7 @@ and removes its nodes, until it is interrupted.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	f.register(cmd.Flags())
+	setSections(cmd, f.register(cmd.Flags()))
 	hasVersion(cmd)
 	return cmd
 }

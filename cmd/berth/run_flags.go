@@ -63,34 +63,48 @@ func newRunFlags() *runFlags {
 	return &runFlags{serving: observe.NewServing(), logging: logsapi.NewLoggingConfiguration()}
 }
 
-// register adds the flags to a command. docs/reference/flags.md lists them in this
-// order.
-func (f *runFlags) register(fs *pflag.FlagSet) {
-	fs.SortFlags = false
-	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc) // --leader_elect is --leader-elect, as there
+// register adds the flags to those of a command, and returns them by section. Help and
+// docs/reference/flags.md show the sections in this order.
+func (f *runFlags) register(commandLine *pflag.FlagSet) cliflag.NamedFlagSets {
+	s := cliflag.NamedFlagSets{NormalizeNameFunc: cliflag.WordSepNormalizeFunc} // --leader_elect is --leader-elect, as there
+	f.registerMisc(s.FlagSet("misc"))
+	f.registerScheduling(s.FlagSet("scheduling"))
+	f.scale.Flags(s.FlagSet)
+	f.registerProvider(s.FlagSet("cloud provider"))
+	s.FlagSet("feature gate").Var(&f.gates, "feature-gates", "NAME=true|false, separated by commas: feature gates of kube-scheduler 1.36; gates that change its scheduling rules must keep their defaults; may be repeated")
+	f.lease.Flags(s.FlagSet("leader election"))
+	f.serving.Flags(s.FlagSet)
+	logsapi.AddFlags(f.logging, s.FlagSet("logs"))
+	commandLine.SetNormalizeFunc(s.NormalizeNameFunc)
+	addSections(commandLine, s)
+	config.AddForeign(commandLine)
+	return s
+}
+
+func (f *runFlags) registerMisc(fs *pflag.FlagSet) {
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "path to a kubeconfig file (default: clientConnection of --config, $KUBECONFIG, or the pod's service account)")
+	fs.StringVar(&f.master, "master", "", "address of the API server; overrides the kubeconfig's")
+	fs.StringVar(&f.master, "kubernetes", "", "the same as --master, by Cluster Autoscaler's name")
 	fs.StringVar(&f.config, "config", "", "path to a KubeSchedulerConfiguration v1 file")
 	fs.StringVar(&f.mode, "mode", "", "scheduler: only schedule, next to another autoscaler; autoscaler: only scale, next to another scheduler (default: both, or only schedule without --cloud-provider)")
 	fs.BoolVar(&f.shadow, "shadow", false, "dry run: decide next to the cluster's scheduler (and autoscaler, with --cloud-provider), compare, and write nothing; berth shadow report prints the comparison")
 	fs.BoolVar(&f.allowScheduler, incumbent.AllowScheduler, false, "run with a profile named default-scheduler although a kube-scheduler renews its Lease kube-system/kube-scheduler; only for one that has no such profile, or both place the same pods; Berth's own")
 	fs.BoolVar(&f.allowAutoscaler, incumbent.AllowAutoscaler, false, "resize node groups although a Cluster Autoscaler renews its Lease cluster-autoscaler and has the same groups, or its groups aren't known; Berth's own")
-	fs.StringVar(&f.master, "master", "", "address of the API server; overrides the kubeconfig's")
-	fs.StringVar(&f.master, "kubernetes", "", "the same as --master, by Cluster Autoscaler's name")
+	fs.StringVar(&f.record, "record", "", "record all inputs to this file, for berth simulate --replay; earlier recordings are kept as FILE.1 and so on")
+	fs.Int64Var(&f.recordLimit, "record-limit", 1<<30, "size in bytes at which recording stops")
+	fs.Uint64Var(&f.seed, "seed", 0, "seed for breaking ties between equally good nodes and node groups")
+}
+
+func (f *runFlags) registerScheduling(fs *pflag.FlagSet) {
 	fs.Float32Var(&f.apiQPS, "kube-api-qps", config.DefaultBindQPS, "QPS limit of binding requests; ignored if clientConnection of --config sets it")
 	fs.Int32Var(&f.apiBurst, "kube-api-burst", config.DefaultBindBurst, "burst limit of binding requests; ignored if clientConnection of --config sets it")
 	fs.DurationVar(&f.maxUnschedulable, "pod-max-in-unschedulable-pods-duration", queue.DefaultConfig().Leftover, "maximum time that a pod stays unschedulable before it is retried even though no event could have made it schedulable")
-	fs.Var(&f.gates, "feature-gates", "NAME=true|false, separated by commas: feature gates of kube-scheduler 1.36; gates that change its scheduling rules must keep their defaults; may be repeated")
-	f.lease.Flags(fs)
-	fs.Uint64Var(&f.seed, "seed", 0, "seed for breaking ties between equally good nodes and node groups")
-	logsapi.AddFlags(f.logging, fs)
+}
+
+func (f *runFlags) registerProvider(fs *pflag.FlagSet) {
 	fs.StringVar(&f.cloudProvider, "cloud-provider", "", "cloud provider type: externalgrpc (a server of Cluster Autoscaler's protocol), clusterapi or simulated; empty to only schedule")
 	fs.StringVar(&f.cloudConfig, "cloud-config", "", "path to the cloud provider configuration file; for clusterapi the kubeconfig of the management cluster (default: the same cluster)")
-	fs.StringVar(&f.record, "record", "", "record all inputs to this file, for berth simulate --replay; earlier recordings are kept as FILE.1 and so on")
-	fs.Int64Var(&f.recordLimit, "record-limit", 1<<30, "size in bytes at which recording stops")
 	f.groups.Flags(fs)
-	f.scale.Flags(fs)
-	f.serving.Flags(fs)
-	config.AddForeign(fs)
 }
 
 // foreign returns what is to be said of flags, and of feature gates, that have no effect here. An

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/berthproject/berth/edge/observe"
 	"github.com/berthproject/berth/edge/reach"
@@ -53,9 +54,12 @@ report saved with -o json can be read with --file after the shadow has stopped.`
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), cmd.OutOrStdout()) },
 	}
-	f.reach.Register(cmd.Flags())
-	cmd.Flags().StringVar(&f.file, "file", "", "path of a report saved with -o json, to read instead of querying a running shadow")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text, json or html")
+	var s cliflag.NamedFlagSets
+	fs := s.FlagSet("misc")
+	fs.StringVar(&f.file, "file", "", "path of a report saved with -o json, to read instead of querying a running shadow")
+	fs.StringVarP(&f.output, "output", "o", "text", "text, json or html")
+	f.reach.Register(s.FlagSet("connection"))
+	setSections(cmd, s)
 	return cmd
 }
 

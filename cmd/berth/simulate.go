@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/berthproject/berth/sim"
 	"github.com/berthproject/berth/sim/report"
@@ -60,21 +61,25 @@ and every scenario is run with each policy.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
-	fs := cmd.Flags()
-	fs.SortFlags = false
+	var s cliflag.NamedFlagSets
+	fs := s.FlagSet("output")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
 	fs.StringVar(&f.report, "report", "", "write an HTML page with plots to this file")
 	fs.BoolVar(&f.compare, "compare", false, "compare the results of several scenarios or policies side by side")
 	fs.StringVar(&f.decisions, "decisions", "", "write the decision ledger to this file, one JSON object per line")
+	fs = s.FlagSet("explanation")
 	fs.StringVar(&f.explain.Pod, "explain", "", "instead of the summary, explain why this pod (namespace/name) is pending or where it is")
 	fs.StringVar(&f.explain.Group, "explain-group", "", "instead of the summary, explain the state of this node group at the end of the run")
 	fs.StringVar(&f.explain.Node, "explain-node", "", "instead of the summary, explain why this node is not removed at the end of the run, or the progress of its removal")
 	fs.BoolVar(&f.explain.Nodes, "explain-nodes", false, "instead of the summary, show how many nodes are kept at the end of the run for which reason, and what they cost")
+	fs = s.FlagSet("simulation")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed to use instead of the scenario's")
 	fs.BoolVar(&f.check, "check", false, "check every invariant after every step; slow with many pods")
+	fs = s.FlagSet("replay")
 	fs.StringVar(&f.replay, "replay", "", "replay a recording of berth run --record instead of a scenario")
 	fs.StringVar(&f.config, "config", "", "with --replay: KubeSchedulerConfiguration to use instead of the recorded one")
 	fs.StringArrayVar(&f.flags, "autoscaler-flag", nil, "with --replay: flag of berth run to use; may be repeated (all others have their defaults)")
+	setSections(cmd, s)
 	return cmd
 }
 

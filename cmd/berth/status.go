@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/berthproject/berth/edge/observe"
 	"github.com/berthproject/berth/edge/reach"
@@ -42,9 +43,12 @@ decisions. Times are UTC.
 			return f.run(cmd.Context(), program(cmd), cmd.OutOrStdout())
 		},
 	}
-	f.reach.Register(cmd.Flags())
-	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
-	cmd.Flags().BoolVar(&f.brief, "brief", false, "print one line: what pods and nodes wait for")
+	var s cliflag.NamedFlagSets
+	fs := s.FlagSet("misc")
+	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
+	fs.BoolVar(&f.brief, "brief", false, "print one line: what pods and nodes wait for")
+	f.reach.Register(s.FlagSet("connection"))
+	setSections(cmd, s)
 	return cmd
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/berthproject/berth/edge/reach"
 	"github.com/berthproject/berth/internal/term"
@@ -44,9 +45,12 @@ least utilized first. Without a terminal it prints everything once.
 			return f.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
-	f.reach.Register(cmd.Flags())
-	cmd.Flags().DurationVar(&f.interval, "interval", 2*time.Second, "refresh interval")
-	cmd.Flags().BoolVar(&f.once, "once", false, "print one screen and exit")
+	var s cliflag.NamedFlagSets
+	fs := s.FlagSet("misc")
+	fs.DurationVar(&f.interval, "interval", 2*time.Second, "refresh interval")
+	fs.BoolVar(&f.once, "once", false, "print one screen and exit")
+	f.reach.Register(s.FlagSet("connection"))
+	setSections(cmd, s)
 	return cmd
 }
 

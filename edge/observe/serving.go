@@ -56,15 +56,17 @@ func NewServing() *Serving {
 	return s
 }
 
-// Flags adds the flags.
-func (s *Serving) Flags(fs *pflag.FlagSet) {
-	s.secure.AddFlags(fs)
-	s.authentication.AddFlags(fs)
-	s.authorization.AddFlags(fs)
-	fs.BoolVar(&s.Profiling, "profiling", s.Profiling, "enable profiling at /debug/pprof/")
-	fs.BoolVar(&s.Contention, "contention-profiling", s.Contention, "with --profiling: enable block profiling at /debug/pprof/block")
+// Flags adds the flags to the sets of their sections, which are called as kube-scheduler's are.
+func (s *Serving) Flags(set func(section string) *pflag.FlagSet) {
+	s.secure.AddFlags(set("secure serving"))
+	s.authentication.AddFlags(set("authentication"))
+	s.authorization.AddFlags(set("authorization"))
+	fs := set("metrics")
 	fs.StringVar(&s.Plain, "address", s.Plain, "address to also serve /metrics and /health-check on, without TLS and authentication, as Cluster Autoscaler does on :8085")
 	fs.StringSliceVar(&s.Disabled, "disabled-metrics", s.Disabled, "names of metrics that are not served")
+	fs = set("profiling")
+	fs.BoolVar(&s.Profiling, "profiling", s.Profiling, "enable profiling at /debug/pprof/")
+	fs.BoolVar(&s.Contention, "contention-profiling", s.Contention, "with --profiling: enable block profiling at /debug/pprof/block")
 }
 
 // UseKubeconfig has the API server of a kubeconfig decide who may ask, unless

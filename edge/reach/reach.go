@@ -35,7 +35,6 @@ type Flags struct {
 
 // Register adds the flags to a command. Namespace has none: only some commands name pods.
 func (f *Flags) Register(fs *pflag.FlagSet) {
-	fs.SortFlags = false
 	fs.StringVar(&f.Kubeconfig, "kubeconfig", "", "path to a kubeconfig file")
 	fs.StringVar(&f.Context, "context", "", "kubeconfig context to use")
 	fs.StringVar(&f.Lease, "lease", "kube-system/berth", "Lease held by the leader; with --mode=autoscaler kube-system/cluster-autoscaler")

@@ -46,6 +46,18 @@ func isTerminal(out io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // file descriptors are small
 }
 
+// Width returns how many columns the terminal has that shows what is written to out, 0 without one.
+func Width(out io.Writer) int {
+	if !isTerminal(out) {
+		return 0
+	}
+	width, _, err := term.GetSize(int(out.(*os.File).Fd())) //nolint:gosec // file descriptors are small
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
 func (p palette) paint(c colour, text string) string {
 	if !p.colours || c == plain || text == "" {
 		return text

@@ -92,7 +92,7 @@ func Load(paths []string) ([]*Run, error) {
 		if len(manifests) == 0 {
 			return nil, errors.New("only policies were given; also give a scenario, a dump or a manifest")
 		}
-		scenarios = append(scenarios, loaded{&Scenario{APIVersion: APIVersion, Kind: Kind}, source{path: manifests[0], dir: "."}})
+		scenarios = append(scenarios, loaded{&Scenario{APIVersion: APIVersion, Kind: Kind}, &validator{src: source{path: manifests[0], dir: "."}}})
 	}
 	var runs []*Run
 	for _, s := range scenarios {
@@ -105,44 +105,42 @@ func Load(paths []string) ([]*Run, error) {
 	return runs, nil
 }
 
-// loaded is a scenario with the file that it is from.
+// loaded is a scenario with what is wrong in the file that it is from.
 type loaded struct {
 	*Scenario
-	src source
+	v *validator
 }
 
-// loadScenario reads and validates a scenario.
+// loadScenario reads and validates a scenario, but for its policy.
 func loadScenario(path string) (loaded, error) {
 	s := &Scenario{}
-	src, err := read(path, s)
+	v, err := read(path, s)
 	if err == nil {
-		err = s.validate(src)
+		v.scenario(s)
 	}
-	return loaded{s, src}, err
+	return loaded{s, v}, err
 }
 
 // runs returns the scenario's run under each of the policies' files, or under its
 // own policy when there are none.
 func (s loaded) runs(policies, manifests []string) ([]*Run, error) {
 	if len(policies) == 0 {
-		r, err := s.resolve(s.src, &s.Spec.Policy, "spec.policy", s.src, manifests)
+		r, err := s.resolve(s.v, &s.Spec.Policy, "spec.policy", s.v, manifests)
 		return []*Run{r}, err
 	}
 	var runs []*Run
 	for _, path := range policies {
 		p := &PolicyFile{}
-		src, err := read(path, p)
-		if err == nil {
-			err = p.validate(src)
-		}
+		v, err := read(path, p)
 		if err != nil {
 			return nil, err
 		}
-		r, err := s.resolve(s.src, &p.Spec, "spec", src, manifests)
+		v.policyFile(p)
+		r, err := s.resolve(s.v, &p.Spec, "spec", v, manifests)
 		if err != nil {
 			return nil, err
 		}
-		r.Name += " under " + cmp.Or(p.Metadata.Name, src.name())
+		r.Name += " under " + cmp.Or(p.Metadata.Name, v.src.name())
 		runs = append(runs, r)
 	}
 	return runs, nil
@@ -151,46 +149,43 @@ func (s loaded) runs(policies, manifests []string) ([]*Run, error) {
 // Parse reads a scenario from text; path is for errors and relative files.
 func Parse(path string, raw []byte) (*Run, error) {
 	s := &Scenario{}
-	src, err := parse(path, raw, s)
-	if err == nil {
-		err = s.validate(src)
-	}
+	v, err := parse(path, raw, s)
 	if err != nil {
 		return nil, err
 	}
-	return s.resolve(src, &s.Spec.Policy, "spec.policy", src, nil)
+	v.scenario(s)
+	return s.resolve(v, &s.Spec.Policy, "spec.policy", v, nil)
 }
 
-// resolve returns the scenario's run under a policy, which stands in a field of the file
-// policySrc. The manifests are added to what the scenario itself refers to.
-func (s *Scenario) resolve(src source, p *Policy, field string, policySrc source, manifests []string) (*Run, error) {
+// resolve returns the scenario's run under a policy, which stands in a field of the file that
+// policy validates; v has what is wrong with the scenario's. The manifests are added to what the
+// scenario itself refers to.
+func (s *Scenario) resolve(v *validator, p *Policy, field string, policy *validator, manifests []string) (*Run, error) {
+	src := v.src
 	r := &Run{Name: s.Metadata.Name, Description: s.Metadata.Description, Spec: s.Spec, Scheduler: config.Default()}
 	if r.Name == "" {
 		r.Name = src.name()
 	}
-	var err error
-	if p.SchedulerConfig != "" {
-		if r.Scheduler, err = config.Load(policySrc.rel(p.SchedulerConfig)); err != nil {
-			return nil, policySrc.errorf(field+".schedulerConfig", "%v", err)
-		}
-		if len(r.Scheduler.Extenders) > 0 {
-			return nil, policySrc.errorf(field+".schedulerConfig", "%s has extenders, which a simulation can't call; use a file without them", p.SchedulerConfig)
-		}
-	}
-	if r.Autoscale, err = config.ParseAutoscaler(p.Flags); err != nil {
-		return nil, policySrc.errorf(field+".flags", "%v", err)
-	}
-	var priorities *expander.Priorities
-	if p.ExpanderPriorities != "" {
-		if priorities, err = expander.ParsePriorities(p.ExpanderPriorities); err != nil {
-			return nil, policySrc.errorf(field+".expanderPriorities", "%v", err)
-		}
-	}
-	priority := &expander.Priority{Current: func() *expander.Priorities { return priorities }}
-	if r.Expander, err = expander.NewChain(r.Autoscale.Expander, map[string]expander.Strategy{expander.PriorityName: priority}); err != nil {
-		return nil, policySrc.errorf(field+".flags", "%v", err)
-	}
+	policy.policy(p, field, r)
 	o := &objects{run: r, unknown: map[string]int{}, defined: map[string]bool{}}
+	for i, raw := range s.Spec.Objects {
+		if err := o.inline(raw); err != nil {
+			v.bad(fmt.Sprintf("spec.objects[%d]", i), "%v", err)
+		}
+	}
+	for i, f := range s.Spec.Files {
+		if _, err := os.Stat(src.rel(f)); err != nil {
+			v.bad(fmt.Sprintf("spec.files[%d]", i), "%s: %v", f, cause(err))
+		}
+		manifests = append(slices.Clip(manifests), src.rel(f))
+	}
+	errs := v.err()
+	if policy != v {
+		errs = errors.Join(errs, policy.err())
+	}
+	if errs != nil {
+		return nil, errs
+	}
 	if err := s.gather(o, src, manifests); err != nil {
 		return nil, err
 	}
@@ -198,19 +193,34 @@ func (s *Scenario) resolve(src source, p *Policy, field string, policySrc source
 	return r, nil
 }
 
-// gather adds everything that the scenario defines or refers to.
+// policy has a run played under a policy, which stands in a field.
+func (v *validator) policy(p *Policy, field string, r *Run) {
+	var err error
+	if p.SchedulerConfig != "" {
+		if r.Scheduler, err = config.Load(v.src.rel(p.SchedulerConfig)); err != nil {
+			v.bad(field+".schedulerConfig", "%v", err)
+		} else if len(r.Scheduler.Extenders) > 0 {
+			v.bad(field+".schedulerConfig", "%s has extenders, which a simulation can't call; use a file without them", p.SchedulerConfig)
+		}
+	}
+	var priorities *expander.Priorities
+	if p.ExpanderPriorities != "" {
+		if priorities, err = expander.ParsePriorities(p.ExpanderPriorities); err != nil {
+			v.bad(field+".expanderPriorities", "%v", err)
+		}
+	}
+	if r.Autoscale, err = config.ParseAutoscaler(p.Flags); err != nil {
+		v.bad(field+".flags", "%v", err)
+		return
+	}
+	priority := &expander.Priority{Current: func() *expander.Priorities { return priorities }}
+	if r.Expander, err = expander.NewChain(r.Autoscale.Expander, map[string]expander.Strategy{expander.PriorityName: priority}); err != nil {
+		v.bad(field+".flags", "%v", err)
+	}
+}
+
+// gather adds the manifests, and what the scenario says in short.
 func (s *Scenario) gather(o *objects, src source, manifests []string) error {
-	for i, raw := range s.Spec.Objects {
-		if err := o.inline(raw); err != nil {
-			return src.errorf(fmt.Sprintf("spec.objects[%d]", i), "%v", err)
-		}
-	}
-	for i, f := range s.Spec.Files {
-		if _, err := os.Stat(src.rel(f)); err != nil {
-			return src.errorf(fmt.Sprintf("spec.files[%d]", i), "%s: %v", f, cause(err))
-		}
-		manifests = append(slices.Clip(manifests), src.rel(f))
-	}
 	for _, m := range manifests {
 		if err := o.file(m); err != nil {
 			return err

@@ -56,7 +56,7 @@ func TestAliases(t *testing.T) {
 // Each bad scenario is refused with its line, its field and what would do.
 func TestBadScenariosNameLineFieldAndRemedy(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{head + "  colour: red\n", `s.yaml:4: unknown field "colour"`},
+		{head + "  colour: red\n", `s.yaml:4: spec.colour: unknown field "colour"`},
 		{head + "  seed: -1\n", "s.yaml:4: cannot unmarshal -1"},
 		{head + "  workload: {}\n", "s.yaml:4: "},
 		{head + "  seed: [\n", "s.yaml:4: "},
@@ -64,8 +64,10 @@ func TestBadScenariosNameLineFieldAndRemedy(t *testing.T) {
 		{head + "  end: {at: -5s}\n", "s.yaml:4: spec.end.at: is -5s; a time must not be negative"},
 		{head + "  faults: ! \n", `s.yaml:4: "!" is a YAML tag, which a Scenario does not support; remove it, or quote it if it is a value`},
 		{head + "  faults: !x 3\n", `s.yaml:4: "!x" is a YAML tag`},
-		{head + "  end: {at: 5 parsecs}\n", `s.yaml:4: "5 parsecs" is not a duration; it must be one such as 90s`},
-		{head + strings.Replace(group, "8Gi", "8 elephants", 1), `s.yaml:7: "8 elephants" is not a quantity`},
+		{head + "  end: {at: 5 parsecs}\n", `s.yaml:4: spec.end.at: "5 parsecs" is not a duration; it must be one such as 90s`},
+		{head + "  end: {at: [5s]}\n", "s.yaml"},
+		{head + "  end: {at: {}}\n", "s.yaml"},
+		{head + strings.Replace(group, "8Gi", "8 elephants", 1), `s.yaml:7: spec.nodeGroups[0].template.allocatable.memory: "8 elephants" is not a quantity`},
 		{head + strings.Replace(group, "memory: 8Gi, ", "", 1), `s.yaml:7: spec.nodeGroups[0].template.allocatable: memory is "0"; it must be a positive quantity, or no pod would ever fit`},
 		{head + strings.Replace(group, "max: 3", "max: 3\n    min: 4", 1), "s.yaml:6: spec.nodeGroups[0].max: is 3, less than min 4"},
 		{head + group + strings.TrimPrefix(group, "  nodeGroups:\n"), `s.yaml:8: spec.nodeGroups[1].name: "g" is given twice`},
@@ -87,7 +89,7 @@ func TestBadScenariosNameLineFieldAndRemedy(t *testing.T) {
 		{head + "  nodes: [{name: n, count: 20000000, template: {allocatable: {cpu: 1}}}]\n", "spec.nodes[0].count: is 20000000"},
 		{head + "  workload: [{name: w, count: 1}]\n", "s.yaml:4: spec.workload[0].template: has no containers"},
 		{head + "  workload: [{name: w, kind: Cron, count: 1}]\n", `spec.workload[0].kind: is "Cron"; it must be Pod, Job,`},
-		{head + "  workload: [{name: w, count: 1, template: {spec: {containers: [{name: c, imag: x}]}}}]\n", `s.yaml:4: unknown field "imag"`},
+		{head + "  workload: [{name: w, count: 1, template: {spec: {containers: [{name: c, imag: x}]}}}]\n", `s.yaml:4: spec.workload[0].template.spec.containers[0].imag: unknown field "imag"`},
 		{head + "  expect: [{metric: happiness, is: 1}]\n", `spec.expect[0].metric: "happiness" is not a metric; they are boughtBack, churn, cost,`},
 		{head + "  registry: {connectionRate: 0}\n", "s.yaml:4: spec.registry.connectionRate: is 0; it must be greater than 0"},
 		{head + "  expect: [{metric: cost}]\n", "spec.expect[0]: has no expectation; set is, min or max"},
@@ -109,6 +111,70 @@ func TestBadScenariosNameLineFieldAndRemedy(t *testing.T) {
 		_, err := scenario.Parse("s.yaml", []byte(c.text))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s\ngot  %v\nwant …%s…", c.text, err, c.want)
+		}
+	}
+}
+
+// TestAllThatIsWrongIsReportedAtOnce, in the order of lines: fields that aren't known, values that
+// can't be decoded, those that are refused, flags and objects.
+func TestAllThatIsWrongIsReportedAtOnce(t *testing.T) {
+	const text = head + `  colour: red
+  nodeGroups:
+  - name: g
+    max: 3
+    min: 4
+    launchDelay: {min: 5 parsecs}
+    template: &t {allocatable: {cpu: 2 cores, memory: 8Gi, pods: 10}}
+  - name: h
+    max: 1
+    template: *t
+  workload:
+  - name: w
+    kind: Cron
+    count: 1
+    template:
+      spec:
+        containers:
+        - name: c
+          imag: x
+  objects:
+  - {kind: Teapot, metadata: {name: x}}
+  - {kind: Pod, metadata: {name: y}, spec: {colour: red}}
+  files: [nope.yaml]
+  policy:
+    flags:
+    - --teapot
+  end: {at: soon}
+`
+	want := []string{
+		`s.yaml:4: spec.colour: unknown field "colour"`,
+		"s.yaml:7: spec.nodeGroups[0].max: is 3, less than min 4",
+		`s.yaml:9: spec.nodeGroups[0].launchDelay.min: "5 parsecs" is not a duration; it must be one such as 90s, 15m or 2h`,
+		`s.yaml:10: spec.nodeGroups[0].template.allocatable.cpu: "2 cores" is not a quantity; it must be one such as 500m, 4 or 8Gi`,
+		`s.yaml:10: spec.nodeGroups[1].template.allocatable.cpu: "2 cores" is not a quantity; it must be one such as 500m, 4 or 8Gi`,
+		`s.yaml:16: spec.workload[0].kind: is "Cron"; it must be Pod, Job, ReplicaSet, StatefulSet or DaemonSet`,
+		`s.yaml:22: spec.workload[0].template.spec.containers[0].imag: unknown field "imag"`,
+		`s.yaml:24: spec.objects[0]: kind is "Teapot"; the kinds are `,
+		`s.yaml:25: spec.objects[1]: unknown field "spec.colour"`,
+		"s.yaml:26: spec.files[0]: nope.yaml: no such file or directory",
+		"s.yaml:29: spec.policy.flags: unknown flag: --teapot",
+		`s.yaml:30: spec.end.at: "soon" is not a duration; it must be one such as 90s, 15m or 2h`,
+	}
+	for _, c := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"all", text, want},
+		{"also what ends the decoder", strings.Replace(text, "max: 1\n", "max: [1]\n", 1), []string{"s.yaml:12: ", want[0], want[2], want[3], want[4], want[6], want[11]}},
+	} {
+		_, err := scenario.Parse("s.yaml", []byte(c.text))
+		got := strings.Split(fmt.Sprint(err), "\n")
+		same := len(got) == len(c.want)
+		for i := 0; same && i < len(got); i++ {
+			same = strings.HasPrefix(got[i], c.want[i])
+		}
+		if !same {
+			t.Errorf("%s:\n got %s\nwant %s", c.name, strings.Join(got, "\n     "), strings.Join(c.want, "\n     "))
 		}
 	}
 }

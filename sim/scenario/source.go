@@ -110,23 +110,32 @@ type source struct {
 	file      *ast.File
 }
 
-// at returns "path:line: field", with the line of the field, or of the nearest
-// one around it when it isn't there.
-func (s source) at(field string) string {
+// line returns the line of a field, or of the nearest one around it when it isn't there; 0 when the
+// file isn't a tree.
+func (s source) line(field string) int {
 	for near := field; s.file != nil && near != ""; near = near[:max(strings.LastIndexAny(near, ".["), 0)] {
 		p, err := yaml.PathString("$." + near)
 		if err != nil {
 			continue
 		}
 		if n, err := p.FilterFile(s.file); err == nil && n != nil && n.GetToken() != nil {
-			return fmt.Sprintf("%s:%d: %s", s.path, n.GetToken().Position.Line, field)
+			return n.GetToken().Position.Line
 		}
 	}
-	return s.path + ": " + field
+	return 0
+}
+
+// errorAt returns an error that names file, line and field; without a line when it is 0.
+func (s source) errorAt(line int, field, format string, args ...any) error {
+	place := s.path
+	if line > 0 {
+		place = fmt.Sprintf("%s:%d", s.path, line)
+	}
+	return fmt.Errorf("%s: %s: %s", place, field, fmt.Sprintf(format, args...))
 }
 
 func (s source) errorf(field, format string, args ...any) error {
-	return fmt.Errorf("%s: %s", s.at(field), fmt.Sprintf(format, args...))
+	return s.errorAt(s.line(field), field, format, args...)
 }
 
 // rel returns a path that the file names relative to its own folder.
@@ -143,57 +152,55 @@ func (s source) name() string {
 }
 
 // read parses a file.
-func read(path string, into any) (source, error) {
+func read(path string, into any) (*validator, error) {
 	raw, err := readFile(path)
 	if err != nil {
-		return source{}, err
+		return nil, err
 	}
 	return parse(path, raw, into)
 }
 
-// parse decodes a scenario or a policy, strictly: an unknown field is an error.
-func parse(path string, raw []byte, into any) (source, error) {
+// parse decodes a scenario or a policy. The validator has what is wrong with single fields; an error
+// is of a file that isn't decoded.
+func parse(path string, raw []byte, into any) (*validator, error) {
 	src := source{path: path, dir: filepath.Dir(path), kind: Kind}
 	if _, ok := into.(*PolicyFile); ok {
 		src.kind = PolicyKind
 	}
 	src.file, _ = parser.ParseBytes(raw, 0) // the decoder says what is wrong
 	if tag := firstTag(src.file); tag != nil {
-		return src, fmt.Errorf("%s:%d: %q is a YAML tag, which a %s does not support; remove it, or quote it if it is a value", path, tag.Position.Line, strings.TrimSpace(tag.Value), src.kind)
+		return nil, fmt.Errorf("%s:%d: %q is a YAML tag, which a %s does not support; remove it, or quote it if it is a value", path, tag.Position.Line, strings.TrimSpace(tag.Value), src.kind)
 	}
 	if n := expanded(src.file); n > maxExpanded {
-		return src, fmt.Errorf("%s: its aliases (*name) expand to more than %d values; nest fewer aliases", path, maxExpanded)
+		return nil, fmt.Errorf("%s: its aliases (*name) expand to more than %d values; nest fewer aliases", path, maxExpanded)
 	}
-	var bad *badValue
-	dec := yaml.NewDecoder(bytes.NewReader(raw), yaml.Strict(), yaml.UseJSONUnmarshaler(),
-		yaml.CustomUnmarshaler(func(d *metav1.Duration, b []byte) error {
-			text := strings.Trim(strings.TrimSpace(string(b)), `"'`)
-			v, err := time.ParseDuration(text)
-			if err != nil {
-				bad = &badValue{text, "is not a duration; it must be one such as 90s, 15m or 2h"}
-				return bad
-			}
-			d.Duration = v
-			return nil
-		}),
-		yaml.CustomUnmarshaler(func(q *resource.Quantity, b []byte) error {
-			text := strings.Trim(strings.TrimSpace(string(b)), `"'`)
-			v, err := door.Amount(text)
-			if err != nil {
-				bad = &badValue{text, "is not a quantity; it must be one such as 500m, 4 or 8Gi"}
-				return bad
-			}
-			*q = v
-			return nil
-		}))
-	err := dec.Decode(into)
-	if bad != nil {
-		return src, fmt.Errorf("%s:%d: %w", path, lineOf(src.file, bad.text), bad)
+	wrong := &validator{src: src}
+	(&decodable{wrong, map[string]ast.Node{}}).file(src.file, into)
+	dec := yaml.NewDecoder(bytes.NewReader(raw), yaml.UseJSONUnmarshaler(), yaml.CustomUnmarshaler(wrong.decodeDuration), yaml.CustomUnmarshaler(wrong.decodeQuantity))
+	if err := dec.Decode(into); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s%w", path, located(err)), wrong.err())
 	}
-	if err != nil {
-		return src, fmt.Errorf("%s%w", path, located(err))
+	return wrong, src.single()
+}
+
+// decodeDuration decodes a duration. One that is none has been reported with its line and stands
+// for 0, so that the rest of the file is checked, too.
+func (v *validator) decodeDuration(d *metav1.Duration, b []byte) (err error) {
+	if d.Duration, err = time.ParseDuration(strings.Trim(strings.TrimSpace(string(b)), `"'`)); err != nil && len(v.wrong) == 0 {
+		return fmt.Errorf("%q %s", b, notADuration)
 	}
-	return src, src.single()
+	return nil
+}
+
+// decodeQuantity does the same for a quantity, with 1, which is allowed wherever one is.
+func (v *validator) decodeQuantity(q *resource.Quantity, b []byte) (err error) {
+	if *q, err = door.Amount(strings.Trim(strings.TrimSpace(string(b)), `"'`)); err != nil {
+		if len(v.wrong) == 0 {
+			return fmt.Errorf("%q %s", b, notAQuantity)
+		}
+		*q = resource.MustParse("1")
+	}
+	return nil
 }
 
 // single refuses a file that has something behind the scenario or policy.
@@ -204,24 +211,6 @@ func (s source) single() error {
 		}
 	}
 	return nil
-}
-
-// badValue is a value that isn't a duration or a quantity. The library reports where it
-// stands without the value, so the line is found by its text.
-type badValue struct{ text, why string }
-
-func (b *badValue) Error() string { return fmt.Sprintf("%q %s", b.text, b.why) }
-
-// lineOf finds the first scalar with a text.
-func lineOf(f *ast.File, text string) int {
-	t := first(f, func(n ast.Node) bool {
-		_, scalar := n.(ast.ScalarNode)
-		return scalar && n.GetToken().Value == text
-	})
-	if t == nil {
-		return 1
-	}
-	return t.Position.Line
 }
 
 // firstTag returns the first tag ("!x") of a file, nil when it has none. The library's decoder

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goccy/go-yaml/ast"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -19,9 +21,8 @@ import (
 // This file checks the fields of scenarios and policies. What must hold: everything that
 // is wrong is reported at once, each with its line, the value, and what would be accepted.
 
-// validate returns all that is wrong, joined.
-func (s *Scenario) validate(src source) error {
-	v := &validator{src: src}
+// scenario checks a scenario, but for its policy.
+func (v *validator) scenario(s *Scenario) {
 	if s.APIVersion != APIVersion {
 		v.bad("apiVersion", "is %q; it must be %q", s.APIVersion, APIVersion)
 	}
@@ -41,28 +42,49 @@ func (s *Scenario) validate(src source) error {
 	v.expectations(sp)
 	v.duration("spec.end.at", sp.End.At.Duration)
 	v.duration("spec.end.quiet", sp.End.Quiet.Duration)
-	return errors.Join(v.errs...)
 }
 
-// validate returns all that is wrong with the file's head; flags and configuration are
-// checked when they are resolved.
-func (p *PolicyFile) validate(src source) error {
-	v := &validator{src: src}
+// policyFile checks the head of a policy's file.
+func (v *validator) policyFile(p *PolicyFile) {
 	if p.APIVersion != APIVersion {
 		v.bad("apiVersion", "is %q; it must be %q", p.APIVersion, APIVersion)
 	}
-	return errors.Join(v.errs...)
 }
 
-// validator collects what is wrong.
+// validator collects what is wrong with the fields of a file.
 type validator struct {
-	src  source
-	errs []error
+	src   source
+	wrong []mistake
+}
+
+// mistake is what is wrong with a field.
+type mistake struct {
+	line int
+	error
+}
+
+// err returns all that is wrong in the order of lines, joined; nil for nothing.
+func (v *validator) err() error {
+	slices.SortStableFunc(v.wrong, func(a, b mistake) int { return cmp.Compare(a.line, b.line) })
+	var errs []error
+	for _, m := range v.wrong {
+		errs = append(errs, m.error)
+	}
+	return errors.Join(errs...)
 }
 
 // bad reports what is wrong with a field; the message says what would be accepted.
 func (v *validator) bad(field, format string, args ...any) {
-	v.errs = append(v.errs, v.src.errorf(field, format, args...))
+	v.badLine(v.src.line(field), field, format, args...)
+}
+
+// badAt is bad of a field whose node is at hand.
+func (v *validator) badAt(n ast.Node, field, format string, args ...any) {
+	v.badLine(n.GetToken().Position.Line, field, format, args...)
+}
+
+func (v *validator) badLine(line int, field, format string, args ...any) {
+	v.wrong = append(v.wrong, mistake{line, v.src.errorAt(line, field, format, args...)})
 }
 
 func (v *validator) notNegative(field string, n float64) {
