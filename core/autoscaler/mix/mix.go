@@ -58,13 +58,14 @@ type Solution struct {
 	// Nodes are what to buy, ascending by group. The pods of each are part of the purchase:
 	// packed in another way, by first fit say, they may need a tenth more nodes. No group with
 	// room left holds the pods of one of these nodes for less; so a GPU isn't bought for pods
-	// that need none where a cheaper node would do.
+	// that need none where a cheaper node would do. Only for a large problem, whose exchanges take
+	// more than maxWork, that may be otherwise.
 	Nodes []Batch
 	// Held is by class how many pods the nodes hold. Only pods that no group takes, or that
 	// there is no room for, are left out.
 	Held []int
-	// Work is how many multiplications or so it took to solve the relaxation and to generate
-	// columns.
+	// Work is how many multiplications or so it took to solve the relaxation, to generate columns
+	// and to exchange nodes of a large problem.
 	Work int
 }
 
