@@ -42,7 +42,8 @@ type command struct {
 
 // tool is a program that a stage needs beside Go.
 type tool struct {
-	find func() error
+	find    func() error
+	install string // a command
 }
 
 // runner runs stages and keeps what became of them.
@@ -124,7 +125,7 @@ func (r *runner) stage(ctx context.Context, s stage) (o *outcome, err error) {
 func (r *runner) without(o *outcome, err error) {
 	if r.ci {
 		o.errs = append(o.errs, fmt.Errorf("CI must not skip this stage: %w", err))
-		o.repeat = append(o.repeat, ".ci/run, which installs what is missing")
+		o.repeat = append(o.repeat, o.needs.install)
 		return
 	}
 	why := fmt.Sprintf("stage %s: %v", o.name, err)

@@ -88,6 +88,7 @@ func nightlyStages(s settings) []stage {
 		{name: "fuzz", what: "each fuzz target for " + s.fuzzTime, cmds: []command{{args: []string{"./hack/fuzz", s.fuzzTime}}}},
 		allocations(),
 	}, oracle(strconv.Itoa(s.clusters), "200", fmt.Sprintf("-rapid.seed=%d", s.seed)), []stage{
+		solver("2000", fmt.Sprintf("-rapid.seed=%d", s.seed)),
 		{name: "e2e", what: "all end-to-end tests", cmds: []command{
 			{dir: "devcluster", pkgs: others, flags: []string{"-count=1"}},
 			{dir: "devcluster", pkgs: []string{"./e2e"}, flags: []string{"-count=1", "-parallel=3", "-timeout=90m", fmt.Sprintf("-storm.seed=%d", s.seed)}},
@@ -155,7 +156,7 @@ func soak(worlds, draining string, flags ...string) []command {
 }
 
 func race(pkgs ...string) stage {
-	return stage{name: "race", what: "the race detector", needs: &tool{find: cCompiler},
+	return stage{name: "race", what: "the race detector", needs: &tool{find: cCompiler, install: `./hack/need gcc "$(go env CC)" gcc libc6-dev`},
 		cmds: []command{{env: []string{"CGO_ENABLED=1"}, pkgs: pkgs, flags: []string{"-race", "-count=1", "-timeout=30m"}}}}
 }
 
@@ -167,6 +168,22 @@ func cCompiler() error {
 	}
 	if err != nil {
 		return fmt.Errorf("the race detector needs a C compiler: %w", err)
+	}
+	return nil
+}
+
+// solver puts so many small purchases to a solver of integer programs that shares nothing with Berth.
+func solver(problems string, flags ...string) stage {
+	return stage{name: "solver", what: "bounds and purchases of the cost expander beside the optima that GLPK finds for " + problems + " small problems",
+		needs: &tool{find: glpsol, install: "./hack/need GLPK glpsol glpk-utils"},
+		cmds: []command{{pkgs: []string{"./core/autoscaler/mix"}, flags: slices.Concat([]string{"-tags=glpk", "-count=1", "-timeout=1h", "-rapid.checks=" + problems}, flags),
+			tests: []string{"TestPropertyAnIndependentSolverAgrees"}}}}
+}
+
+// glpsol returns an error unless there is GLPK's solver.
+func glpsol() error {
+	if _, err := exec.LookPath("glpsol"); err != nil {
+		return fmt.Errorf("the optima are GLPK's (Debian: glpk-utils): %w", err)
 	}
 	return nil
 }

@@ -13,6 +13,12 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/mix"
 )
 
+// instance is what Solve is asked.
+type instance struct {
+	classes []mix.Class
+	groups  []mix.Group
+}
+
 // manyShapes returns classes of different requests, each taken by all groups, of different
 // shapes and prices.
 func manyShapes(classes, groups int) (c []mix.Class, g []mix.Group) {
@@ -62,6 +68,44 @@ func TestSolveIsBounded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestExchangesAreBounded has tenants with a group each, whose nodes have many resources: half of the
+// other groups are cheaper for a node, and none of them takes its pods. To ask them all takes twice
+// as much as may be asked.
+func TestExchangesAreBounded(t *testing.T) {
+	const least, most = 400_000_000, 450_000_000
+	x := tenants(2000)
+	for j := range x.groups {
+		x.groups[j].Allocatable = append(x.groups[j].Allocatable, make([]int64, 200)...)
+	}
+	for i := range x.classes {
+		x.classes[i].Request = append(x.classes[i].Request, make([]int64, 200)...)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	s := mix.Solve(x.classes, x.groups)
+	runtime.ReadMemStats(&after)
+	if s.Work < least || s.Work > most {
+		t.Errorf("it took %d multiplications, want %d, or some more", s.Work, least)
+	}
+	if mib := (after.TotalAlloc - before.TotalAlloc) >> 20; mib > manyMiB {
+		t.Errorf("it took %d MiB, want no more than %d", mib, manyMiB)
+	}
+	for i, n := range s.Held {
+		if n != x.classes[i].Pods {
+			t.Errorf("class %d: %d of %d pods have a node", i, n, x.classes[i].Pods)
+		}
+	}
+}
+
+// tenants are classes with a group each.
+func tenants(n int) (x instance) {
+	x.classes, x.groups = manyShapes(n, n)
+	for i := range x.classes {
+		x.classes[i].Takes = []int{i}
+	}
+	return x
 }
 
 // leastPrice returns what any purchase costs at least: a node; and with shares of a node's price for

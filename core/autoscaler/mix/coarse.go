@@ -109,8 +109,10 @@ func purchaseCoarsely(classes []Class, groups []Group, maxEdges int) solved {
 	f, y := c.solve()
 	r := relax(l.part(chosen, maxEdges), groups)
 	r.work += c.work
-	nodes := r.purchase(r.fractionsFrom(c, f), r.dualFrom(c, y))
-	return solved{r: r, nodes: l.finish(nodes)}
+	bought := r.purchase(r.fractionsFrom(c, f), r.dualFrom(c, y))
+	nodes, work := l.finish(bought)
+	r.work += work
+	return solved{r: r, nodes: nodes}
 }
 
 // part returns the classes, each with as many groups as it may have edges: those of the coarse

@@ -19,6 +19,8 @@
 // Where the relaxation would take too long or too much memory, that of a coarser problem is solved
 // in its place (coarse.go).
 //
+// Column generation alone, from first fit, was measured beside this: docs/measurements/mix.md.
+//
 // Equal input gives equal output: there is no randomness, clock or order of a map. Work is
 // limited: maxSteps of the interior-point method, of no more than maxStep each, and maxWork of
 // column generation.
@@ -58,13 +60,14 @@ type Solution struct {
 	// Nodes are what to buy, ascending by group. The pods of each are part of the purchase:
 	// packed in another way, by first fit say, they may need a tenth more nodes. No group with
 	// room left holds the pods of one of these nodes for less; so a GPU isn't bought for pods
-	// that need none where a cheaper node would do.
+	// that need none where a cheaper node would do. Only for a large problem, whose exchanges take
+	// more than maxWork, that may be otherwise.
 	Nodes []Batch
 	// Held is by class how many pods the nodes hold. Only pods that no group takes, or that
 	// there is no room for, are left out.
 	Held []int
-	// Work is how many multiplications or so it took to solve the relaxation and to generate
-	// columns.
+	// Work is how many multiplications or so it took to solve the relaxation, to generate columns
+	// and to exchange nodes of a large problem.
 	Work int
 }
 
@@ -85,7 +88,11 @@ func Solve(classes []Class, groups []Group) Solution {
 // solve is Solve where a relaxation may have so many edges, and a step of the interior-point method
 // may take so many multiplications.
 func solve(classes []Class, groups []Group, maxEdges int, maxStep float64) Solution {
-	x := purchases(classes, groups, maxEdges, maxStep)
+	return solution(purchases(classes, groups, maxEdges, maxStep), classes, groups)
+}
+
+// solution says what the nodes cost, what they hold, and what is proved about them.
+func solution(x solved, classes []Class, groups []Group) Solution {
 	s := Solution{Nodes: batches(x.nodes), Held: make([]int, len(classes)), Work: x.r.work}
 	for _, p := range x.nodes {
 		s.Price += groups[p.group].Price

@@ -12,13 +12,14 @@ import (
 // rest is what is left of a large problem when some nodes are bought.
 type rest struct {
 	*large
-	left, room []int // by class and by group
-	work       int   // multiplications or so that exchanges took
+	left, room []int   // by class and by group
+	free       []int64 // memory for holds
+	work       int     // multiplications or so that exchanges took
 }
 
 // finish returns the nodes with those that are missing, and none that can be exchanged for a
-// cheaper one. An exchange makes room that pods may want.
-func (l *large) finish(nodes []pattern) []pattern {
+// cheaper one, and the multiplications or so that it took. An exchange makes room that pods may want.
+func (l *large) finish(nodes []pattern) (finished []pattern, work int) {
 	b := &rest{large: l}
 	for i := range l.classes {
 		b.left = append(b.left, l.classes[i].Pods)
@@ -36,7 +37,7 @@ func (l *large) finish(nodes []pattern) []pattern {
 		nodes = b.buy(nodes)
 		again = b.exchange(nodes) && b.work < maxWork
 	}
-	return nodes
+	return nodes, b.work
 }
 
 // buy buys nodes for the pods that are left, class by class, where there is room, each filled up
@@ -137,7 +138,8 @@ func (b *rest) exchange(nodes []pattern) (any bool) {
 
 // holds reports whether a node of a group holds such pods.
 func (b *rest) holds(group int, pods []Count) bool {
-	free := slices.Clone(b.groups[group].Allocatable)
+	free := append(b.free[:0], b.groups[group].Allocatable...)
+	b.free = free
 	b.work += (len(pods) + 1) * len(free)
 	for _, c := range pods {
 		if b.fitsIn(c.Class, group, free) < c.Pods {
