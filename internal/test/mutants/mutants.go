@@ -140,7 +140,7 @@ var All = []Mutant{
 	{"instances that came don't count for those that were ordered first", "core/lifecycle/nodegroups/missing.go", "	q.forget(arrived)\n", "", "./core/lifecycle/nodegroups", "TestScripts/missing_churn", "1"},
 	{"all nodes are looked at for each instance that is late", "core/lifecycle/nodegroups/coming.go", "!c.now.Equal(t.Now) ||", "true ||", "./core/lifecycle/nodegroups", "TestWork", "1"},
 	{"an instance's state changes and its group's counts don't", "core/lifecycle/nodegroups/followed.go", "	f.add(x, -1)\n	x.state = to\n	f.add(x, 1)\n", "	x.state = to\n", "./core/lifecycle/nodegroups", "Property", "100"},
-	{"a node whose instance is gone hides the one that replaces it", "core/autoscaler/plan.go", "!n.Ready() && c.Gone", "false && c.Gone", "./core", "TestScripts/autoscale_spot", "1"},
+	{"a node whose instance is gone hides the one that replaces it", "core/autoscaler/plan.go", "c.Gone[n.Name] && !n.Ready()", "false", "./core", "TestScripts/autoscale_spot", "1"},
 	{"a creation in the future moves the API server's clock", "core/lifecycle/serverclock.go", " || ahead < -mayDiffer", "", "./core", "TestScripts/autoscale_clock_future", "1"},
 	{"the API server's answers say nothing of its clock", "core/lifecycle/serverclock.go", "len(told) > 0", "len(told) > 99", "./core", "TestScripts/autoscale_clock_start", "1"},
 	{"the latest answer of the API server alone says what its clock is", "core/lifecycle/serverclock.go", "sorted[len(sorted)/2]", "told[len(told)-1+0*len(sorted)]", "./core/lifecycle", "Property", "100"},
