@@ -135,6 +135,7 @@ func (b *berth) crash(down time.Duration) {
 			return
 		}
 		b.list()
+		w.noteUnknown()
 		w.noteChange()
 	})
 }

@@ -45,7 +45,7 @@ type group struct {
 	unlisted    bool            // the last list didn't have the group
 	toldAt      time.Duration   // of when the last list is that this process of Berth's has got and that has the group; -1 for none
 	taintedNew  bool            // Berth saw a node of it first with somebody's taint, and can't know that new ones lack it
-	mixed       bool            // it has a node of another group, and what new ones are like may be taken from that
+	mixed       bool            // Berth doesn't know of a node that it came from another group, and may take new ones for like it
 	vanished    []time.Duration // when the instances were ordered that the target counts and that were never made
 	freed       []freed         // the names of instances that are gone, the first first
 }
@@ -174,6 +174,9 @@ func (g *group) list(now time.Duration) []nodegroup.Instance {
 	return g.listed
 }
 
+// lateOrder is how long after a group got larger an order may be carried out that doesn't count with it.
+const lateOrder = 3 * time.Minute
+
 // increaseTarget orders n instances of a group. An order is refused as a whole; the
 // error's text gets into a decision's reason, and so into the digest.
 func (w *World) increaseTarget(id string, n int) error {
@@ -182,8 +185,9 @@ func (w *World) increaseTarget(id string, n int) error {
 		return fmt.Errorf("there is no node group %q", id)
 	}
 	if n <= 0 || g.target+n > g.cfg.Max {
-		// Berth may not have seen yet that the cloud made more than it was asked for.
-		if !g.mixed && (g.lastExtra == 0 || w.now-g.lastExtra > time.Minute && g.lastExtra < g.toldAt) {
+		// Berth may not have seen yet that the cloud made more than it was asked for, or that a node has
+		// come from another group, or the order is from before that and carried out late.
+		if g.lastExtra == 0 || w.now-g.lastExtra > lateOrder && g.lastExtra < g.toldAt {
 			w.violation("group %s is asked for %d more nodes at %d of %d", id, n, g.target, g.cfg.Max)
 		}
 		return fmt.Errorf("node group %s is at %d of %d", id, g.target, g.cfg.Max)

@@ -104,7 +104,6 @@ func (w *World) runEvent(x *scenario.Fault) {
 	switch x.Kind {
 	case scenario.CrashBerth:
 		w.berth.crash(cmp.Or(x.For.Duration, crashTime))
-		w.noteTaintsAtCrash()
 	case scenario.WatchStall:
 		f.stalled = max(f.stalled, w.now+cmp.Or(x.For.Duration, 30*time.Second))
 	case scenario.NodeMoves:

@@ -100,7 +100,7 @@ func (w *World) moveNode(of string, pick func(int) int) {
 	from.target--
 	g.instances, g.listed = append(g.instances, m), nil
 	g.target++
-	g.lastExtra, g.mixed = w.now, true
+	g.lastExtra, g.mixed = w.now, g.mixed || w.blind()
 	from.lastReclaim = w.now
 	m.group, m.moved, m.node.group = g, w.now, g.cfg.Name
 	w.publishNode(m.node)
@@ -155,7 +155,7 @@ func (w *World) taintNode(x *scenario.Fault, pick func(int) int) {
 	if n == nil {
 		return
 	}
-	if n.instance != nil && !n.ready() {
+	if n.instance != nil && (!n.ready() || w.blind()) {
 		n.instance.group.taintedNew = true // Berth sees the node with the taint first, too
 	}
 	w.changeNode(n, func(o *v1.Node) {
@@ -170,12 +170,30 @@ func (w *World) taintNode(x *scenario.Fault, pick func(int) int) {
 	}
 }
 
-// noteTaintsAtCrash marks the groups with a node that the next Berth process will see with somebody's
-// taint from the beginning: until there are newer nodes it assumes that new ones have it, too.
-func (w *World) noteTaintsAtCrash() {
-	for _, n := range w.sortedNodes() {
-		if n.instance != nil && slices.ContainsFunc(n.obj.Spec.Taints, func(t v1.Taint) bool { return t.Key == lookedAt }) {
-			n.instance.group.taintedNew = true
+// noteUnknown marks the groups of whose nodes a Berth that starts sees only how they are now: one that
+// came from another group is taken for one of the group's own, and so is the taint that somebody has
+// put on all nodes that are ready. Until there are newer nodes Berth assumes that new ones are so.
+func (w *World) noteUnknown() {
+	for _, g := range w.groups {
+		tainted, plain := 0, 0
+		for _, m := range g.instances {
+			n := m.node
+			g.mixed = g.mixed || m.moved > 0
+			switch {
+			case n == nil:
+			case !n.hasTaint(lookedAt):
+				if n.ready() && !n.obj.Spec.Unschedulable && !m.draining() {
+					plain++
+				}
+			case n.ready():
+				tainted++
+			default: // its taint counts as one with which it begins
+				g.taintedNew = true
+			}
 		}
+		g.taintedNew = g.taintedNew || tainted > 0 && plain == 0
 	}
 }
+
+// blind reports whether Berth's watches don't show what happens.
+func (w *World) blind() bool { return w.now <= w.faults.stalled }

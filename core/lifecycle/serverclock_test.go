@@ -70,3 +70,23 @@ func TestPropertyAMinorityOfAnswersMovesNothing(t *testing.T) {
 		}
 	})
 }
+
+// TestPropertyCreationsMoveTheClockAMinuteAtMost shows objects that servers have stamped whose clocks
+// are off by up to days, in either direction. The API server isn't taken to be more than a minute ahead,
+// nor to be behind an object that was created in the past.
+func TestPropertyCreationsMoveTheClockAMinuteAtMost(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		turn := lifecycle.Turn{Now: time.Unix(1e6, 0)}
+		var newest time.Time
+		for range rapid.IntRange(1, 9).Draw(t, "objects") {
+			at := turn.Now.Add(time.Duration(rapid.Int64Range(-1e14, 1e14).Draw(t, "created")))
+			if turn.Created(at); !at.After(turn.Now) && at.After(newest) {
+				newest = at
+			}
+			if got := turn.ServerNow(); got.Sub(turn.Now) > time.Minute || got.Before(newest) {
+				t.Fatalf("the API server's time is %s, at %s; the newest object is of %s", got, turn.Now, newest)
+			}
+			turn.Now = turn.Now.Add(time.Duration(rapid.Int64Range(0, 1e11).Draw(t, "later")))
+		}
+	})
+}

@@ -194,6 +194,53 @@ func TestPropertyAGroupIsGoneWhenTwoListsDoNotHaveIt(t *testing.T) {
 	})
 }
 
+// TestPropertyWhatIsListedAndNoNodeIsComing replaces instances whose Node objects stay for a while, not
+// ready. As many nodes are coming as the list has instances that aren't nodes.
+func TestPropertyWhatIsListedAndNoNodeIsComing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := newLister(t)
+		nodes, dead, serial := map[string]bool{}, map[string]bool{}, 0
+		for range rapid.IntRange(1, 20).Draw(t, "lists") {
+			switch ids := slices.Sorted(maps.Keys(nodes)); testkit.Uniform(t, 4, "what") {
+			case 0: // one more
+				l.group.Target++
+			case 1: // one is replaced
+				if len(ids) == 0 {
+					continue
+				}
+				id := ids[testkit.Uniform(t, len(ids), "replaced")]
+				delete(l.ids, id)
+				delete(nodes, id)
+				dead[id] = true
+				l.turn.State.SetNode(notReady(l.turn.State.NodeByName(id).NodeInfo))
+				l.note("%s is dead", id)
+			case 2: // all are nodes
+				for id := range l.ids {
+					if !nodes[id] {
+						nodes[id] = true
+						l.register(id)
+					}
+				}
+				l.note("nodes are %v", slices.Sorted(maps.Keys(nodes)))
+			default: // dead objects go
+				for id := range dead {
+					l.turn.State.RemoveNode(id)
+				}
+				clear(dead)
+			}
+			for len(l.ids) < l.group.Target {
+				serial++
+				l.ids[fmt.Sprint("i", serial)] = true
+			}
+			l.list()
+			if got, want := l.m.Coming(l.turn).Of("g"), len(l.ids)-len(nodes); got != want {
+				l.fatalf("%d nodes are coming, want %d", got, want)
+			}
+			l.turn.Now = l.turn.Now.Add(time.Second)
+		}
+	})
+}
+
 // TestPropertyTaintsOfNewNodes shows nodes in any order, on which people put taints, and takes them away. A
 // new node is taken to have those of the newest that it had when it was first shown as usable, and
 // that the second newest had, too, likewise, and those of the provider's template. Of a newest that

@@ -72,6 +72,8 @@ var Generators = map[string]Generator{
 	"an instance whose ID comes again has the time of the first":        {Pkg: "./core/lifecycle/nodegroups", Run: "TestPropertyAnInstanceHasItsTimeFromItsFirstList", Args: rapid + "100"},
 	"a group is gone when one list doesn't have it":                     {Pkg: "./core/lifecycle/nodegroups", Run: "TestPropertyAGroupIsGoneWhenTwoListsDoNotHaveIt", Args: rapid + "100"},
 	"a node says for ever what its group's nodes are like":              {Pkg: "./core/lifecycle/nodegroups", Run: "TestPropertyTaintsOfNewNodes", Args: rapid + "100"},
+	"a node whose instance is gone hides the one that replaces it":      {Pkg: "./core/lifecycle/nodegroups", Run: "TestPropertyWhatIsListedAndNoNodeIsComing", Args: rapid + "100"},
+	"a creation in the future moves the API server's clock":             {Pkg: "./core/lifecycle", Run: "TestPropertyCreationsMoveTheClockAMinuteAtMost", Args: rapid + "100"},
 	"credentials go to any pod that the Lease names":                    {Pkg: "./edge/reach", Run: "TestPropertyCredentialsGoWhereTheAPIServerVouches", Args: rapid + "100"},
 
 	"a resize of a whole pod isn't seen": {Pkg: "./core/cluster", Run: "TestPropertyRequestsAreAsTheLibraryHasThem", Args: rapid + "400"},
