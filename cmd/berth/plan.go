@@ -26,6 +26,8 @@ type planFlags struct {
 	explain   bool
 }
 
+// planCommand returns berth plan. Whatever is drawn is drawn from the scenario's seed; the clock is only
+// for how long a plan took.
 func planCommand() *cobra.Command {
 	f := &planFlags{}
 	cmd := &cobra.Command{

@@ -72,7 +72,9 @@ removed node it deletes the object. Only one such process may serve a cluster at
 	return cmd
 }
 
-// serve returns when the command's context is done or it can't go on.
+// serve returns when the command's context is done or it can't go on. Files and flags are read before
+// the cluster is asked for anything, and the listener is open before nodes are adopted: a second
+// process for the same address fails without having touched a node.
 func (f *providerFlags) serve(cmd *cobra.Command) error {
 	ctx := cmd.Context()
 	if err := f.validate(); err != nil {
@@ -111,7 +113,8 @@ func (f *providerFlags) serve(cmd *cobra.Command) error {
 	return externalgrpc.NewServer(p).Serve(ctx, listener, f.tls)
 }
 
-// validate refuses what can be refused without files and a cluster.
+// validate refuses what can be refused without files and a cluster. Without TLS the protocol knows no
+// client from another, so that only this machine may call.
 func (f *providerFlags) validate() error {
 	host, port, err := net.SplitHostPort(f.listen)
 	if err != nil || port == "" {

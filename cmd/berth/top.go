@@ -54,6 +54,7 @@ least utilized first. Without a terminal it prints everything once.
 	return cmd
 }
 
+// run draws until the user quits, or prints one screen with --once. The terminal is internal/term's.
 func (f *topFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	if f.interval < minInterval {
 		return fmt.Errorf("--interval is %s; it must be at least %s", f.interval, minInterval)
