@@ -30,8 +30,8 @@ func (c *check) change(id string) {
 	}
 }
 
-// changeGroup orders a node, has the target lowered again, which the server may refuse, and has the
-// node deleted. It ends at the first call that goes wrong: what comes after it would say nothing.
+// changeGroup orders a node, lowers the target again, which the server may refuse, and deletes the node.
+// It ends at the first call that goes wrong: what comes after it would say nothing.
 func (c *check) changeGroup(id string, grow, lower, del *line) {
 	var limit int
 	for _, g := range c.groups {
