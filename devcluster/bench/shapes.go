@@ -56,6 +56,7 @@ func huge(i int) *v1.Pod {
 	return p
 }
 
+// sized gives a pod another CPU request.
 func sized(p *v1.Pod, cpu string) *v1.Pod {
 	p.Spec.Containers[0].Resources = requests(cpu, "500Mi")
 	return p
@@ -63,6 +64,7 @@ func sized(p *v1.Pod, cpu string) *v1.Pod {
 
 func millis(n int) string { return fmt.Sprint(n, "m") }
 
+// app gives a pod the label that Services select by.
 func app(p *v1.Pod, name string) *v1.Pod {
 	p.Labels = map[string]string{"app": name}
 	return p
@@ -77,11 +79,13 @@ func apps(n int) (out []string) {
 	return out
 }
 
+// coloured gives a pod the label that affinities and constraints of these shapes select by.
 func coloured(p *v1.Pod, color string) *v1.Pod {
 	p.Labels = map[string]string{"color": color}
 	return p
 }
 
+// zoned returns a pod for two of the three zones.
 func zoned(p *v1.Pod) *v1.Pod {
 	return nodeAffinity(p, v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{
 		Key: v1.LabelTopologyZone, Operator: v1.NodeSelectorOpIn, Values: []string{"zone-0", "zone-1"}}}})
@@ -187,6 +191,7 @@ func including(p *v1.Pod) *v1.Pod {
 // gate is the name of the gate of gated pods.
 const gate = "example.com/wait"
 
+// gated returns a pod that isn't scheduled until its gate is taken away.
 func gated(i int) *v1.Pod {
 	p := light(i)
 	p.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: gate}}
@@ -259,13 +264,14 @@ func inOneZone(_, _ int, n *v1.Node) { n.Labels[v1.LabelTopologyZone] = "zone-0"
 
 func cordoned(_, _ int, n *v1.Node) { n.Spec.Unschedulable = true }
 
-// roomyFirst has the first node take any number of pods.
+// roomyFirst lets the first node take any number of pods.
 func roomyFirst(i, _ int, n *v1.Node) {
 	if i == 0 {
 		n.Status.Allocatable[v1.ResourcePods] = resource.MustParse("200000")
 	}
 }
 
+// taintedFifth taints every fifth node, so that spreading has to decide whether those count.
 func taintedFifth(i, _ int, n *v1.Node) {
 	if i%5 == 4 {
 		n.Spec.Taints = []v1.Taint{{Key: "foo", Effect: v1.TaintEffectNoSchedule}}
