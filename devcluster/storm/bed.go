@@ -216,7 +216,8 @@ func (b *bed) tails() string {
 	return out.String()
 }
 
-// broken returns the error of something that ended by itself and isn't started again.
+// broken returns the error of something that ended by itself and isn't started again. Berths aren't among
+// these: they end when they lose the Lease, as they should.
 func (b *bed) broken() error {
 	select {
 	case err := <-b.cluster.Failed():

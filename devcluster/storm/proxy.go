@@ -10,8 +10,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// proxy stands between one Berth and the API server, or before the node groups. TLS passes through it, so it can delay
-// and lose bytes, and can't read them. Its methods are for one goroutine at a time.
+// proxy stands between one Berth and the API server, or before the node groups. TLS passes through
+// it, so it can delay and lose bytes, and can't read them. Its methods are for one goroutine at a time.
 type proxy struct{ p *toxiproxy.Proxy }
 
 // newProxy returns a proxy that listens on a free port and leads to an address.

@@ -13,7 +13,8 @@ import (
 // This file has what must hold while the storm is on. What a rule forgives for a while it
 // forgives in calm times only as long as Patience: after a misfortune the count begins anew.
 
-// Check looks at everything as it is now, and notes what breaks a rule.
+// Check looks at everything as it is now, and records what breaks a rule. The order of the rules doesn't
+// matter but for the last two steps, which forget what the rules have judged.
 func (h *History) Check(now time.Time) {
 	nodes, pods := h.live()
 	h.checkPlaces(now, nodes, pods)
