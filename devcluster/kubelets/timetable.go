@@ -65,6 +65,7 @@ func (k *kubelets) again(err error, job func(context.Context)) {
 // timetable is a heap of appointments, soonest first.
 type timetable []appointment
 
+// appointment is a call that is due at a time. Those of one time are made in no particular order.
 type appointment struct {
 	when time.Time
 	job  func(context.Context)
