@@ -122,6 +122,8 @@ func (b *inputBuilder) pods(obj runtime.Object) {
 	}
 }
 
+// create adds as many pods of a controller as it lacks, as the controller would create them: with its
+// owner reference, by which they are one class.
 func (b *inputBuilder) create(version, kind string, meta *metav1.ObjectMeta, template *v1.PodTemplateSpec, replicas int32) {
 	if len(template.Spec.Containers) == 0 {
 		return // trimmed away by a dump
