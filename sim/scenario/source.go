@@ -32,7 +32,7 @@ type typed struct {
 	Kind       string `json:"kind"`
 }
 
-// ours says whether the object is a scenario or a policy, which may have a
+// ours reports whether the object is a scenario or a policy, which may have a
 // mistake in its version. Other projects have a kind Policy too.
 func (t typed) ours() bool {
 	group, _, grouped := strings.Cut(t.APIVersion, "/")
