@@ -212,7 +212,7 @@ func (l *lock) write(call func() error) error {
 	return err
 }
 
-// lose has this process write no more, and ends its election.
+// lose makes this process write no more, and ends its election.
 func (l *lock) lose(why error) {
 	l.fence.Close()
 	l.lost(why)

@@ -120,7 +120,7 @@ func objectGone(o any) step.Input {
 	return step.ObjectGone{Kind: cluster.KindOf(x), Namespace: x.GetNamespace(), Name: x.GetName()}
 }
 
-// unfinished has pods listed and watched that aren't over: those take nothing and need nothing, and
+// unfinished selects the pods that aren't over. Those that are take nothing and need nothing, and
 // one that ends is shown as deleted.
 func unfinished(o *metav1.ListOptions) {
 	o.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed"

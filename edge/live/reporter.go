@@ -232,7 +232,7 @@ func (r *reporter) run(ctx context.Context, wg *sync.WaitGroup) {
 	r.recorder.run(ctx, wg)
 }
 
-// serve has so many workers write reports through a client until the context ends.
+// serve lets so many workers write reports through a client until the context ends.
 func (r *reporter) serve(ctx context.Context, wg *sync.WaitGroup, workers int, from *turns, client kubernetes.Interface) {
 	for range workers {
 		wg.Go(func() {

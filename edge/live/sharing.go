@@ -33,7 +33,7 @@ const sharedSizes = 256
 
 func newSharer() *sharer { return &sharer{seed: maphash.MakeSeed()} }
 
-// share has a trimmed pod share memory with the last one that was likely made from its template.
+// share lets a trimmed pod share memory with the last one that was likely made from its template.
 func (s *sharer) share(p *v1.Pod) {
 	at := s.place(p)
 	s.mu.Lock()
@@ -50,7 +50,7 @@ func (s *sharer) share(p *v1.Pod) {
 func (s *sharer) place(p *v1.Pod) uint64 { return s.template(p) % sharedTemplates }
 
 // template returns a hash of what pods have in common that are made from one template: their
-// controller, or else their labels.
+// controller, or their labels without one.
 func (s *sharer) template(p *v1.Pod) uint64 {
 	if c := metav1.GetControllerOfNoCopy(p); c != nil {
 		return maphash.String(s.seed, string(c.UID))

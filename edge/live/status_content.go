@@ -110,7 +110,7 @@ type NodeCounts struct {
 
 // RegisteredCounts count nodes that the API shows. Total is the sum of the others. Those being
 // deleted are nodes that the group's target doesn't include any more; one that is drained counts
-// as what it else is.
+// as what it is apart from that.
 type RegisteredCounts struct {
 	Total        int           `json:"total"`
 	Ready        int           `json:"ready"`

@@ -28,7 +28,7 @@ import (
 // handed out; those about different pods side by side. Both name the pod's UID, so that another
 // pod of the same name is left alone, and to both a pod that is gone has left.
 
-// leavers has pods asked to leave.
+// leavers asks pods to leave.
 type leavers struct {
 	evictor   evictor
 	preemptor preemptor
@@ -112,7 +112,7 @@ func (v evictor) evict(ctx context.Context, eviction step.Eviction) error {
 	return cmp.Or(refused, ignoreGone(err))
 }
 
-// refusalsAtOnce has client-go return an answer about the pod to an eviction at once. The one for
+// refusalsAtOnce makes client-go return an answer about the pod to an eviction at once. The one for
 // a budget whose status is outdated has a Retry-After of 10 s, after which client-go would
 // post the eviction again, ten times, while the core doesn't know that the pod stays. A
 // rejection by priority and fairness is plain text.

@@ -37,7 +37,7 @@ func NewHistory(size int) *History {
 	return &History{ring: make([]step.Decision, size), limit: keptBytes, indices: map[subject][]int{}}
 }
 
-// Step implements drive.Hook: it takes in the decisions of a Step.
+// Step implements drive.Hook: it keeps the decisions of a Step.
 func (h *History) Step(_ time.Time, _ time.Duration, _ []step.Input, ready *step.Ready) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -86,7 +86,7 @@ func (c *collector) adjust() {
 	}
 }
 
-// adjustAfterCollection has adjust called after each collection as long as the collector is
+// adjustAfterCollection calls adjust after each collection as long as the collector is
 // deferring, since what lives may grow a hundredfold during one computation.
 func (c *collector) adjustAfterCollection() {
 	type collected struct{ _ *int } // with a pointer: the memory of those without is shared
