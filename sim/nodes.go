@@ -143,7 +143,7 @@ func (w *World) removeNode(n *node, byBerth bool) {
 	w.noteChange()
 }
 
-// losePods has the pods of a dead node go, which Berth may have deleted.
+// losePods ends the pods of a dead node, which Berth may have deleted.
 func (w *World) losePods(n *node, byBerth bool) {
 	for _, p := range slices.Clone(n.pods) {
 		if !p.daemon() {

@@ -23,7 +23,7 @@ type watch struct {
 	serial  int           // of the last change; names its latency
 }
 
-// publish has Berth's informer of a kind deliver a change some time later, and not before
+// publish makes Berth's informer of a kind deliver a change some time later, and not before
 // changes of that kind that came earlier, nor while the watch stalls. While Berth is down
 // nothing is delivered: the next process lists what exists.
 func (w *World) publish(kind string, in step.Input) {

@@ -48,7 +48,7 @@ type Options struct {
 	// Hooks see every Step of Berth's, before the world's own books do; one that
 	// starts again after a crash has the same hooks.
 	Hooks []drive.Hook
-	// CrashAfter has Berth crash after so many of its Steps, and start again 5 s later; never
+	// CrashAfter makes Berth crash after so many of its Steps, and start again 5 s later; never
 	// when 0.
 	CrashAfter int
 	// Explain is the namespace/name of a pod that is to be explained each time
@@ -241,7 +241,7 @@ func (w *World) explain() {
 // noteChange records that something has happened: the run goes on for End.Quiet at least.
 func (w *World) noteChange() { w.lastChange = w.now }
 
-// arrive creates the objects of an arrival, and has them deleted when their time is over.
+// arrive creates the objects of an arrival, and deletes them when their time is over.
 func (w *World) arrive(a *scenario.Arrival) {
 	w.stats.Pods.ToCome -= a.Pods()
 	w.roomTaken = w.roomTaken || w.stats.Drain.Pods > 0
