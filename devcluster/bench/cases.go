@@ -51,7 +51,7 @@ type standing struct {
 	shape func(i int) *v1.Pod
 	// namespace is that of the i-th pod; nil means one of their own.
 	namespace func(i int) string
-	waiting   bool // they have no node; else they are on the nodes in turn
+	waiting   bool // they have no node; otherwise they are on the nodes in turn
 	deleted   bool // they were deleted, and finalizers hold them
 }
 

@@ -206,7 +206,7 @@ func held(i int) *v1.Pod {
 }
 
 // blocking returns a pod that leaves no room on its node for a pod that is blocked: for every
-// other one of these by its request, and else by its label.
+// other one of these by its request, for the rest by its label.
 func blocking(i int) *v1.Pod {
 	return coloured(sized(plain(i), []string{"3500m", "100m"}[i%2]), "blocker")
 }

@@ -218,7 +218,7 @@ func (c *Cluster) start(component string, args ...string) error {
 	return nil
 }
 
-// report has Failed deliver how a process ends, unless somebody ends it on purpose.
+// report makes Failed deliver how a process ends, unless somebody ends it on purpose.
 func (c *Cluster) report(p *Process) {
 	go func() {
 		if err := p.Wait(); err != nil {

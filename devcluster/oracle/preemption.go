@@ -43,7 +43,7 @@ func (n nominator) set(pods []*v1.Pod) error {
 	return nil
 }
 
-// preempt has DefaultPreemption simulate every node on which deleting pods could help,
+// preempt lets DefaultPreemption simulate every node on which deleting pods could help,
 // where findCandidates of its evaluator stops when it has enough. It fills in the
 // outcome's victims and choice, or the part of the pod's message that says why
 // preemption doesn't help.
