@@ -104,7 +104,7 @@ func (f *providerFlags) serve(cmd *cobra.Command) error {
 		return fmt.Errorf("--listen: %w; choose a host:port that is free on this machine", err)
 	}
 	p := simulated.New(api.Client.CoreV1().Nodes(), file, time.Now, log)
-	// Nodes of these groups that exist count before the first call is answered; else a client would
+	// Nodes of these groups that exist count before the first call is answered: otherwise a client would
 	// order them again.
 	if err := provider.Adopt(ctx, p); err != nil {
 		return err

@@ -153,7 +153,7 @@ func portOf(address net.Addr) int {
 	return 0
 }
 
-// watch has a server show what the flags of the autoscaler ask for.
+// watch makes a server show what the flags of the autoscaler ask for.
 func (f *runFlags) watch(server *observe.Server) {
 	w := f.scale.Watch
 	if w.PerGroupMetrics {

@@ -231,7 +231,7 @@ func test(ctx context.Context, pkgs map[string]*pkg, dir string, c change, seed 
 }
 
 // writeOverlay writes the changed file, and returns the path of an overlay (`go test
-// -overlay`) that has the compiler read it instead of the original.
+// -overlay`) that makes the compiler read it instead of the original.
 func writeOverlay(dir string, c change) (string, error) {
 	path, err := filepath.Abs(c.file)
 	if err != nil {

@@ -69,7 +69,7 @@ func (t task) summary(p part, figures map[string]float64) string {
 	return strings.TrimSuffix(out.String(), ";")
 }
 
-// spawn has a task measured by a process of its own, on one core, and returns the figures with the
+// spawn measures a task in a process of its own, on one core, and returns the figures with the
 // most memory that the process had, and how long it took by the clock. The process ends with ctx.
 func spawn(ctx context.Context, t task, profile string) (map[string]float64, time.Duration, error) {
 	self, err := os.Executable()
