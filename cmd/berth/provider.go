@@ -35,7 +35,8 @@ Cluster Autoscaler's externalgrpc protocol.`,
 	return cmd
 }
 
-// providerFlags are those of berth provider simulated.
+// providerFlags are those of berth provider simulated. listen and cloudConfig are required,
+// kubeconfig is "" for the environment's.
 type providerFlags struct {
 	listen, kubeconfig, cloudConfig string
 	tls                             externalgrpc.ServerTLS

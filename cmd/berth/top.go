@@ -15,7 +15,8 @@ import (
 
 // This file is berth top: where a live cluster stands, drawn again and again.
 
-// topFlags are the flags of berth top.
+// topFlags are the flags of berth top. Each interval costs Berth one question (berth status costs the
+// same).
 type topFlags struct {
 	reach    reach.Flags
 	interval time.Duration

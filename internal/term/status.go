@@ -244,6 +244,7 @@ func price(p float64) string {
 	return fmt.Sprintf("%.2f", p)
 }
 
+// orDash keeps a table's cell from being empty.
 func orDash(text string) string {
 	if text == "" {
 		return "-"
