@@ -95,9 +95,10 @@ type Run struct {
 type bench struct {
 	o       Options
 	cluster *controlplane.Cluster
-	client  kubernetes.Interface
-	config  *rest.Config
-	file    string // the KubeSchedulerConfiguration of both schedulers
+	// client and config have no rate limit: what limits a run must be the contender.
+	client kubernetes.Interface
+	config *rest.Config
+	file   string // the KubeSchedulerConfiguration of both schedulers
 	*progress
 }
 

@@ -49,6 +49,7 @@ func each(millis int, shape func(i int) *v1.Pod) func(context.Context, *bench, S
 	}
 }
 
+// wrapped adds to an error what was being done; nil stays nil.
 func wrapped(what string, err error) error {
 	if err == nil {
 		return nil

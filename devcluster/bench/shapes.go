@@ -238,6 +238,7 @@ func inTreeVolume(i int) *v1.PersistentVolume {
 	return persistent(i, v1.PersistentVolumeSource{AWSElasticBlockStore: &v1.AWSElasticBlockStoreVolumeSource{VolumeID: fmt.Sprint("volume-", i)}})
 }
 
+// persistent returns a volume that exists and is retained, with the name of the i-th pod.
 func persistent(i int, source v1.PersistentVolumeSource) *v1.PersistentVolume {
 	return &v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: light(i).Name, Labels: map[string]string{"bench": "yes"}},
@@ -249,6 +250,7 @@ func persistent(i int, source v1.PersistentVolumeSource) *v1.PersistentVolume {
 // resourceOf is the extended resource that the i-th node has, and the i-th pod asks for.
 func resourceOf(i int) v1.ResourceName { return v1.ResourceName(fmt.Sprint("example.com/bar-", i)) }
 
+// asking adds an extended resource, whose limit must equal its request.
 func asking(p *v1.Pod, name v1.ResourceName) *v1.Pod {
 	r := &p.Spec.Containers[0].Resources
 	r.Requests[name] = resource.MustParse("1")
@@ -256,6 +258,7 @@ func asking(p *v1.Pod, name v1.ResourceName) *v1.Pod {
 	return p
 }
 
+// withResource gives each node a resource of its own, which one pod asks for.
 func withResource(i, _ int, n *v1.Node) {
 	n.Status.Allocatable[resourceOf(i)] = resource.MustParse("1")
 }

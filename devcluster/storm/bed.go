@@ -287,6 +287,7 @@ func makeFixedNodes(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
+// fixedNode returns the i-th node of a pool, always the same.
 func fixedNode(pool string, i int) *v1.Node {
 	name := fmt.Sprintf("%s-%d", pool, i)
 	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{poolLabel: pool, v1.LabelHostname: name}}}

@@ -61,6 +61,7 @@ func (b *berth) run(ctx context.Context) error {
 	return nil
 }
 
+// start starts a process with a log of its own: the logs of earlier ones stay.
 func (b *berth) start() (*controlplane.Process, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

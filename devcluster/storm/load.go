@@ -170,10 +170,12 @@ func (l *load) clear(ctx context.Context) error {
 	}
 }
 
+// pod creates a pod. A failure isn't made up for.
 func (l *load) pod(ctx context.Context, p *v1.Pod) {
 	_, _ = l.client.CoreV1().Pods(namespace).Create(ctx, p, metav1.CreateOptions{}) // the next comes soon
 }
 
+// delete deletes pods. A failure isn't made up for.
 func (l *load) delete(ctx context.Context, which metav1.ListOptions) {
 	_ = l.client.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, which) // the next try comes soon
 }

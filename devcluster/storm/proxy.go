@@ -27,6 +27,7 @@ func (p *proxy) address() string { return p.p.Listen }
 // down cuts all connections and refuses new ones until up.
 func (p *proxy) down() { p.p.Stop() }
 
+// up lets connections through again, at the same address.
 func (p *proxy) up() error {
 	if err := p.p.Start(); err != nil {
 		return fmt.Errorf("starting the proxy on %s: %w", p.p.Listen, err)

@@ -331,6 +331,7 @@ func name(o metav1.Object) string {
 	return o.GetNamespace() + "/" + o.GetName()
 }
 
+// finished reports whether a pod has ended by itself: it takes no room any more.
 func finished(p *v1.Pod) bool {
 	return p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed
 }

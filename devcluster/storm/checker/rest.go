@@ -72,6 +72,7 @@ func (h *History) Left() (left int) {
 	return left
 }
 
+// used reports whether a pod that hasn't ended is on a node.
 func used(n *v1.Node, pods []*v1.Pod) bool {
 	for _, p := range pods {
 		if p.Spec.NodeName == n.Name {

@@ -149,6 +149,7 @@ func fits(p *v1.Pod, nodes []*v1.Node, pods []*v1.Pod) string {
 	return ""
 }
 
+// priority returns a pod's priority, 0 without one: admission sets it for all others.
 func priority(p *v1.Pod) int32 {
 	if p.Spec.Priority == nil {
 		return 0
@@ -156,6 +157,7 @@ func priority(p *v1.Pod) int32 {
 	return *p.Spec.Priority
 }
 
+// ready reports whether a node's kubelet says that it is ready.
 func ready(n *v1.Node) bool {
 	for _, c := range n.Status.Conditions {
 		if c.Type == v1.NodeReady {
