@@ -71,7 +71,7 @@ type kind struct {
 	set, gone func(object any) step.Input
 }
 
-// tell has an inbox told of all that the cache has and of what changes from then on, by inputs that
+// tell tells an inbox of all that the cache has and of what changes from then on, by inputs that
 // set and gone make; put puts them there. An object that takes the name of another one is another
 // object to the core (step.Input), whatever its kind: the old one is gone before the new one is set,
 // and no Step sees one of the two inputs alone.
@@ -126,7 +126,7 @@ func unfinished(o *metav1.ListOptions) {
 	o.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed"
 }
 
-// tell has an inbox told of all that there is and of what changes from then on, in place of the
+// tell tells an inbox of all that there is and of what changes from then on, in place of the
 // one that was told before. Nodes go through a feed into the same inbox.
 func (c *caches) tell(nodes *nodeFeed, in *inbox) {
 	for _, k := range c.kinds {

@@ -34,6 +34,7 @@ func newSurger(client kubernetes.Interface) *surger {
 	return &surger{client: client, backlog: make(chan *job[step.Surge], 1<<12)}
 }
 
+// run starts the workers.
 func (s *surger) run(ctx context.Context, wg *sync.WaitGroup) {
 	serveJobs(ctx, wg, surgeWorkers, s.backlog, s.surge)
 }
