@@ -74,7 +74,7 @@ func (w *World) startFaults() {
 	}
 }
 
-// faultEnds has what a fault that is no longer in force has kept from happening happen.
+// faultEnds makes up for what a fault has kept from happening, once it is no longer in force.
 func (w *World) faultEnds(x *scenario.Fault) {
 	w.noteChange()
 	if x.Kind == scenario.ControllerStalls {

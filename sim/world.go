@@ -64,6 +64,7 @@ type World struct {
 	opt Options
 
 	// What the API server has. Pods that have ended are in pods; removed ones aren't.
+	// pods are by UID, nodes by name; byName has the newest pod of each name.
 	pods        map[types.UID]*pod
 	byName      map[string]*pod // namespace/name
 	nodes       map[string]*node
@@ -74,6 +75,7 @@ type World struct {
 	stored      []objectKey // of objects and of removed ones, in the order of their creation
 	serial      int         // of the last UID or resource version
 
+	// What is around the API server: the cloud, its disks, what goes wrong, and Berth.
 	groups  []*group // by name
 	images  map[string][]scenario.Layer
 	storage *storage

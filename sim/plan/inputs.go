@@ -52,7 +52,8 @@ func pendingAtOnce(r *scenario.Run, empty bool) []step.Input {
 	return append([]step.Input{groups}, b.inputs...)
 }
 
-// inputBuilder collects inputs.
+// inputBuilder collects inputs in their order. The pods that controllers lack come last: only then is it
+// known how many of their own the input has.
 type inputBuilder struct {
 	run    *scenario.Run
 	empty  bool
