@@ -19,7 +19,7 @@ const (
 	mostPercent = 200
 )
 
-// collector has the garbage collector start later while something is computed: a collection
+// collector makes the garbage collector start later while something is computed: a collection
 // occupies the processors that the computation leaves free. Where collection is switched off
 // (GOGC=off) it stays so, and a limit of memory (GOMEMLIMIT) holds as before.
 type collector struct {
