@@ -38,6 +38,8 @@ func (a *Autoscaler) table() []section {
 	return []section{{"scale-up", a.scaleUpFlags()}, {"scale-down", a.scaleDownFlags()}, {"autoscaler status and health", a.Watch.flags()}}
 }
 
+// scaleUpFlags are those about ordering nodes. Their targets are fields of the core's own configuration,
+// which hold the defaults.
 func (a *Autoscaler) scaleUpFlags() []flag {
 	c := &a.Core
 	return []flag{

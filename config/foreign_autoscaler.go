@@ -3,6 +3,7 @@ package config
 // This file has the flags of Cluster Autoscaler that Berth doesn't honour, with those of klog that
 // it has besides.
 
+// ofAutoscaler returns Cluster Autoscaler's flags that Berth knows and doesn't honour, each with why.
 func ofAutoscaler() []ForeignFlag {
 	const (
 		fast     = "it limits a slow simulation; Berth considers every node in every plan"

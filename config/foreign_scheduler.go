@@ -2,6 +2,7 @@ package config
 
 // This file has the flags of kube-scheduler that Berth doesn't honour.
 
+// ofScheduler returns kube-scheduler's flags that Berth knows and doesn't honour, each with why.
 func ofScheduler() []ForeignFlag {
 	const oneVersion = "Berth implements the rules of kube-scheduler 1.36 and no others; remove it"
 	const labels = "Berth's metrics have the labels that docs/reference/metrics.md lists; relabel them when scraping (metric_relabel_configs)"

@@ -27,7 +27,7 @@ func (l *LeaseFlags) Flags(fs *pflag.FlagSet) {
 	componentoptions.BindLeaderElectionFlags(&l.values, fs)
 }
 
-// Apply has le be as the command line says. The error names the flag that can't be honoured.
+// Apply changes le to what the command line says. The error names the flag that can't be honoured.
 func (l *LeaseFlags) Apply(commandLine *pflag.FlagSet, le *LeaderElection) error {
 	v, lock := &l.values, lockKind
 	for name, set := range map[string]func(){

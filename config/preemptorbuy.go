@@ -20,22 +20,31 @@ import (
 const PreemptOrBuy = "PreemptOrBuy"
 
 // PreemptOrBuyArgs are its arguments. Those left out have the defaults of weighing.Default.
+// docs/preempt-wait-buy.md says what each does.
 type PreemptOrBuyArgs struct {
 	metav1.TypeMeta `json:",inline"`
 
-	Policy      *weighing.Policy   `json:"policy"`
-	MaxWait     *metav1.Duration   `json:"maxWait"`
-	LaunchTimes *float64           `json:"launchTimes"`
-	Costs       *PreemptOrBuyCosts `json:"costs"`
+	// Policy is preempt-first, buy-first or cheapest (weighing.Policies).
+	Policy *weighing.Policy `json:"policy"`
+	// MaxWait is how long a pod waits for a node instead of preempting, above 0.
+	MaxWait *metav1.Duration `json:"maxWait"`
+	// LaunchTimes is for how many median launches of the group a pod waits, from 1 to 1000. It ends
+	// with this or with MaxWait, whichever is over first.
+	LaunchTimes *float64 `json:"launchTimes"`
+	// Costs are what the policy cheapest compares; nil for the defaults of all of them.
+	Costs *PreemptOrBuyCosts `json:"costs"`
 }
 
-// PreemptOrBuyCosts are the weights of weighing.Costs.
+// PreemptOrBuyCosts are the weights of weighing.Costs, each from 0 to a million.
 type PreemptOrBuyCosts struct {
+	// PerVictim is for each pod that is preempted, MaxLostHours bounds the hours of its work that are lost,
+	// and PriorityWeight makes the loss of important pods dearer.
 	PerVictim      *float64 `json:"perVictim"`
 	MaxLostHours   *float64 `json:"maxLostHours"`
 	PriorityWeight *float64 `json:"priorityWeight"`
-	NodeHours      *float64 `json:"nodeHours"`
-	WaitWeight     *float64 `json:"waitWeight"`
+	// NodeHours are for how long a new node is paid, WaitWeight is for an hour of waiting.
+	NodeHours  *float64 `json:"nodeHours"`
+	WaitWeight *float64 `json:"waitWeight"`
 }
 
 // preemptOrBuyArgs reads the policy of a profile's pods that could preempt.

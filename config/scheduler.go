@@ -32,7 +32,8 @@ import (
 // Scheduler is a KubeSchedulerConfiguration as Berth takes it. Parse and Default make it;
 // nothing else may, for a zero time or limit doesn't stand for a default.
 type Scheduler struct {
-	Profiles       []plugins.Options // at least one; names differ
+	Profiles []plugins.Options // at least one; names differ
+	// Queue has the backoffs of the file, and the time of the leftover sweep.
 	Queue          queue.Config
 	Kubeconfig     string  // path, "" when the file has none
 	BindQPS        float32 // binding requests a second
@@ -57,7 +58,8 @@ func (s Scheduler) Beside(names ...string) Scheduler {
 	return s
 }
 
-// LeaderElection are the settings of the Lease that the leader holds.
+// LeaderElection are the settings of the Lease that the leader holds. The three times are as client-go
+// checks them: RetryPeriod is far below RenewDeadline, and that is below LeaseDuration.
 type LeaderElection struct {
 	Enabled                                   bool
 	Namespace, Name                           string // of the Lease

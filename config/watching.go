@@ -12,9 +12,11 @@ import (
 
 // Watching is what these flags set.
 type Watching struct {
-	Namespace       string // of the autoscaler's ConfigMaps
-	WriteStatus     bool
-	StatusName      string // of the status ConfigMap
+	Namespace string // of the autoscaler's ConfigMaps
+	// WriteStatus and StatusName are of the ConfigMap with the status (StatusConfigMap).
+	WriteStatus bool
+	StatusName  string // of the status ConfigMap
+	// PerGroupMetrics asks for series of each node group, whose number grows with the groups'.
 	PerGroupMetrics bool
 	// Times of the health check.
 	MaxInactivity, MaxFailing, MaxStartup time.Duration

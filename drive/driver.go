@@ -20,7 +20,8 @@ import (
 type Config struct {
 	// Schema is what the profiles of Core were made with.
 	Schema *cluster.Schema
-	Core   core.Config
+	// Core is the core's configuration. Autoscale in it decides whether there is a planner.
+	Core core.Config
 	// Expander chooses among the node groups that a plan could grow. Its strategies are
 	// called where plans are made.
 	Expander expander.Chain
@@ -46,7 +47,7 @@ type Config struct {
 }
 
 // Driver owns a core and, when the core autoscales, its planner. Its methods are
-// for one goroutine at a time; nobody else may change the core.
+// for one goroutine at a time; nobody else may change the core. The fields don't change after New.
 type Driver struct {
 	core    *core.Core
 	planner *planner.Planner // nil unless the core autoscales

@@ -109,7 +109,7 @@ func (d *Driver) handOutNodes(r *step.Ready) {
 	}
 }
 
-// plan has a plan made of the cluster as the core knows it now. The planner's copy
+// plan asks for a plan of the cluster as the core knows it now. The planner's copy
 // of the state catches up first, while the core stands still between two Steps;
 // computing the plan touches the copy only, and the core asks for no second plan
 // before it has this one.

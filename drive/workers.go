@@ -52,7 +52,7 @@ type Workers interface {
 	// DecreaseTarget lowers a group's target. Nothing is owed; the next GroupsSet
 	// tells how it went.
 	DecreaseTarget(decrease step.TargetDecrease)
-	// Plan has a plan made, by calling compute once: inline or in another
+	// Plan makes a plan, by calling compute once: inline or in another
 	// goroutine, since compute reads only the planner's copy of the state, which
 	// stands still until done is called. It takes up to seconds.
 	Plan(compute func() *autoscaler.Plan, done func(*autoscaler.Plan))

@@ -49,6 +49,7 @@ const maxIdle = 100_000
 // crashTime is how long Berth is down after a crash, unless the fault says otherwise.
 const crashTime = 5 * time.Second
 
+// newBerth returns a Berth whose first process has started.
 func newBerth(w *World) (*berth, error) {
 	b := &berth{w: w, leaving: map[string]bool{}, cancels: map[types.UID]bool{}, ledger: &step.Ledger{To: w.opt.Decisions}}
 	return b, b.start()

@@ -109,7 +109,7 @@ func (w *World) findBudgets(p *pod) {
 	w.countPod(p)
 }
 
-// countPod has the budgets that select a pod count it as it is now.
+// countPod makes the budgets that select a pod count it as it is now.
 func (w *World) countPod(p *pod) {
 	now := p.count()
 	if now == p.counted {
@@ -121,7 +121,7 @@ func (w *World) countPod(p *pod) {
 	p.counted = now
 }
 
-// recountBudgets counts a changed pod, and has the disruption controller write the status of
+// recountBudgets counts a changed pod, and makes the disruption controller write the status of
 // the budgets whose allowed disruptions have changed, 200 ms later. Until then further calls
 // change nothing but the counts.
 func (w *World) recountBudgets(p *pod) {

@@ -91,6 +91,9 @@ func (c *clock) next(until time.Duration) bool {
 // The methods of heap.Interface: the next event is the least.
 
 func (c *clock) Len() int { return len(c.events) }
+
+// Less orders events of one instant by their phase, and by when they were added: no two are equal, so that
+// a run is the same each time.
 func (c *clock) Less(i, j int) bool {
 	a, b := c.events[i], c.events[j]
 	if a.at != b.at {

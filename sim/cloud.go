@@ -65,7 +65,7 @@ const (
 	isReady
 )
 
-// instance is a instance of the cloud, a node or not.
+// instance is an instance of the cloud, a node or not.
 type instance struct {
 	id, name  string
 	luck      string // names what is drawn of it: another for each instance of one name
@@ -84,11 +84,13 @@ type instance struct {
 	lingers   time.Duration // how long its Node object stays when it is gone, 0 for as the faults say
 }
 
+// addGroup adds a node group; groups stay sorted by name, since their order reaches events.
 func (w *World) addGroup(cfg *scenario.NodeGroup) {
 	w.groups = append(w.groups, &group{cfg: cfg, toldAt: -1, template: cfg.NewNode(cfg.Name + "-template")})
 	slices.SortFunc(w.groups, func(a, b *group) int { return strings.Compare(a.cfg.Name, b.cfg.Name) })
 }
 
+// group returns the group of a name, nil for none.
 func (w *World) group(id string) *group {
 	if i := slices.IndexFunc(w.groups, func(g *group) bool { return g.cfg.Name == id }); i >= 0 {
 		return w.groups[i]
@@ -96,6 +98,7 @@ func (w *World) group(id string) *group {
 	return nil
 }
 
+// newInstance adds an instance that was ordered now. It doesn't change the group's target.
 func (w *World) newInstance(g *group, name string) *instance {
 	m := &instance{id: instanceID(g, name), name: name, luck: name, group: g, made: w.now, billed: -1}
 	g.instances, g.listed = append(g.instances, m), nil

@@ -40,6 +40,7 @@ func (w *World) callCloud(call func() (answer func())) {
 	w.sendCloudCall()
 }
 
+// sendCloudCall sends the first call that waits, unless one is under way: the cloud takes one at a time.
 func (w *World) sendCloudCall() {
 	q := &w.cloud
 	if q.busy || len(q.jobs) == 0 {

@@ -206,7 +206,7 @@ func (c *controller) active() (n int) {
 	return n
 }
 
-// writeReplicas has Berth's watch show how many pods there are and are to be, if that has
+// writeReplicas makes Berth's watch show how many pods there are and are to be, if that has
 // changed.
 func (w *World) writeReplicas(c *controller) {
 	now := cluster.Replicas{Wanted: int32(c.wanted()), Existing: int32(c.active())}

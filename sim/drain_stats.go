@@ -63,7 +63,7 @@ func (s *Stats) podEvicted(p *pod, n *node) {
 	}
 }
 
-// replaced has a new pod be the replacement of the one that was evicted first.
+// replaced counts a new pod as the replacement of the one that was evicted first.
 func (s *Stats) replaced(p *pod) {
 	if c := p.controller; c != nil && len(c.owed) > 0 {
 		p.replaces, c.owed = c.owed[0], c.owed[1:]

@@ -74,7 +74,7 @@ func (w *World) startFaults() {
 	}
 }
 
-// faultEnds has what a fault that is no longer in force has kept from happening happen.
+// faultEnds makes up for what a fault has kept from happening, once it is no longer in force.
 func (w *World) faultEnds(x *scenario.Fault) {
 	w.noteChange()
 	if x.Kind == scenario.ControllerStalls {
@@ -149,7 +149,7 @@ func (w *World) runEvent(x *scenario.Fault) {
 	}
 }
 
-// reclaimInstance has the cloud take back an instance of a group, or with "" of any, for
+// reclaimInstance makes the cloud take back an instance of a group, or with "" of any, for
 // which which is true, and returns it; nil when there is none. One that was only ordered isn't
 // there to be taken.
 func (w *World) reclaimInstance(group string, pick func(int) int, which func(*instance) bool) *instance {

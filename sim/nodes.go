@@ -104,6 +104,7 @@ func (w *World) changeNode(n *node, f func(o *v1.Node)) {
 	w.noteChange()
 }
 
+// ready reports whether the node's object says that it is, as Berth sees it.
 func (n *node) ready() bool {
 	return slices.ContainsFunc(n.obj.Status.Conditions, func(c v1.NodeCondition) bool {
 		return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue
@@ -143,7 +144,7 @@ func (w *World) removeNode(n *node, byBerth bool) {
 	w.noteChange()
 }
 
-// losePods has the pods of a dead node go, which Berth may have deleted.
+// losePods ends the pods of a dead node, which Berth may have deleted.
 func (w *World) losePods(n *node, byBerth bool) {
 	for _, p := range slices.Clone(n.pods) {
 		if !p.daemon() {
@@ -158,6 +159,7 @@ func (w *World) losePods(n *node, byBerth bool) {
 
 func (p *pod) mirror() bool { return p.obj.Annotations[v1.MirrorPodAnnotationKey] != "" }
 
+// daemon reports whether a DaemonSet controls the pod.
 func (p *pod) daemon() bool {
 	controller := metav1.GetControllerOfNoCopy(p.obj)
 	return controller != nil && controller.Kind == "DaemonSet"

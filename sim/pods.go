@@ -137,7 +137,7 @@ func (p *pod) grace() time.Duration {
 // deletePod deletes a pod as the API does.
 func (w *World) deletePod(p *pod) { w.terminatePod(p, p.grace()) }
 
-// terminatePod deletes a pod: at once when no kubelet has it, else when its kubelet has
+// terminatePod deletes a pod: at once when no kubelet has it, otherwise when its kubelet has
 // stopped it, within the grace period given but for faults.
 func (w *World) terminatePod(p *pod, within time.Duration) {
 	if p.gone || p.terminating() {

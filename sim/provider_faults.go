@@ -38,7 +38,7 @@ func (w *World) instance(id string) *instance {
 	return nil
 }
 
-// listLate has lists leave out an instance that was ordered for a while.
+// listLate makes lists leave out an instance that was ordered for a while.
 func (w *World) listLate(m *instance) {
 	if x := w.faults.thatHits(w, scenario.ListedLate, m.group.cfg.Name, m.luck); x != nil {
 		late := cmp.Or(x.For.Duration, 2*time.Minute)
@@ -70,7 +70,7 @@ func (w *World) nameAgain(g *group) string {
 }
 
 // moveNode has the cloud have a node in another group, if both groups may have the sizes that
-// follow: one that is being drained if there is such, and else, in a quarter of the cases, any.
+// follow: one that is being drained if there is such, otherwise, in a quarter of the cases, any.
 func (w *World) moveNode(of string, pick func(int) int) {
 	var all, drained []*instance
 	for _, g := range w.groups {
@@ -107,7 +107,7 @@ func (w *World) moveNode(of string, pick func(int) int) {
 	w.noteChange()
 }
 
-// replaceInstance has the cloud take an instance back and make another in its place.
+// replaceInstance makes the cloud take an instance back and make another in its place.
 func (w *World) replaceInstance(x *scenario.Fault, pick func(int) int) {
 	m := w.reclaimInstance(x.Group, pick, func(m *instance) bool { return m.node != nil && !m.draining() })
 	if m == nil {
@@ -149,7 +149,7 @@ func (w *World) unregister(n *node, byBerth bool) {
 // lookedAt is the key of a taint that somebody puts on a node.
 const lookedAt = "example.com/looked-at"
 
-// taintNode has somebody put a taint on a node, and take it off after a while, if ever.
+// taintNode lets somebody put a taint on a node, and take it off after a while, if ever.
 func (w *World) taintNode(x *scenario.Fault, pick func(int) int) {
 	n := w.anyNode(x.Group, pick)
 	if n == nil {

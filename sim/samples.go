@@ -5,10 +5,14 @@ import "time"
 // This file takes samples of a world, for the report's plots. What must hold: a sample is
 // taken only when something has changed, so that a long quiet time costs nothing.
 
-// Sample is the numbers of a world at a time.
+// Sample is the world at one time. Pods and nodes are counts of that instant; launching instances
+// aren't nodes yet, and draining nodes are none of the ready ones.
 type Sample struct {
-	At                                   time.Duration
-	Pending, Bound, Running, Completed   int
+	// At is virtual time since the beginning, never before that of the sample before.
+	At time.Duration
+	// Pods by state; those that have completed are counted from the beginning.
+	Pending, Bound, Running, Completed int
+	// Instances by state. What has failed to launch is in none.
 	Launching, Starting, Ready, Draining int
 	CPU, Memory                          float64 // requested shares of ready nodes' allocatable
 	Cost                                 float64 // so far

@@ -65,6 +65,7 @@ const restTime = 10 * time.Minute
 // logged is how many decisions of a kind Stats.Log keeps.
 const logged = 20_000
 
+// newStats returns the counts of a world at its beginning: nothing is counted before objects are added.
 func newStats(w *World) *Stats {
 	s := &Stats{w: w}
 	s.Name, s.Seed = w.run.Name, w.run.Spec.Seed

@@ -191,6 +191,8 @@ func (s *storage) finish() {
 }
 
 func (c *flowClass) Len() int { return len(c.flows) }
+
+// Less orders flows by when they end, and by when they began: no two are equal.
 func (c *flowClass) Less(i, j int) bool {
 	return c.flows[i].end < c.flows[j].end || c.flows[i].end == c.flows[j].end && c.flows[i].order < c.flows[j].order
 }

@@ -23,7 +23,7 @@ type watch struct {
 	serial  int           // of the last change; names its latency
 }
 
-// publish has Berth's informer of a kind deliver a change some time later, and not before
+// publish makes Berth's informer of a kind deliver a change some time later, and not before
 // changes of that kind that came earlier, nor while the watch stalls. While Berth is down
 // nothing is delivered: the next process lists what exists.
 func (w *World) publish(kind string, in step.Input) {
@@ -51,10 +51,13 @@ func (w *World) publish(kind string, in step.Input) {
 // running reports whether Berth takes changes: it is up, or the world is being made.
 func (b *berth) running() bool { return b == nil || b.up }
 
+// publishPod and publishNode show Berth an object as it is now. It sees it after the watch's latency, and
+// never before what it was shown of the same kind earlier.
 func (w *World) publishPod(p *pod) { w.publish("pods", step.PodSet{Pod: p.obj}) }
 
 func (w *World) publishNode(n *node) { w.publish("nodes", step.NodeSet{Node: n.obj, Group: n.group}) }
 
+// publishWorkload shows Berth a workload with its status, which are one object but may be two inputs.
 func (w *World) publishWorkload(obj runtime.Object, gone bool) {
 	for _, in := range w.workloadInput(obj, gone) {
 		w.publish("workloads", in)

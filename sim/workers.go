@@ -136,7 +136,7 @@ func (b workers) Surge(_ step.Surge, done func(error)) {
 // ScaleUp orders instances.
 func (b workers) ScaleUp(x step.ScaleUp, done func(error)) { b.w.callScaleUp(x, done) }
 
-// DeleteNodes has instances deleted, one call for each.
+// DeleteNodes deletes instances, with one call for each.
 func (b workers) DeleteNodes(list []step.NodeDeletion, done func(step.NodeDeletion, error)) {
 	for _, x := range list {
 		b.leaving[x.Node] = true

@@ -48,7 +48,7 @@ type Options struct {
 	// Hooks see every Step of Berth's, before the world's own books do; one that
 	// starts again after a crash has the same hooks.
 	Hooks []drive.Hook
-	// CrashAfter has Berth crash after so many of its Steps, and start again 5 s later; never
+	// CrashAfter makes Berth crash after so many of its Steps, and start again 5 s later; never
 	// when 0.
 	CrashAfter int
 	// Explain is the namespace/name of a pod that is to be explained each time
@@ -64,6 +64,7 @@ type World struct {
 	opt Options
 
 	// What the API server has. Pods that have ended are in pods; removed ones aren't.
+	// pods are by UID, nodes by name; byName has the newest pod of each name.
 	pods        map[types.UID]*pod
 	byName      map[string]*pod // namespace/name
 	nodes       map[string]*node
@@ -74,6 +75,7 @@ type World struct {
 	stored      []objectKey // of objects and of removed ones, in the order of their creation
 	serial      int         // of the last UID or resource version
 
+	// What is around the API server: the cloud, its disks, what goes wrong, and Berth.
 	groups  []*group // by name
 	images  map[string][]scenario.Layer
 	storage *storage
@@ -241,7 +243,7 @@ func (w *World) explain() {
 // noteChange records that something has happened: the run goes on for End.Quiet at least.
 func (w *World) noteChange() { w.lastChange = w.now }
 
-// arrive creates the objects of an arrival, and has them deleted when their time is over.
+// arrive creates the objects of an arrival, and deletes them when their time is over.
 func (w *World) arrive(a *scenario.Arrival) {
 	w.stats.Pods.ToCome -= a.Pods()
 	w.roomTaken = w.roomTaken || w.stats.Drain.Pods > 0

@@ -66,7 +66,8 @@ func (f *explainFlags) completePod(ctx context.Context, begun string) ([]cobra.C
 	return others, none
 }
 
-// names returns the names of a kind that begin so.
+// names returns the names of a kind that begin so, as many as Berth answers with. Only the leader
+// answers.
 func (f *explainFlags) names(ctx context.Context, kind, begun string) ([]string, error) {
 	raw, err := f.reach.Ask(ctx, observe.ExplainPath+"?names="+kind+"&prefix="+url.QueryEscape(begun))
 	if err != nil {

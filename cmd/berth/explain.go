@@ -31,6 +31,8 @@ through the API server, with the credentials of your kubeconfig. You need the ro
 berth-viewer; docs/kubectl-berth.md has the commands that grant them. With --server
 the command connects to that address instead.`
 
+// explainCommand returns berth explain. Arguments are checked before anything is asked, so that a
+// mistyped kind needs no cluster to be told.
 func explainCommand() *cobra.Command {
 	f := &explainFlags{}
 	cmd := &cobra.Command{
@@ -82,7 +84,8 @@ what they cost. Times are UTC.
 	return cmd
 }
 
-// topic is what explain is asked about: how Berth is asked, and how its answer is printed.
+// topic is what explain is asked about: how Berth is asked, and how its answer is printed. query is
+// that of observe.ExplainPath, with names escaped.
 type topic struct {
 	query string
 	print func(out io.Writer, raw []byte) error
@@ -135,7 +138,8 @@ func (f *explainFlags) topic(called string, args []string) (topic, error) {
 	return topic{}, fmt.Errorf("name a pod: %s explain pod NAMESPACE/NAME, a node group: %[1]s explain group NAME, or a node: %[1]s explain node NAME", called)
 }
 
-// run asks about a topic, and prints the answer: as it came with --output=json.
+// run asks about a topic, and prints the answer: as it came with --output=json. An older berth prints
+// what it knows of a newer Berth's answer.
 func (f *explainFlags) run(ctx context.Context, out io.Writer, t topic) error {
 	if f.output != "text" && f.output != "json" {
 		return fmt.Errorf("--output is %q; it must be text or json", f.output)

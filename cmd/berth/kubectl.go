@@ -35,7 +35,8 @@ func commandFor(args []string) *cobra.Command {
 	return cmd
 }
 
-// plugin returns the command kubectl berth.
+// plugin returns the command kubectl berth. It has what a user of a cluster may want; what runs Berth, or
+// simulates, is the binary's under its own name.
 func plugin() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "berth",

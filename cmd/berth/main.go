@@ -1,4 +1,23 @@
 // Command berth schedules the pods of a Kubernetes cluster and sizes it.
+//
+//	main.go        the commands, and the program's exit
+//	kubectl.go     the binary as a plugin of kubectl
+//	run*.go        berth run: flags, what is refused, and how the parts are put together
+//	record.go      a recording of berth run
+//	provider.go    berth provider: simulated node groups, and the check of a provider's server
+//	status.go, top.go, explain.go, completion.go, shadow*.go
+//	               what asks a running Berth and prints the answer
+//	simulate.go, replay.go, plan.go
+//	               what needs no cluster: simulations, replays and single plans
+//	memory.go      how much garbage there may be
+//
+// What must hold:
+//   - here are flags and wiring only: whatever decides, waits or talks to somebody is a package;
+//   - results go to standard output, and all else (logs, notes, progress, errors) to standard error,
+//     so that the output of -o json can be piped;
+//   - whatever can be refused without a cluster or a file is refused first, by the flag's name;
+//   - the exit code is 1 after any error, also when a simulation misses what its scenario expects. An
+//     interrupt is no error of berth run.
 package main
 
 import (
@@ -13,6 +32,8 @@ import (
 	"github.com/berthproject/berth/internal/version"
 )
 
+// An interrupt or SIGTERM ends the command's context; a second one does nothing more, since what is
+// under way then is the orderly end.
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -23,6 +44,8 @@ func main() {
 	}
 }
 
+// root returns the command berth with all its commands. Cobra prints neither usage nor errors:
+// main prints the error once, and usage would hide it.
 func root() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "berth",

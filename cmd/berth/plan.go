@@ -20,12 +20,17 @@ import (
 
 // planFlags are the flags of berth plan.
 type planFlags struct {
-	output    string
+	// output is text or json.
+	output string
+	// expanders are nil for all that need no server, and for priority only where the scenario has priorities.
 	expanders []string
-	empty     bool
-	explain   bool
+	// empty leaves out nodes that exist, explain adds an estimate for each class and group.
+	empty   bool
+	explain bool
 }
 
+// planCommand returns berth plan. Whatever is drawn is drawn from the scenario's seed; the clock is only
+// for how long a plan took.
 func planCommand() *cobra.Command {
 	f := &planFlags{}
 	cmd := &cobra.Command{

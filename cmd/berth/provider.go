@@ -35,7 +35,8 @@ Cluster Autoscaler's externalgrpc protocol.`,
 	return cmd
 }
 
-// providerFlags are those of berth provider simulated.
+// providerFlags are those of berth provider simulated. listen and cloudConfig are required,
+// kubeconfig is "" for the environment's.
 type providerFlags struct {
 	listen, kubeconfig, cloudConfig string
 	tls                             externalgrpc.ServerTLS
@@ -72,7 +73,9 @@ removed node it deletes the object. Only one such process may serve a cluster at
 	return cmd
 }
 
-// serve returns when the command's context is done or it can't go on.
+// serve returns when the command's context is done or it can't go on. Files and flags are read before
+// the cluster is asked for anything, and the listener is open before nodes are adopted: a second
+// process for the same address fails without having touched a node.
 func (f *providerFlags) serve(cmd *cobra.Command) error {
 	ctx := cmd.Context()
 	if err := f.validate(); err != nil {
@@ -102,7 +105,7 @@ func (f *providerFlags) serve(cmd *cobra.Command) error {
 		return fmt.Errorf("--listen: %w; choose a host:port that is free on this machine", err)
 	}
 	p := simulated.New(api.Client.CoreV1().Nodes(), file, time.Now, log)
-	// Nodes of these groups that exist count before the first call is answered; else a client would
+	// Nodes of these groups that exist count before the first call is answered: otherwise a client would
 	// order them again.
 	if err := provider.Adopt(ctx, p); err != nil {
 		return err
@@ -111,7 +114,8 @@ func (f *providerFlags) serve(cmd *cobra.Command) error {
 	return externalgrpc.NewServer(p).Serve(ctx, listener, f.tls)
 }
 
-// validate refuses what can be refused without files and a cluster.
+// validate refuses what can be refused without files and a cluster. Without TLS the protocol knows no
+// client from another, so that only this machine may call.
 func (f *providerFlags) validate() error {
 	host, port, err := net.SplitHostPort(f.listen)
 	if err != nil || port == "" {

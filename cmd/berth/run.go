@@ -35,6 +35,7 @@ import (
 // (edge/apiserver), the HTTPS server, the Lease (edge/leader), and the live edge with what it
 // decides under. A recording is in record.go.
 
+// runCommand returns berth run. Its flags are parsed before RunE, so that help needs no cluster.
 func runCommand() *cobra.Command {
 	f := newRunFlags()
 	cmd := &cobra.Command{
@@ -59,6 +60,10 @@ and removes its nodes, until it is interrupted.`,
 // run returns when the command's context is done or Berth can't go on. First comes what needs
 // no cluster, then the connection, and last what writes to the cluster: a mistake in a flag
 // or a file has no effect there.
+//
+// The order of the rest matters, too: rights are checked before the election, since a Berth that may
+// not write the Lease would wait for it forever; and the checks of probes are complete before the
+// server answers the first of them.
 func (f *runFlags) run(cmd *cobra.Command) error {
 	limitGarbage(os.LookupEnv)
 	ctx := cmd.Context()
@@ -136,7 +141,8 @@ func (p *process) serve(ctx context.Context, e *leader.Election, fail context.Ca
 	}
 }
 
-// errServing is why everything ends when the server can't run.
+// errServing is why everything ends when the server can't run. As the cause of the context it is told
+// apart from an interrupt, which isn't an error.
 type errServing struct{ error }
 
 // portOf returns the port of an address, 0 for none.
@@ -147,7 +153,7 @@ func portOf(address net.Addr) int {
 	return 0
 }
 
-// watch has a server show what the flags of the autoscaler ask for.
+// watch makes a server show what the flags of the autoscaler ask for.
 func (f *runFlags) watch(server *observe.Server) {
 	w := f.scale.Watch
 	if w.PerGroupMetrics {
@@ -171,7 +177,8 @@ func (f *runFlags) logger() (*slog.Logger, error) {
 	return slog.New(logr.ToSlogHandler(klog.Background())), nil
 }
 
-// process is a Berth that is configured and connected, and doesn't work yet.
+// process is a Berth that is configured and connected, and doesn't work yet. The goroutine of run
+// owns it; the server's goroutine reads server, cfg and flags, which don't change by then.
 type process struct {
 	flags    *runFlags
 	cfg      config.Scheduler
@@ -186,7 +193,9 @@ type process struct {
 	incumbents *incumbent.Programs
 }
 
-// check has the server ask for what probes are to know. The election is nil without one.
+// check tells the server what probes are to ask for. The election is nil without one. Caches and the
+// Lease decide readiness: such a Berth gets no traffic and goes on. What is stuck, or doesn't renew its
+// Lease, fails liveness and is restarted.
 func (p *process) check(e *leader.Election) {
 	for _, name := range p.health.Caches() {
 		p.server.Ready = append(p.server.Ready, observe.Check{Name: "cache-" + name, Err: func() error { return p.health.Cache(name) }})
@@ -234,6 +243,10 @@ func (p *process) workAlone(ctx context.Context, synced func(leader.CatchUp), be
 // configuration, the hooks that see every Step, and the edges that the flags ask for. Every
 // core gets a schema of its own, which its profiles are made with. end is to be called when the
 // edge has come to its end.
+//
+// What is in OnBecomeLeader runs when this Berth has got the Lease and before it decides: other
+// programs are looked for once more, as one may have been started since, and only then does the
+// provider begin to work. An error of it gives the Lease up.
 func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ live.Options, end func(), err error) {
 	schema, cfg := cluster.NewSchema(), p.cfg // which the server reads meanwhile
 	if a := p.flags.scale.Core; p.flags.mode == modeAutoscaler {

@@ -108,7 +108,8 @@ func (f *runFlags) registerProvider(fs *pflag.FlagSet) {
 }
 
 // foreign returns what is to be said of flags, and of feature gates, that have no effect here. An
-// error names the first that can't be honoured.
+// error names the first that can't be honoured: to ignore a flag that changes decisions would be
+// worse than not to start.
 func (f *runFlags) foreign(commandLine *pflag.FlagSet) ([]string, error) {
 	notes, err := config.CheckForeign(commandLine)
 	if err != nil {
@@ -136,7 +137,8 @@ var undiscovering = map[string]string{
 	provider.External:  "its server determines the groups; pass the flag to the server if it supports it, or name groups with --nodes",
 }
 
-// validate refuses values and combinations of values that Berth can't honour.
+// validate refuses values and combinations of values that Berth can't honour. Those of the autoscaler
+// are refused by config.Autoscaler, and those of a shadow come first: they explain more.
 func (f *runFlags) validate() error {
 	if f.shadow {
 		if err := f.validateShadow(); err != nil {
@@ -184,6 +186,9 @@ func (f *runFlags) validate() error {
 
 // schedulerConfig reads --config, or returns the defaults without it. --leader-elect and its kin
 // override the file only when they are on the command line, not by their defaults.
+//
+// With --mode=autoscaler the file describes another scheduler: its profiles hold, since pods are
+// planned as they will be placed, but its Lease and extenders are its own.
 func (f *runFlags) schedulerConfig(commandLine *pflag.FlagSet) (config.Scheduler, error) {
 	cfg := config.Default()
 	if f.config != "" {
@@ -225,7 +230,8 @@ func (f *runFlags) provider() provider.Options {
 }
 
 // incumbents returns which other programs must not be live: none beside a shadow, which writes
-// nothing.
+// nothing. A Berth without a profile of the default scheduler's name may run beside kube-scheduler:
+// each pod names the one that places it.
 func (f *runFlags) incumbents(cfg *config.Scheduler) incumbent.Options {
 	places := slices.ContainsFunc(cfg.Profiles, func(p plugins.Options) bool { return p.SchedulerName == v1.DefaultSchedulerName })
 	return incumbent.Options{

@@ -26,7 +26,7 @@ func (f *runFlags) startUp(commandLine *pflag.FlagSet, cfg *config.Scheduler) []
 		"profiles", profiles, "flags", effective(commandLine)}
 }
 
-// modeName returns what this Berth does by its flags.
+// modeName returns what this Berth does by its flags, in the words of --mode where it has them.
 func (f *runFlags) modeName() string {
 	mode := cmp.Or(f.mode, modeBoth)
 	if f.mode == "" && f.cloudProvider == "" {

@@ -79,7 +79,8 @@ func (f *shadowFlags) run(ctx context.Context, out io.Writer) error {
 	return write(out, r)
 }
 
-// read returns the report of a file or of a running shadow.
+// read returns the report of a file or of a running shadow. JSON of anything else is refused: it would
+// be read as a report in which nothing was compared.
 func (f *shadowFlags) read(ctx context.Context) (*observe.ShadowReport, error) {
 	from := f.file
 	var raw []byte

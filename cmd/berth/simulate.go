@@ -38,6 +38,8 @@ type simulateFlags struct {
 	flags     []string // with replay: those of another autoscaler
 }
 
+// simulateCommand returns berth simulate, for scenarios as well as recordings: both are Berth without
+// a cluster, and share most flags.
 func simulateCommand() *cobra.Command {
 	f := &simulateFlags{}
 	cmd := &cobra.Command{
@@ -84,7 +86,8 @@ and every scenario is run with each policy.`,
 }
 
 // run plays every scenario under every policy, in the order of the files. Its error joins
-// what the scenarios expect and didn't get, so that a run in CI fails.
+// what the scenarios expect and didn't get, so that a run in CI fails. Such a failure doesn't keep the
+// runs that follow from being played and printed; an error of any other kind does.
 func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 	if err := f.validate(args); err != nil {
 		return err
@@ -171,7 +174,8 @@ func (f *simulateFlags) validateRuns(runs []*scenario.Run) error {
 }
 
 // play runs one scenario, and writes the files that the flags name. Progress and
-// violations go to notices, an explanation to out.
+// violations go to notices, an explanation to out. The ledger is closed even when the run fails: what
+// it has until then shows what came before.
 func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *scenario.Run) (*scenario.Summary, error) {
 	o := sim.Options{Check: f.check, Explain: f.explain.Pod}
 	var closeDecisions func() error
@@ -232,6 +236,7 @@ func progressTo(notices io.Writer, name string, start time.Time) func(time.Durat
 // maxViolations is how many violations of one run are listed.
 const maxViolations = 20
 
+// printViolations lists the first violations of a run, and says how many more there are.
 func printViolations(notices io.Writer, name string, violations []string) {
 	for i, v := range violations {
 		if i == maxViolations {

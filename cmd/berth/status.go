@@ -52,6 +52,8 @@ decisions. Times are UTC.
 	return cmd
 }
 
+// run asks once and prints. called is what the user has typed to call this program: the status names
+// the commands that say more.
 func (f *statusFlags) run(ctx context.Context, called string, out io.Writer) error {
 	if f.output != "text" && f.output != "json" {
 		return fmt.Errorf("--output is %q; it must be text or json", f.output)

@@ -15,7 +15,8 @@ import (
 
 // This file is berth top: where a live cluster stands, drawn again and again.
 
-// topFlags are the flags of berth top.
+// topFlags are the flags of berth top. Each interval costs Berth one question (berth status costs the
+// same).
 type topFlags struct {
 	reach    reach.Flags
 	interval time.Duration
@@ -54,6 +55,7 @@ least utilized first. Without a terminal it prints everything once.
 	return cmd
 }
 
+// run draws until the user quits, or prints one screen with --once. The terminal is internal/term's.
 func (f *topFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	if f.interval < minInterval {
 		return fmt.Errorf("--interval is %s; it must be at least %s", f.interval, minInterval)

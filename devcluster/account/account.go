@@ -1,6 +1,13 @@
-// Package account has Berth run on a dev cluster as it is deployed: by a ServiceAccount that
+// Package account makes Berth run on a dev cluster as it is deployed: by a ServiceAccount that
 // may do what deploy/ lets it, and no more. What it asks of the API server can be compared with
 // that (rights.go).
+//
+//	account.go        the accounts, and how they come to a cluster
+//	kustomization.go  what deploy/ says, read without kustomize
+//	rights.go         what accounts may do, and what they have asked for
+//
+// A right that is missing in deploy/ shows as an error of whatever test needs it; one that is there for
+// nothing shows in the comparison (Unused).
 package account
 
 import (
@@ -35,10 +42,11 @@ const Namespace = metav1.NamespaceSystem
 // configuration's name at the end.
 const userPrefix = "system:serviceaccount:" + Namespace + ":" + Name + "-"
 
-// Configurations are the kustomizations of deploy/ with rights of their own.
+// Configurations are the kustomizations of deploy/ with rights of their own. Each has a folder there.
 var Configurations = []string{"base", "clusterapi", "external", "simulated", "surge", "swap", "autoscaler", "shadow", "shadow-nodes"}
 
-// ConfigurationFor returns which of them has the rights for Berth with some flags.
+// ConfigurationFor returns which of them has the rights for Berth with some flags. The first that
+// applies counts, so those that may do more, or less, come before the provider's.
 func ConfigurationFor(flags []string) string {
 	joined := " " + strings.ReplaceAll(strings.Join(flags, " "), "=", " ") + " "
 	switch {
@@ -87,7 +95,8 @@ func Deploy(ctx context.Context, client kubernetes.Interface, configuration stri
 	return awaitRights(ctx, client, User(configuration), Rights(objects))
 }
 
-// Create deploys a configuration and writes a kubeconfig file of its ServiceAccount.
+// Create deploys a configuration and writes a kubeconfig file of its ServiceAccount. The token in it is
+// valid as long as the API server makes tokens by default, which is an hour.
 func Create(ctx context.Context, cluster *rest.Config, configuration, path string) error {
 	client, err := kubernetes.NewForConfig(cluster)
 	if err != nil {
@@ -108,8 +117,8 @@ func Create(ctx context.Context, cluster *rest.Config, configuration, path strin
 	}, path)
 }
 
-// awaitRights returns when the API server has taken notice of all rights: it does so a moment
-// after the objects were created.
+// awaitRights returns when the API server knows all rights: it learns of them a moment after the objects
+// were created. It asks as an administrator, so the account itself needs no right for that.
 func awaitRights(ctx context.Context, client kubernetes.Interface, user string, rights []Right) error {
 	rights = append(slices.Clone(rights), Right{Verb: "create", Group: "authentication.k8s.io", Resource: "tokenreviews"})
 	for _, r := range rights {
@@ -168,6 +177,7 @@ func rename(objects []runtime.Object, suffix string) {
 	}
 }
 
+// create creates an object of one of the kinds that read lets through.
 func create(ctx context.Context, client kubernetes.Interface, obj runtime.Object) (err error) {
 	how := metav1.CreateOptions{}
 	switch o := obj.(type) {

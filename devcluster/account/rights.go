@@ -17,7 +17,8 @@ import (
 // This file compares what Berth's accounts may do with what they have asked for, as the API
 // server's audit log has it (controlplane.Options.AuditLog).
 
-// Right is one thing that an account may do, or one that it has asked for.
+// Right is one thing that an account may do, or one that it has asked for. Wildcards mean themselves: deploy/
+// has none.
 type Right struct {
 	Verb, Group, Resource string // of a subresource: resource/subresource
 	Namespace             string // "" for all of them, and for what is in none
@@ -40,7 +41,7 @@ func (r Right) String() string {
 	return out
 }
 
-// covers reports whether who has the right may do what was asked for.
+// covers reports whether an account with the right may do what was asked for.
 func (r Right) covers(asked Right) bool {
 	return r.Verb == asked.Verb && r.Group == asked.Group && r.Resource == asked.Resource &&
 		(r.Namespace == "" || r.Namespace == asked.Namespace) && (r.Name == "" || r.Name == asked.Name)
@@ -116,12 +117,14 @@ func usedRole(name string) Right {
 	return Right{Verb: useRole, Group: rbacv1.GroupName, Resource: "role", Name: name}
 }
 
-// Asked is what an account has asked for.
+// Asked is what an account has asked for. Equal questions are one.
 type Asked struct {
 	Right
+	// Configuration is whose account has asked.
 	Configuration string
-	Forbidden     bool
-	role          string // that allowed it
+	// Forbidden says that the API server refused it: deploy/ lacks the right.
+	Forbidden bool
+	role      string // that allowed it
 }
 
 // ReadAudit returns what Berth's accounts have asked for, each once, as an audit log has it.

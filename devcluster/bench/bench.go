@@ -25,7 +25,7 @@ import (
 // which case in which order. What must hold: all contenders have one control plane, one
 // configuration and the same state of the cluster at their start.
 
-// Options of a benchmark.
+// Options of a benchmark. Size, Berth, Rounds, Limit and Progress are needed.
 type Options struct {
 	Size
 	// MoreNodes gives cases whose nodes take fewer than Pods as many as take them all.
@@ -49,33 +49,43 @@ const (
 	BareBindEvents = "bind+event loop"
 )
 
-// Result is what a benchmark found.
+// Result is what a benchmark found. As JSON it is what internal/test/gate reads: keys and units
+// stay.
 type Result struct {
-	CPUs  int          `json:"cpus"`
+	// CPUs are those of this machine, which all processes share.
+	CPUs int `json:"cpus"`
+	// Cases are in the order in which they ran, without those that had no complete run.
 	Cases []CaseResult `json:"cases"`
 }
 
-// CaseResult are the runs of a case.
+// CaseResult are the runs of a case, in the order in which they were made.
 type CaseResult struct {
 	Name  string `json:"name"`
 	About string `json:"about"`
-	Nodes int    `json:"nodes"`
-	Pods  int    `json:"pods"`
-	Runs  []Run  `json:"runs"`
+	// Nodes and Pods are as the run had them: those of the options, or what the case makes of them.
+	Nodes int   `json:"nodes"`
+	Pods  int   `json:"pods"`
+	Runs  []Run `json:"runs"`
 }
 
 // Run is one contender's run of a case. CPU times are milliseconds per measured
-// pod, from the start of the contender until it has written its last event.
+// pod, from the start of the contender until it has written its last event. Calls are per pod as well,
+// by verb and resource; those of the benchmark itself are left out.
 type Run struct {
-	Contender    string             `json:"contender"`
-	Round        int                `json:"round"`
-	PodsPerS     Rates              `json:"podsPerSecond"`
-	FirstAfterS  float64            `json:"firstAfterSeconds"` // from its start
-	AllAfterS    float64            `json:"allAfterSeconds"`
-	CPUMs        float64            `json:"cpuMsPerPod"`
-	APIServerMs  float64            `json:"apiServerCPUMsPerPod"`
-	EtcdMs       float64            `json:"etcdCPUMsPerPod"`
-	PeakMemory   int64              `json:"peakMemoryBytes"`
+	Contender string `json:"contender"`
+	// Round counts from 0.
+	Round       int     `json:"round"`
+	PodsPerS    Rates   `json:"podsPerSecond"`
+	FirstAfterS float64 `json:"firstAfterSeconds"` // from its start
+	// AllAfterS is from the contender's start until the last bind.
+	AllAfterS float64 `json:"allAfterSeconds"`
+	// CPUMs is that of all the contender's processes: of kube-scheduler with an autoscaler, both.
+	CPUMs       float64 `json:"cpuMsPerPod"`
+	APIServerMs float64 `json:"apiServerCPUMsPerPod"`
+	EtcdMs      float64 `json:"etcdCPUMsPerPod"`
+	// PeakMemory is the largest resident set, of several processes their sum.
+	PeakMemory int64 `json:"peakMemoryBytes"`
+	// Attempts are by the scheduler's own metrics; 0 for the bare loops.
 	Attempts     float64            `json:"attemptsPerPod,omitempty"`
 	Calls        map[string]float64 `json:"apiCallsPerPod"`
 	EventsAfterS float64            `json:"eventsAfterSeconds"` // from the last bind to the last event
@@ -85,9 +95,10 @@ type Run struct {
 type bench struct {
 	o       Options
 	cluster *controlplane.Cluster
-	client  kubernetes.Interface
-	config  *rest.Config
-	file    string // the KubeSchedulerConfiguration of both schedulers
+	// client and config have no rate limit: what limits a run must be the contender.
+	client kubernetes.Interface
+	config *rest.Config
+	file   string // the KubeSchedulerConfiguration of both schedulers
 	*progress
 }
 

@@ -10,7 +10,9 @@ import (
 // shapes.go, what is there before and happens meanwhile in prepare.go and during.go.
 
 // Case is a workload. The shapes are those of kube-scheduler's own benchmark, scheduler_perf:
-// nodes of 4 CPUs, 32 GiB and 110 pods, pods of 100m and 500 MiB.
+// nodes of 4 CPUs, 32 GiB and 110 pods, pods of 100m and 500 MiB. A field that is left out is as in the
+// basic case. Functions get the number of the pod or node, from 0, and must return equal objects for
+// equal numbers: each run creates them anew.
 type Case struct {
 	Name, About string
 	// Upstream is its name in scheduler_perf, "" of one that isn't there.
@@ -49,7 +51,7 @@ type standing struct {
 	shape func(i int) *v1.Pod
 	// namespace is that of the i-th pod; nil means one of their own.
 	namespace func(i int) string
-	waiting   bool // they have no node; else they are on the nodes in turn
+	waiting   bool // they have no node; otherwise they are on the nodes in turn
 	deleted   bool // they were deleted, and finalizers hold them
 }
 

@@ -34,6 +34,7 @@ func (c *contender) usage() (sum controlplane.Usage) {
 	return sum
 }
 
+// stop ends all processes of the contender, so that the next one has the machine to itself.
 func (c *contender) stop() {
 	for _, p := range c.processes {
 		p.Stop(10 * time.Second)

@@ -10,4 +10,11 @@
 //	run.go      one run: one contender places the pods of one case
 //	measure.go  when pods were bound, API calls, attempts
 //	report.go   the result as text
+//
+// What is compared is time per pod of the whole control plane, so whatever both sides share is part of
+// it: the API server and etcd run on the same processors. Absolute numbers are those of one machine;
+// ratios and the bare loops' ceiling are what carries over.
+//
+// Everything is one goroutine's but the churn of a case (during.go), the counter of binds and the
+// processes, which report through channels and under locks.
 package bench

@@ -17,7 +17,9 @@ import (
 // This file is what happens in the cluster while a contender works. An error of it ends the run,
 // but for one that the end of the context brings.
 
-// paced calls f for 0, 1, … at a rate, n times or, with n 0, until the context ends.
+// paced calls f for 0, 1, … at a rate, n times or, with n 0, until the context ends. A call that takes
+// longer than its turn delays the next: churn never piles up on a slow machine. Errors after the end of
+// the context are its own.
 func paced(ctx context.Context, every time.Duration, n int, f func(i int) error) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -47,6 +49,7 @@ func each(millis int, shape func(i int) *v1.Pod) func(context.Context, *bench, S
 	}
 }
 
+// wrapped adds to an error what was being done; nil stays nil.
 func wrapped(what string, err error) error {
 	if err == nil {
 		return nil
@@ -54,7 +57,7 @@ func wrapped(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// comeAndGo has a node, a Service and a pod that fits nowhere be created and deleted in turn.
+// comeAndGo creates and deletes, in turn, a node, a Service and a pod that fits nowhere.
 func comeAndGo(ctx context.Context, b *bench, _ Size) error {
 	core := b.client.CoreV1()
 	return paced(ctx, time.Second, 0, func(i int) error {
@@ -110,7 +113,7 @@ func addNodes(rate int) func(context.Context, *bench, Size) error {
 	}
 }
 
-// uncordon has all nodes take pods, so many a second.
+// uncordon lets all nodes take pods, so many a second.
 func uncordon(rate int) func(context.Context, *bench, Size) error {
 	return func(ctx context.Context, b *bench, s Size) error {
 		return paced(ctx, perSecond(rate), s.Nodes, func(i int) error {
@@ -120,7 +123,8 @@ func uncordon(rate int) func(context.Context, *bench, Size) error {
 	}
 }
 
-// eventStorm changes labels of nodes and deletes pods.
+// eventStorm changes labels of nodes and deletes pods: events that a scheduler must not retry every
+// waiting pod for.
 func eventStorm(ctx context.Context, b *bench, s Size) error {
 	deleting := make(chan error, 1)
 	go func() { deleting <- deleteStanding(50)(ctx, b, s) }()

@@ -38,7 +38,7 @@ func namespaces() map[string]map[string]string {
 	return out
 }
 
-// createCluster creates the namespaces and the priority class.
+// createCluster creates the namespaces and the priority class, which all runs share.
 func (b *bench) createCluster(ctx context.Context) error {
 	for name, labels := range namespaces() {
 		if _, err := b.client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{}); err != nil {
@@ -75,6 +75,8 @@ func (b *bench) prepare(ctx context.Context, c Case) error {
 	return b.each(ctx, "volumes", c.size(b.o.Size), func(ctx context.Context, i int) error { return b.bound(ctx, c.volume(i)) })
 }
 
+// service creates a headless Service that selects pods by its name. Nothing serves: schedulers read the
+// selector for their default spreading.
 func (b *bench) service(ctx context.Context, name string) error {
 	s := &v1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.ServiceSpec{ClusterIP: v1.ClusterIPNone, Selector: map[string]string{"app": name}}}
 	if _, err := b.client.CoreV1().Services(measured).Create(ctx, s, metav1.CreateOptions{}); err != nil {
@@ -154,6 +156,7 @@ func (b *bench) nodes(ctx context.Context, c Case) error {
 	})
 }
 
+// newNode returns the i-th node as scheduler_perf has it: ready, in one of three zones.
 func newNode(i int) *v1.Node {
 	n := &v1.Node{}
 	n.Name = nodeName(i)
@@ -163,7 +166,8 @@ func newNode(i int) *v1.Node {
 	return n
 }
 
-// reset deletes what the last run created.
+// reset deletes what the last run created. Finalizers of held pods are taken off before, those of volumes
+// and claims after the deletion: nobody else would do so.
 func (b *bench) reset(ctx context.Context) error {
 	if err := b.letGo(ctx); err != nil {
 		return err

@@ -132,7 +132,7 @@ func (a *attempt) awaitTick(ctx context.Context) error {
 	}
 }
 
-// awaitBinds returns when all measured pods are bound. Until then what the case has happen
+// awaitBinds returns when all measured pods are bound. Until then what the case does
 // meanwhile happens, unless the contender is a bare loop.
 func (a *attempt) awaitBinds(ctx context.Context) error {
 	var churn sync.WaitGroup

@@ -56,6 +56,7 @@ func huge(i int) *v1.Pod {
 	return p
 }
 
+// sized gives a pod another CPU request.
 func sized(p *v1.Pod, cpu string) *v1.Pod {
 	p.Spec.Containers[0].Resources = requests(cpu, "500Mi")
 	return p
@@ -63,6 +64,7 @@ func sized(p *v1.Pod, cpu string) *v1.Pod {
 
 func millis(n int) string { return fmt.Sprint(n, "m") }
 
+// app gives a pod the label that Services select by.
 func app(p *v1.Pod, name string) *v1.Pod {
 	p.Labels = map[string]string{"app": name}
 	return p
@@ -77,11 +79,13 @@ func apps(n int) (out []string) {
 	return out
 }
 
+// coloured gives a pod the label that affinities and constraints of these shapes select by.
 func coloured(p *v1.Pod, color string) *v1.Pod {
 	p.Labels = map[string]string{"color": color}
 	return p
 }
 
+// zoned returns a pod for two of the three zones.
 func zoned(p *v1.Pod) *v1.Pod {
 	return nodeAffinity(p, v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{
 		Key: v1.LabelTopologyZone, Operator: v1.NodeSelectorOpIn, Values: []string{"zone-0", "zone-1"}}}})
@@ -187,6 +191,7 @@ func including(p *v1.Pod) *v1.Pod {
 // gate is the name of the gate of gated pods.
 const gate = "example.com/wait"
 
+// gated returns a pod that isn't scheduled until its gate is taken away.
 func gated(i int) *v1.Pod {
 	p := light(i)
 	p.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: gate}}
@@ -201,7 +206,7 @@ func held(i int) *v1.Pod {
 }
 
 // blocking returns a pod that leaves no room on its node for a pod that is blocked: for every
-// other one of these by its request, and else by its label.
+// other one of these by its request, for the rest by its label.
 func blocking(i int) *v1.Pod {
 	return coloured(sized(plain(i), []string{"3500m", "100m"}[i%2]), "blocker")
 }
@@ -233,6 +238,7 @@ func inTreeVolume(i int) *v1.PersistentVolume {
 	return persistent(i, v1.PersistentVolumeSource{AWSElasticBlockStore: &v1.AWSElasticBlockStoreVolumeSource{VolumeID: fmt.Sprint("volume-", i)}})
 }
 
+// persistent returns a volume that exists and is retained, with the name of the i-th pod.
 func persistent(i int, source v1.PersistentVolumeSource) *v1.PersistentVolume {
 	return &v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: light(i).Name, Labels: map[string]string{"bench": "yes"}},
@@ -244,6 +250,7 @@ func persistent(i int, source v1.PersistentVolumeSource) *v1.PersistentVolume {
 // resourceOf is the extended resource that the i-th node has, and the i-th pod asks for.
 func resourceOf(i int) v1.ResourceName { return v1.ResourceName(fmt.Sprint("example.com/bar-", i)) }
 
+// asking adds an extended resource, whose limit must equal its request.
 func asking(p *v1.Pod, name v1.ResourceName) *v1.Pod {
 	r := &p.Spec.Containers[0].Resources
 	r.Requests[name] = resource.MustParse("1")
@@ -251,6 +258,7 @@ func asking(p *v1.Pod, name v1.ResourceName) *v1.Pod {
 	return p
 }
 
+// withResource gives each node a resource of its own, which one pod asks for.
 func withResource(i, _ int, n *v1.Node) {
 	n.Status.Allocatable[resourceOf(i)] = resource.MustParse("1")
 }
@@ -259,13 +267,14 @@ func inOneZone(_, _ int, n *v1.Node) { n.Labels[v1.LabelTopologyZone] = "zone-0"
 
 func cordoned(_, _ int, n *v1.Node) { n.Spec.Unschedulable = true }
 
-// roomyFirst has the first node take any number of pods.
+// roomyFirst lets the first node take any number of pods.
 func roomyFirst(i, _ int, n *v1.Node) {
 	if i == 0 {
 		n.Status.Allocatable[v1.ResourcePods] = resource.MustParse("200000")
 	}
 }
 
+// taintedFifth taints every fifth node, so that spreading has to decide whether those count.
 func taintedFifth(i, _ int, n *v1.Node) {
 	if i%5 == 4 {
 		n.Spec.Taints = []v1.Taint{{Key: "foo", Effect: v1.TaintEffectNoSchedule}}

@@ -25,13 +25,14 @@ import (
 // WithMachines is an annotation of MachinePools whose instances are Machines, too.
 const WithMachines = "berth.dev/with-machines"
 
-// finalizer keeps a Machine until its node is gone. Cluster API's own name has the API server warn.
+// finalizer keeps a Machine until its node is gone. For Cluster API's own name the API server would warn.
 const finalizer = "machine.cluster.x-k8s.io/played"
 
 // This file makes and deletes Machines. What must hold: one goroutine runs the passes, and each pass
 // reads all objects anew, so that a step which failed is taken by the next.
 
-// Controller plays Cluster API's controllers. Its Machines become nodes with Allocatable.
+// Controller plays Cluster API's controllers. Its Machines become nodes with Allocatable. The exported fields
+// are set before Run.
 type Controller struct {
 	Client      kubernetes.Interface
 	Objects     dynamic.Interface
@@ -44,13 +45,14 @@ type Controller struct {
 	serial  int                 // of the Machine made last; of the one goroutine of Run
 }
 
-// Failure is why Machines fail, and how many of those that are made next.
+// Failure is why Machines fail, and how many of those that are made next. Reason and Message are those of
+// the Machine's status.
 type Failure struct {
 	Reason, Message string
 	Machines        int
 }
 
-// Fail has the next Machines of a MachineSet or MachinePool fail.
+// Fail makes the next Machines of a MachineSet or MachinePool fail.
 func (c *Controller) Fail(owner string, f Failure) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -44,7 +44,8 @@ import (
 	"github.com/berthproject/berth/devcluster/api"
 )
 
-// options are the flags of kube-controller-manager that matter here.
+// options are the flags of kube-controller-manager that matter here. Others are accepted and mean
+// nothing.
 type options struct {
 	kubeconfig, rootCA string
 	grace              time.Duration // without a renewal of its Lease until a node isn't ready

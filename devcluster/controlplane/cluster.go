@@ -54,9 +54,10 @@ type Cluster struct {
 	procs      []*Process          // in the order of their start
 	args       map[string][]string // what each was started with, by name
 	starts     map[string]int      // how often each was started
-	certs      *devpki.Authority
-	etcd       string // its URL for clients
-	failed     chan error
+	// certs signs every certificate of the cluster, also those that are rotated while it runs.
+	certs  *devpki.Authority
+	etcd   string // its URL for clients
+	failed chan error
 }
 
 // errDied says that a component has ended before the API served.
@@ -171,6 +172,8 @@ func (c *Cluster) makeKubeconfig(path string, port int, certs *devpki.Authority)
 	return err
 }
 
+// writeKubeconfig writes a kubeconfig whose one user is an administrator. Certificates are in it, not
+// named, so that a copy of the file works alone.
 func writeKubeconfig(path, server string, certs *devpki.Authority) error {
 	read := func(name string) []byte {
 		raw, _ := os.ReadFile(certs.Path(name)) // written a moment ago
@@ -218,7 +221,7 @@ func (c *Cluster) start(component string, args ...string) error {
 	return nil
 }
 
-// report has Failed deliver how a process ends, unless somebody ends it on purpose.
+// report makes Failed deliver how a process ends, unless somebody ends it on purpose.
 func (c *Cluster) report(p *Process) {
 	go func() {
 		if err := p.Wait(); err != nil {
@@ -231,10 +234,11 @@ func (c *Cluster) report(p *Process) {
 	}()
 }
 
-// Failed delivers the error of a component that stopped by itself.
+// Failed delivers the error of a component that stopped by itself. Each error is
+// delivered once.
 func (c *Cluster) Failed() <-chan error { return c.failed }
 
-// Process returns a component's process by name, or nil.
+// Process returns a component's process by name, or nil. After a restart it is the new one.
 func (c *Cluster) Process(name string) *Process {
 	for _, p := range c.procs {
 		if p.Name == name {

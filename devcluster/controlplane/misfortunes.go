@@ -86,7 +86,7 @@ func readsFromEtcd(ctx context.Context, client kubernetes.Interface) bool {
 	return true
 }
 
-// Compact has etcd forget every revision before the current one, so that a watch that
+// Compact makes etcd forget every revision before the current one, so that a watch that
 // resumes at an earlier one ends with 410 wherever the API server's cache doesn't reach.
 func (c *Cluster) Compact(ctx context.Context) error {
 	info := transport.TLSInfo{CertFile: c.certs.Path("etcd.crt"), KeyFile: c.certs.Path("etcd.key"), TrustedCAFile: c.certs.Path("ca.crt")}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/component-base/version"
 )
 
-// This file has the components say which version of Kubernetes they are. A release of
+// This file makes the components report which version of Kubernetes they are. A release of
 // Kubernetes sets the variables below with linker flags; without those a component says
 // v0.0.0-master+$Format:%H$, which kubectl and other clients can't parse. The linker's flags
 // would have to be given to every build of this binary and of every test binary that runs

@@ -31,13 +31,14 @@ import (
 // after it; and no node comes during the measurement. Both times are of one machine's clock:
 // the first is taken by a watch of this process, the second by Berth's log.
 
-// Burst are the options of the measurement.
+// Burst are the options of the measurement. Every field is needed.
 type Burst struct {
 	Berth  string // path of the berth binary
 	Pods   int
 	Rounds int           // each on a cluster of its own
 	Limit  time.Duration // for one round
-	Out    io.Writer
+	// Out gets a line for each round, and the progress of starting the cluster.
+	Out io.Writer
 }
 
 // Run measures, and prints each round and the median.
@@ -124,7 +125,7 @@ func burstPod(i int) *v1.Pod {
 }
 
 // lastAdded returns a channel that gets the time at which a watch has shown the last of so
-// many pods.
+// many pods. The watch runs before the first pod is created, so that none is missed.
 func lastAdded(ctx context.Context, bed *testbed, pods int) (<-chan time.Time, error) {
 	last := make(chan time.Time, 1)
 	var mu sync.Mutex
@@ -147,7 +148,7 @@ func lastAdded(ctx context.Context, bed *testbed, pods int) (<-chan time.Time, e
 	return last, nil
 }
 
-// request is one for nodes that the provider has taken.
+// request is one for nodes that the provider has taken. at is by Berth's log, in this machine's clock.
 type request struct {
 	at    time.Time
 	nodes int
@@ -156,7 +157,8 @@ type request struct {
 // scaledUp is the line that Berth logs when IncreaseSize has returned, in klog's format.
 var scaledUp = regexp.MustCompile(`^I(\d{4} \d\d:\d\d:\d\d\.\d{6}).*"scaled up" group="burst" nodes=(\d+)`)
 
-// requests waits until Berth's log has requests for so many nodes, and returns them.
+// requests waits until Berth's log has requests for so many nodes, and returns them. The log is read
+// from the beginning each time: it is short.
 func (bed *testbed) requests(ctx context.Context, log string, nodes int) ([]request, error) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()

@@ -8,7 +8,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Command returns the command of the demo, with the trace as a subcommand.
+// Command returns the command of the demo, with the trace as a subcommand. Paths are relative to the
+// repository's root, where make runs it.
 func Command() *cobra.Command {
 	n := Night{}
 	cmd := &cobra.Command{
@@ -29,6 +30,8 @@ func Command() *cobra.Command {
 	return cmd
 }
 
+// traceCommand returns the command that places a trace. It is made to fail when Berth costs much more
+// than the API server's own work for the same pods.
 func traceCommand() *cobra.Command {
 	t := Trace{}
 	cmd := &cobra.Command{

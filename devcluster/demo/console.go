@@ -14,7 +14,8 @@ import (
 // This file asks the Berth of a demo what it is doing, by the commands with which somebody watches
 // it from a second terminal.
 
-// console is the way to a Berth that serves.
+// console is the way to a Berth that serves. It runs the binary as a person would: what the demo is told
+// is what a user is told.
 type console struct {
 	berth string   // path of the binary
 	reach []string // the flags that say which Berth is asked
@@ -26,7 +27,7 @@ func (c *console) invite(out io.Writer) {
 	fmt.Fprintf(out, "\nwhile it runs, watch Berth in a second terminal:\n  %s top %s\n  %[1]s explain nodes %s\n\n", c.berth, reach)
 }
 
-// ask returns what Berth waits for.
+// ask returns what Berth waits for, in one line. Its error is what the command printed.
 func (c *console) ask(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

@@ -25,9 +25,10 @@ import (
 // end: every pod has succeeded, no node is left, and no placement that the checker has
 // seen breaks a rule. Then services may follow, in the same cluster (services.go).
 
+// namespace is that of the batch's Jobs.
 const namespace = "night"
 
-// Night are the options of the night batch.
+// Night are the options of the night batch. Only Berth, Groups, Scale and Out are needed.
 type Night struct {
 	Berth  string // path of the berth binary
 	Groups string // path of the node groups' file
@@ -59,7 +60,8 @@ var fullBatch = []job{
 	{"sweep", 120, "1", "4Gi", "1", 8 * time.Second},
 }
 
-// Run plays the night. Its error says what was expected and not met.
+// Run plays the night. Its error says what was expected and not met. The cluster and all processes are
+// gone when it returns, whatever happened.
 func (n Night) Run(ctx context.Context) error {
 	file, err := simulatedgroup.Load(n.Groups)
 	if err != nil {

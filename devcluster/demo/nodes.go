@@ -18,7 +18,7 @@ import (
 // This file is the nodes of a demo and its pods as informers deliver them. What must hold:
 // informers write what is guarded by mu, and whoever counts reads it under the lock.
 
-// fleet is all nodes of the cluster.
+// fleet is all nodes of the cluster. count may be called at any time, and is of one instant.
 type fleet struct {
 	price map[string]float64 // per hour, by node group
 
@@ -26,7 +26,7 @@ type fleet struct {
 	named map[string]nodeSeen // guarded by mu
 }
 
-// nodeSeen is what a node's last event said.
+// nodeSeen is what a node's last event said. Amounts are in cores and bytes.
 type nodeSeen struct {
 	group       string
 	ready       bool

@@ -24,7 +24,7 @@ import (
 // no pod ever runs to an end. What must hold at the end: every pod is placed or was told
 // why not, and no placement breaks a rule.
 
-// Trace are the options of a run of an openb trace.
+// Trace are the options of a run of an openb trace. Berth, Dir, Limit and Out are needed.
 type Trace struct {
 	Berth   string        // path of the berth binary
 	Dir     string        // of the trace's files
@@ -39,7 +39,8 @@ type Trace struct {
 }
 
 // Run creates the trace's nodes and then its pods in order of arrival, lets
-// Berth place them, and reports.
+// Berth place them, and reports. Pods are created as fast as the API server takes them, so that the
+// rate is Berth's and the API server's and not the trace's.
 func (t Trace) Run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, t.Limit, fmt.Errorf("expected every pod to be placed or refused within %s", t.Limit))
 	defer cancel()
@@ -87,7 +88,8 @@ func (t Trace) Run(ctx context.Context) error {
 	return t.report(ctx, bed, trace, r)
 }
 
-// result is what follow returns.
+// result is what follow returns: the pods as the last poll saw them. Times are since the first pod was
+// created, and as exact as polls are frequent.
 type result struct {
 	pods      []v1.Pod
 	placed    int
@@ -159,7 +161,8 @@ func refusal(p *v1.Pod) string {
 	return ""
 }
 
-// report prints the result, and returns an error for what doesn't hold.
+// report prints the result, and returns an error for what doesn't hold. Everything is printed before any
+// error is returned.
 func (t Trace) report(ctx context.Context, bed *testbed, trace *openb.Trace, r result) error {
 	fmt.Fprintf(t.Out, "\n%-26s %d of %d\n", "pods placed", r.placed, len(trace.Pods))
 	fmt.Fprintf(t.Out, "%-26s %d\n", "pods not placed", len(trace.Pods)-r.placed)
@@ -186,6 +189,7 @@ func (t Trace) report(ctx context.Context, bed *testbed, trace *openb.Trace, r r
 	return nil
 }
 
+// leadingCount matches how many nodes a reason in a pod's message is about, which differs from pod to pod.
 var leadingCount = regexp.MustCompile(`^\d+ `)
 
 // reasons returns a line for each reason that a pod that isn't placed was told, with how

@@ -18,7 +18,7 @@ import (
 const serviceLabel = "app"
 
 // servicePods is what was seen of the services' pods. From watch on it
-// follows budgets and homes.
+// follows budgets and homes. Pods are told apart by UID: those of a StatefulSet have their names again.
 type servicePods struct {
 	least int // ready pods that each budget leaves a service
 
@@ -30,8 +30,9 @@ type servicePods struct {
 	evicted  map[types.UID]bool // pods whose condition said so since then
 	moved    map[types.UID]bool // newer pods that have a node
 	homeless map[types.UID]bool // newer pods of which it was said that no node has room
-	overrun  []string
-	fewest   int // ready pods of any service at any time
+	// overrun has a line for each time that a service fell below its budget.
+	overrun []string
+	fewest  int // ready pods of any service at any time
 }
 
 // servicePod is what a pod's last event said.
@@ -69,7 +70,8 @@ func (s *servicePods) gone(p *v1.Pod) {
 	delete(s.pods, p.UID)
 }
 
-// set counts the change of a pod.
+// set counts the change of a pod. A pod that has become unready is judged against its service's budget
+// at once, so that a fall that lasts for one event is seen.
 func (s *servicePods) set(p *v1.Pod, seen servicePod) {
 	was := s.pods[p.UID].ready
 	switch {

@@ -47,7 +47,7 @@ const serviceGroup = "small-cpu"
 // plans every second.
 const restTime = 3 * time.Second
 
-// services is the play of the services.
+// services is the play of the services, in one goroutine; what informers see is in fleet and pods.
 type services struct {
 	bed                 *testbed
 	count               int

@@ -39,7 +39,7 @@ type testbed struct {
 	out     io.Writer
 }
 
-// program says how Berth runs on a testbed.
+// program says how Berth runs on a testbed. Flags for the node groups are added to its own.
 type program struct {
 	berth  string // path of the binary
 	dir    string // for logs and what else goes with the processes
@@ -104,7 +104,8 @@ func (bed *testbed) start(ctx context.Context, p program) (err error) {
 	return nil
 }
 
-// watch records when a process ends by itself.
+// watch records when a process ends by itself. died has room for one error of each process, so that
+// nothing waits for a demo that has ended.
 func (bed *testbed) watch(p *controlplane.Process) {
 	go func() {
 		if err := p.Wait(); err != nil {
@@ -124,7 +125,7 @@ func (bed *testbed) stop() {
 	bed.cluster.Stop()
 }
 
-// failed returns the error of a process that stopped by itself, if one did.
+// failed returns the error of a process that stopped by itself, if one did. Each error is returned once.
 func (bed *testbed) failed() error {
 	select {
 	case err := <-bed.died:

@@ -18,7 +18,8 @@ import (
 // is for the one goroutine that calls sample, which reads under the lock what informers
 // wrote.
 
-// watcher counts pods and nodes, and sums up what they cost.
+// watcher counts pods and nodes, and sums up what they cost. A pod that was deleted after it succeeded
+// stays among the done ones.
 type watcher struct {
 	mu        sync.Mutex
 	podsByUID map[types.UID]podSeen // of the batch, also those that are gone; guarded by mu
@@ -71,7 +72,8 @@ func newWatcher(ctx context.Context, bed *testbed, file *simulatedgroup.File) (*
 }
 
 // sample counts pods and nodes, and adds to the sums what the time since the last sample
-// cost. total is how many pods the batch has.
+// cost. total is how many pods the batch has. The sums take what there is now for what there was since
+// the last sample: they are as exact as samples are frequent.
 func (w *watcher) sample(now time.Time, total int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

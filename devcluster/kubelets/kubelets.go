@@ -38,7 +38,7 @@ const (
 	StopAfter = "berth.dev/stop-after" // how long the pod takes to stop, at most its grace period; default 1s
 )
 
-// Options of the kubelets.
+// Options of the kubelets. LeaseInterval and Workers must be above 0.
 type Options struct {
 	LeaseInterval time.Duration // between renewals of a node's lease
 	StartDelay    time.Duration // from bound to running
@@ -71,7 +71,7 @@ func Command() *cobra.Command {
 	return cmd
 }
 
-// kubelets are all kubelets of a cluster.
+// kubelets are all kubelets of a cluster. Handlers of the caches and workers share it.
 type kubelets struct {
 	client kubernetes.Interface
 	o      Options
@@ -92,7 +92,8 @@ func newKubelets(client kubernetes.Interface, o Options) *kubelets {
 	}
 }
 
-// Run plays kubelet until the context ends.
+// Run plays kubelet until the context ends. It returns an error only when it can't serve port-forwards;
+// calls that fail are repeated or given up, as a kubelet would.
 func Run(ctx context.Context, client kubernetes.Interface, o Options) error {
 	k := newKubelets(client, o)
 	if o.Port != 0 {

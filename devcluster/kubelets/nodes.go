@@ -57,6 +57,7 @@ func unnoticed(n *v1.Node) bool {
 		slices.ContainsFunc(n.Spec.Taints, func(t v1.Taint) bool { return t.Key == v1.TaintNodeNotReady })
 }
 
+// nodeGone forgets a node, which ends the renewals of its lease. The node's address stays taken.
 func (k *kubelets) nodeGone(name string) {
 	k.mu.Lock()
 	delete(k.nodes, name)

@@ -75,6 +75,7 @@ func stopTime(p *v1.Pod) time.Duration {
 	return d
 }
 
+// podGone forgets a pod. Calls for it that are still due fail by its UID, and aren't repeated.
 func (k *kubelets) podGone(uid types.UID) {
 	k.mu.Lock()
 	delete(k.pods, uid)

@@ -11,7 +11,7 @@ import (
 // This file is when calls are made: a heap of what is due, and the goroutine that gives
 // what is due to workers.
 
-// at has workers make a call at a time, or as soon as one is free after it.
+// at makes workers make a call at a time, or as soon as one is free after it.
 func (k *kubelets) at(when time.Time, job func(context.Context)) {
 	k.mu.Lock()
 	heap.Push(&k.due, appointment{when, job})
@@ -65,6 +65,7 @@ func (k *kubelets) again(err error, job func(context.Context)) {
 // timetable is a heap of appointments, soonest first.
 type timetable []appointment
 
+// appointment is a call that is due at a time. Those of one time are made in no particular order.
 type appointment struct {
 	when time.Time
 	job  func(context.Context)

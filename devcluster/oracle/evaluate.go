@@ -117,6 +117,7 @@ func (e *evaluation) filter(ctx context.Context, nodes []fwk.NodeInfo) (feasible
 	return feasible, nil
 }
 
+// rejection returns the answer of a plugin that rejects.
 func rejection(status *fwk.Status) Answer {
 	return Answer{Plugin: status.Plugin(), Messages: status.Reasons()}
 }

@@ -166,7 +166,7 @@ func read(text string) (*config.KubeSchedulerConfiguration, error) {
 	return cfg, nil
 }
 
-// Set has the plugins read a cluster, instead of the one before. An error says which
+// Set makes the plugins read a cluster, instead of the one before. An error says which
 // object none of them reads.
 func (o *Oracle) Set(c *Cluster) error {
 	o.lister.SharedLister = schedulercache.NewSnapshot(c.Pods, c.Nodes)

@@ -12,11 +12,11 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// This file has DefaultPreemption answer for a pod that fits on no node: on which nodes
+// This file lets DefaultPreemption answer for a pod that fits on no node: on which nodes
 // it would have to delete which pods, and which of these nodes it would choose.
 
 // Victims are the pods that preemption would delete on a node, the most important
-// first.
+// first, by name.
 type Victims struct {
 	Pods       []string
 	Violations int // of disruption budgets
@@ -31,6 +31,7 @@ func (nominator) DeleteNominatedPodIfExists(*v1.Pod)                            
 func (nominator) UpdateNominatedPod(klog.Logger, *v1.Pod, fwk.PodInfo)          {}
 func (n nominator) NominatedPodsForNode(node string) []fwk.PodInfo              { return n[node] }
 
+// set replaces all nominations. An error names a pod whose terms can't be parsed.
 func (n nominator) set(pods []*v1.Pod) error {
 	clear(n)
 	for _, p := range pods {
@@ -43,7 +44,7 @@ func (n nominator) set(pods []*v1.Pod) error {
 	return nil
 }
 
-// preempt has DefaultPreemption simulate every node on which deleting pods could help,
+// preempt lets DefaultPreemption simulate every node on which deleting pods could help,
 // where findCandidates of its evaluator stops when it has enough. It fills in the
 // outcome's victims and choice, or the part of the pod's message that says why
 // preemption doesn't help.

@@ -216,7 +216,8 @@ func (b *bed) tails() string {
 	return out.String()
 }
 
-// broken returns the error of something that ended by itself and isn't started again.
+// broken returns the error of something that ended by itself and isn't started again. Berths aren't among
+// these: they end when they lose the Lease, as they should.
 func (b *bed) broken() error {
 	select {
 	case err := <-b.cluster.Failed():
@@ -286,6 +287,7 @@ func makeFixedNodes(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
+// fixedNode returns the i-th node of a pool, always the same.
 func fixedNode(pool string, i int) *v1.Node {
 	name := fmt.Sprintf("%s-%d", pool, i)
 	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{poolLabel: pool, v1.LabelHostname: name}}}

@@ -34,7 +34,8 @@ type berth struct {
 	starts  int                   // guarded by mu
 }
 
-// run starts the process again and again until the context ends, and stops it then.
+// run starts the process again and again until the context ends, and stops it then. It returns an error
+// only when a process can't be started: how one ends is Berth's business.
 func (b *berth) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		p, err := b.start()
@@ -60,6 +61,7 @@ func (b *berth) run(ctx context.Context) error {
 	return nil
 }
 
+// start starts a process with a log of its own: the logs of earlier ones stay.
 func (b *berth) start() (*controlplane.Process, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -111,7 +113,8 @@ func (b *berth) leadsSince() (since string) {
 	return since
 }
 
-// leader returns the Berth that began to lead last, nil for none.
+// leader returns the Berth that began to lead last, nil for none. It is by the logs: to ask the Lease
+// would need an API server that answers.
 func leader(berths []*berth) (leader *berth) {
 	latest := ""
 	for _, b := range berths {

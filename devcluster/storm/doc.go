@@ -1,6 +1,6 @@
 // Package storm gives a cluster a bad day: a real control plane, two or three Berths behind a
-// proxy each, node groups in a process behind another one, load, and a seeded plan of misfortunes, with a checker that watches the API by
-// itself.
+// proxy each, node groups in a process behind another one, load, and a seeded plan of misfortunes,
+// with a checker that watches the API by itself.
 //
 //	storm.go       the order of a run: calm, one misfortune after the other, rest
 //	plan.go        which misfortunes, drawn from the seed
@@ -17,4 +17,12 @@
 //	load.go        pods that come and go
 //	report.go      what people read
 //	checker/       what must hold
+//
+// The seed gives the same plan again, not the same run: real processes take their time. A violation that
+// isn't repeated by its seed has its evidence in the Berths' logs (Options.Logs) and in the violation's
+// own words, which name revisions.
+//
+// One goroutine plays the misfortunes, one at a time; load, checker and Berths have goroutines of their
+// own. Everything that a misfortune does is undone before the next one begins, in a cluster that could work;
+// one that can't be played ends the storm.
 package storm

@@ -32,7 +32,7 @@ func killLeader(ctx context.Context, r *run, _ Step) (time.Time, error) {
 	return from, nil
 }
 
-// stopLeader stops the leader's process and has it go on when another leads.
+// stopLeader stops the leader's process and lets it go on when another leads.
 func stopLeader(ctx context.Context, r *run, _ Step) (time.Time, error) {
 	b, err := r.current(ctx)
 	if err != nil {

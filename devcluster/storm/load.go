@@ -28,7 +28,8 @@ import (
 const namespace = v1.NamespaceDefault
 
 // load creates pods through a client of its own. A call that fails, since the API server is
-// away, isn't made again: the next one comes soon.
+// away, isn't made again: the next one comes soon. Each part draws from a generator of its own, so that
+// a part that is late draws what it would have drawn.
 type load struct {
 	client kubernetes.Interface
 	seed   uint64
@@ -69,7 +70,8 @@ func (l *load) create(ctx context.Context, d *appsv1.Deployment) error {
 	return nil
 }
 
-// run makes pods come and go until the context ends.
+// run makes pods come and go until the context ends. Every call has five seconds: one that hangs in a
+// server that is down mustn't hold up its part for longer.
 func (l *load) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for i, part := range []struct {
@@ -168,10 +170,12 @@ func (l *load) clear(ctx context.Context) error {
 	}
 }
 
+// pod creates a pod. A failure isn't made up for.
 func (l *load) pod(ctx context.Context, p *v1.Pod) {
 	_, _ = l.client.CoreV1().Pods(namespace).Create(ctx, p, metav1.CreateOptions{}) // the next comes soon
 }
 
+// delete deletes pods. A failure isn't made up for.
 func (l *load) delete(ctx context.Context, which metav1.ListOptions) {
 	_ = l.client.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, which) // the next try comes soon
 }

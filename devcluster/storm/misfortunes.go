@@ -14,7 +14,8 @@ const (
 	connections       // Lasts, All and Share
 )
 
-// misfortune is something that may happen.
+// misfortune is something that may happen. There is one of each kind, and a plan has it as often as the
+// seed draws it.
 type misfortune struct {
 	kind, what string
 	draws      draws

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// This file has objects deleted and created again under their names while no Berth sees it.
-// Six pods fill two nodes of 4 CPUs. Who keeps the old ones has no room for the new ones.
+// This file deletes objects and creates them again under their names while no Berth sees it.
+// Six pods fill two nodes of 4 CPUs. A Berth that kept the old ones would have no room for the new ones.
 
 const namedPods = 6
 

@@ -7,7 +7,7 @@ import (
 
 // This file is what happens between Berth and the API server.
 
-// hit returns the Berths that a step concerns.
+// hit returns the Berths that a step concerns. It waits for a leader where it needs one.
 func (r *run) hit(ctx context.Context, s Step) ([]*berth, error) {
 	if s.All {
 		return r.bed.berths, nil
@@ -18,7 +18,7 @@ func (r *run) hit(ctx context.Context, s Step) ([]*berth, error) {
 	return []*berth{leader(r.bed.berths)}, nil
 }
 
-// afflicted has a toxic on the connections of those whom a step concerns, while it lasts.
+// afflicted puts a toxic on the connections of those whom a step concerns, while it lasts.
 func (r *run) afflicted(ctx context.Context, s Step, kind string, attributes map[string]int) (time.Time, error) {
 	hit, err := r.hit(ctx, s)
 	if err != nil {
@@ -38,14 +38,18 @@ func (r *run) afflicted(ctx context.Context, s Step, kind string, attributes map
 	return time.Now(), nil
 }
 
+// delay makes bytes late by less than a second: everything works, and slowly.
 func delay(ctx context.Context, r *run, s Step) (time.Time, error) {
 	return r.afflicted(ctx, s, "latency", map[string]int{"latency": 400, "jitter": 300})
 }
 
+// hang makes bytes late by more than any timeout. They arrive when the connection heals: what Berth has
+// given up may be carried out then.
 func hang(ctx context.Context, r *run, s Step) (time.Time, error) {
 	return r.afflicted(ctx, s, "latency", map[string]int{"latency": 60_000})
 }
 
+// blackHole loses bytes without closing the connection, as a firewall that has forgotten it does.
 func blackHole(ctx context.Context, r *run, s Step) (time.Time, error) {
 	return r.afflicted(ctx, s, "timeout", map[string]int{"timeout": 0})
 }

@@ -9,10 +9,11 @@ import (
 
 // Step is one line of a plan: a misfortune, for how long, and of whom.
 type Step struct {
+	// Number counts from 1, in the plan and on people's screens.
 	Number int
 	Kind   string
 	Lasts  time.Duration
-	// All says that it concerns every Berth's connections; else those of the leader only.
+	// All says that it concerns every Berth's connections; otherwise only those of the leader.
 	All bool
 	// Share is the share of connections that it concerns, of those misfortunes that concern
 	// connections.

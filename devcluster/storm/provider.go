@@ -15,17 +15,17 @@ func cutNodeGroupsOff(ctx context.Context, r *run, s Step) (time.Time, error) {
 	return time.Now(), r.bed.toNodes.up()
 }
 
-// loseAnswers has what was ordered carried out, while Berth can't know whether it was.
+// loseAnswers loses the answers to what is ordered and carried out: Berth can't know whether it was.
 func loseAnswers(ctx context.Context, r *run, s Step) (time.Time, error) {
 	return r.hush(ctx, s, "timeout", map[string]int{"timeout": 0})
 }
 
-// delayAnswers has some answers come before Berth's deadline and others after it.
+// delayAnswers makes some answers come before Berth's deadline and others after it.
 func delayAnswers(ctx context.Context, r *run, s Step) (time.Time, error) {
 	return r.hush(ctx, s, "latency", map[string]int{"latency": 6000, "jitter": 3000})
 }
 
-// hush has a toxic on the node groups' answers while a step lasts.
+// hush puts a toxic on the node groups' answers while a step lasts.
 func (r *run) hush(ctx context.Context, s Step, kind string, attributes map[string]int) (time.Time, error) {
 	defer r.bed.toNodes.heal(ctx)
 	if err := r.bed.toNodes.afflict(answers, kind, 1, attributes); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// proxy stands between one Berth and the API server, or before the node groups. TLS passes through it, so it can delay
-// and lose bytes, and can't read them. Its methods are for one goroutine at a time.
+// proxy stands between one Berth and the API server, or before the node groups. TLS passes through
+// it, so it can delay and lose bytes, and can't read them. Its methods are for one goroutine at a time.
 type proxy struct{ p *toxiproxy.Proxy }
 
 // newProxy returns a proxy that listens on a free port and leads to an address.
@@ -27,6 +27,7 @@ func (p *proxy) address() string { return p.p.Listen }
 // down cuts all connections and refuses new ones until up.
 func (p *proxy) down() { p.p.Stop() }
 
+// up lets connections through again, at the same address.
 func (p *proxy) up() error {
 	if err := p.p.Start(); err != nil {
 		return fmt.Errorf("starting the proxy on %s: %w", p.p.Listen, err)

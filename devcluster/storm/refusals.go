@@ -52,7 +52,7 @@ func reject(ctx context.Context, r *run, s Step) (_ time.Time, err error) {
 	return time.Now(), err
 }
 
-// occupy has a request of Berth's user executing until free is called: a priority level without
+// occupy keeps a request of Berth's user executing until free is called: a priority level without
 // seats still executes one request at a time, and rejects the others. The request creates an
 // event whose text never ends.
 func (r *run) occupy(ctx context.Context) (free func(), err error) {
@@ -81,7 +81,7 @@ func (r *run) occupy(ctx context.Context) (free func(), err error) {
 	return func() { cancel(); calling.Wait() }, nil
 }
 
-// refuseBinds has an admission policy deny every binding.
+// refuseBinds makes an admission policy deny every binding.
 func refuseBinds(ctx context.Context, r *run, s Step) (_ time.Time, err error) {
 	admission := r.bed.client.AdmissionregistrationV1()
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: refusal}}
@@ -112,7 +112,7 @@ const (
 	longValid    = 24 * time.Hour
 )
 
-// expireClientCertificates has all Berths use certificates that expire soon, and rotates them
+// expireClientCertificates gives all Berths certificates that expire soon, and rotates them
 // a while after that. Connections are cut at both times: client-go looks at its files when it
 // connects, and every five minutes.
 func expireClientCertificates(ctx context.Context, r *run, s Step) (time.Time, error) {
@@ -135,7 +135,7 @@ func expireClientCertificates(ctx context.Context, r *run, s Step) (time.Time, e
 	return time.Now(), nil
 }
 
-// expireServingCertificate has the API server serve with a certificate that expires soon, and
+// expireServingCertificate makes the API server serve with a certificate that expires soon, and
 // rotates it a while after that. All connections of Berths are cut in between, so that they
 // meet the expired one.
 func expireServingCertificate(ctx context.Context, r *run, s Step) (time.Time, error) {

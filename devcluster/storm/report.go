@@ -12,7 +12,8 @@ import (
 // This file is what people read: a line when a misfortune begins and one when it is over, the
 // violations below it, and a summary.
 
-// row is what came of one line of the plan.
+// row is what came of one line of the plan. Binds and restarts are those
+// from its beginning to its end.
 type row struct {
 	step          Step
 	misfortune    *misfortune
@@ -70,7 +71,8 @@ func (r row) print(w io.Writer) {
 }
 
 // summary prints all rows by kind of misfortune, and returns ErrBroken, with the seed and the
-// lines of the plan, when an invariant broke.
+// lines of the plan, when an invariant broke. Placements that resumed late break the storm with Strict
+// only: on a machine that is busy with something else they say little about Berth.
 func (r *run) summary() error {
 	w := r.o.Out
 	fmt.Fprintf(w, "\nsummary, seed %d\n    %-20s %6s %22s %6s %6s\n", r.o.Seed, "misfortune", "times", "longest without binds", "twice", "lost")

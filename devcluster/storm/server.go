@@ -37,7 +37,7 @@ func (r *run) restart(ctx context.Context, component string) (time.Time, error) 
 	return time.Now(), err
 }
 
-// compact has etcd forget what happened while no Berth was connected.
+// compact makes etcd forget what happened while no Berth was connected.
 func compact(ctx context.Context, r *run, s Step) (time.Time, error) {
 	return r.unseen(ctx, func() error {
 		pause(ctx, s.Lasts)
@@ -45,7 +45,7 @@ func compact(ctx context.Context, r *run, s Step) (time.Time, error) {
 	})
 }
 
-// unseen lets something happen while no Berth is connected, and has their watches end with
+// unseen lets something happen while no Berth is connected, and makes their watches end with
 // 410: etcd is compacted, and the API server, whose cache would have known more, starts anew.
 func (r *run) unseen(ctx context.Context, happen func() error) (from time.Time, err error) {
 	for _, b := range r.bed.berths {

@@ -11,7 +11,7 @@ import (
 	"github.com/berthproject/berth/devcluster/storm/checker"
 )
 
-// Options of a storm.
+// Options of a storm. BerthFlags and Logs may be empty; all else is needed.
 type Options struct {
 	Seed   uint64
 	Lasts  time.Duration // the plan; start, rest and end come on top of it
@@ -44,7 +44,7 @@ const (
 // ErrBroken is the error of a storm in which an invariant broke.
 var ErrBroken = errors.New("an invariant broke")
 
-// run is one storm while it is on.
+// run is one storm while it is on. rows belong to the goroutine that plays; the watcher has a lock.
 type run struct {
 	o     Options
 	bed   *bed
@@ -53,7 +53,7 @@ type run struct {
 }
 
 // Run plays a storm. Its error is ErrBroken when an invariant broke, and another one when the
-// storm could not be played.
+// storm could not be played. Load ends before rest is waited for, and everything else when Run returns.
 func Run(ctx context.Context, o Options) error {
 	r := &run{o: o}
 	fmt.Fprintf(o.Out, "storm with seed %d, %s of %d kinds of misfortunes, %d Berths\n", o.Seed, o.Lasts, len(o.Kinds), o.Berths)
@@ -133,7 +133,8 @@ func (r *run) strikes() func(func(Step) bool) {
 	}
 }
 
-// step plays one line of the plan: calm, the misfortune, and until placements have resumed.
+// step plays one line of the plan: calm, the misfortune, and until placements have resumed. The checker
+// forgives what lasts from the misfortune's beginning until it is over.
 func (r *run) step(ctx context.Context, s Step) (row, error) {
 	pause(ctx, breather)
 	m := find(s.Kind)
@@ -221,11 +222,13 @@ func (r *run) rest(ctx context.Context, l *load) error {
 	return r.bed.broken()
 }
 
+// binds returns how many pods were bound so far.
 func (r *run) binds() (n int) {
 	r.watch.Do(func(h *checker.History) { n = h.Binds() })
 	return n
 }
 
+// violations returns those that the checker has found so far.
 func (r *run) violations() (out []checker.Violation) {
 	r.watch.Do(func(h *checker.History) { out = h.Violations() })
 	return out

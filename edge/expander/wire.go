@@ -65,6 +65,7 @@ func encodeRequest(options []expander.Option) ([]byte, error) {
 	return out, nil
 }
 
+// encodeOption writes one option. Its pods are whole objects: servers may read anything of them.
 func encodeOption(o *expander.Option, pods podBytes) ([]byte, error) {
 	out := appendBytes(nil, optionGroup, []byte(o.Group.ID))
 	out = protowire.AppendVarint(protowire.AppendTag(out, optionNodes, protowire.VarintType), uint64(o.Nodes))
@@ -80,9 +81,10 @@ func encodeOption(o *expander.Option, pods podBytes) ([]byte, error) {
 	return out, nil
 }
 
-// podBytes has each pod as it is written: most pods are in several options.
+// podBytes are the pods as they are written: most pods are in several options.
 type podBytes map[*cluster.Pod][]byte
 
+// of returns a pod's bytes, which are made once.
 func (p podBytes) of(pod *cluster.Pod) ([]byte, error) {
 	if b, ok := p[pod]; ok {
 		return b, nil
@@ -154,6 +156,7 @@ func fields(b []byte, f func(protowire.Number, []byte) error) error {
 	return nil
 }
 
+// appendBytes appends a field of bytes, or of a message.
 func appendBytes(b []byte, number protowire.Number, value []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, number, protowire.BytesType), value)
 }

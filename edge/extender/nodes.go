@@ -40,6 +40,7 @@ type body struct {
 	size  int64
 }
 
+// add appends parts without copying them: encodings of nodes are shared by many bodies.
 func (b *body) add(parts ...[]byte) {
 	for _, p := range parts {
 		b.parts = append(b.parts, p)

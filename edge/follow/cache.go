@@ -103,7 +103,7 @@ func New[L runtime.Object](name string, object runtime.Object, api Lister[L], cl
 // Run lists and watches until the context ends. It is called once.
 func (c *Cache) Run(ctx context.Context) { c.reflector.RunWithContext(ctx) }
 
-// Tell has a reader told of all that the cache has, in the order of the names, and of what changes
+// Tell tells a reader of all that the cache has, in the order of the names, and of what changes
 // from then on, in the place of the reader before.
 func (c *Cache) Tell(r Reader) {
 	c.mu.Lock()
@@ -139,6 +139,7 @@ func (c *Cache) Wait(ctx context.Context) error {
 	}
 }
 
+// keys returns the keys of all objects, sorted, so that readers are told in the same order each time.
 func (c *Cache) keys() []string {
 	keys := c.objects.ListKeys()
 	slices.Sort(keys)
@@ -158,6 +159,9 @@ func (c *Cache) gone(object any) {
 	}
 }
 
+// changed tells the reader of a new version of an object. Under the same name it may be another object,
+// whose predecessor was never shown to be gone: a reader that needs to know has Replaced, others are told
+// both.
 func (c *Cache) changed(old, object any) {
 	switch {
 	case uidOf(old) == uidOf(object):

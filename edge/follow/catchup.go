@@ -53,6 +53,7 @@ func CatchUp(ctx context.Context, caches ...*Cache) error {
 	return catchUp(ctx, kinds)
 }
 
+// catchUp asks about all kinds at a time, and returns the errors of those that are stuck, joined.
 func catchUp(ctx context.Context, kinds []followed) error {
 	ended := make(chan error, len(kinds))
 	for _, k := range kinds {

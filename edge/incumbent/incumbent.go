@@ -52,7 +52,7 @@ type Programs struct {
 	log        *slog.Logger
 }
 
-// Options say which programs to look for.
+// Options say which programs to look for. A program that isn't looked for may run.
 type Options struct {
 	Scheduler, Autoscaler bool
 	// Lease is that of this process. A program that uses the same one is excluded by it.
@@ -159,6 +159,7 @@ func (i *Programs) conflict(ctx context.Context, provider nodegroup.Provider) (s
 // enumerated is how many names a message has before it only counts the others.
 const enumerated = 5
 
+// enumerate names the first and counts the others.
 func enumerate(names []string) string {
 	if more := len(names) - enumerated; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:enumerated], ", "), more)

@@ -105,6 +105,8 @@ func (w *watch) read(ctx context.Context) (leaseState, error) {
 	return stateOf(&l.Spec), nil
 }
 
+// stateOf returns what a renewal changes. A Lease without a duration has
+// defaultLeaseDuration.
 func stateOf(l *coordinationv1.LeaseSpec) leaseState {
 	s := leaseState{holder: ptr.Deref(l.HolderIdentity, ""), transitions: ptr.Deref(l.LeaseTransitions, 0),
 		duration: time.Duration(ptr.Deref(l.LeaseDurationSeconds, 0)) * time.Second}

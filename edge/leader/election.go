@@ -140,7 +140,7 @@ func (e *Election) whyLost(ctx, candidate context.Context) error {
 	return fmt.Errorf("the Lease %s was lost: %w", e.lock.Describe(), why)
 }
 
-// giveUp has others take the Lease at once, if this process still holds it. It comes when
+// giveUp lets others take the Lease at once, if this process still holds it. It comes when
 // nothing is written any more.
 func (e *Election) giveUp() {
 	ctx, cancel := context.WithTimeout(context.Background(), e.lease.RenewDeadline)

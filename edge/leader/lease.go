@@ -82,7 +82,7 @@ const (
 	CertificateLabel = "berth.dev/certificate" // fingerprint of what it serves with, "" for a certificate from a file, which may be renewed
 )
 
-// serveAt has the Lease say where this process serves, from when it becomes the holder. It is to
+// serveAt makes the Lease say where this process serves, from when it becomes the holder. It is to
 // be called before the election.
 func (l *lock) serveAt(namespace string, port int, certificate []byte) {
 	l.lease.Labels = map[string]string{NamespaceLabel: namespace, PortLabel: strconv.Itoa(port), CertificateLabel: ""}
@@ -138,6 +138,8 @@ func (l *lock) see(ctx context.Context, raw []byte) {
 	}
 }
 
+// begin starts to catch up in a goroutine of its own; the elector goes on meanwhile. Without anything to
+// catch up with it does nothing.
 func (l *lock) begin(ctx context.Context) {
 	if l.catchUp == nil {
 		return
@@ -212,7 +214,7 @@ func (l *lock) write(call func() error) error {
 	return err
 }
 
-// lose has this process write no more, and ends its election.
+// lose makes this process write no more, and ends its election.
 func (l *lock) lose(why error) {
 	l.fence.Close()
 	l.lost(why)

@@ -53,6 +53,8 @@ type bindJob struct {
 // errCancelled is the outcome of a bind that was taken back.
 var errCancelled = errors.New("withdrawn in favor of a pod of higher priority")
 
+// newBinder returns a binder that reports no stall and waits for no volumes until its fields say so.
+// queued is shared with the limiter of reports.
 func newBinder(client kubernetes.Interface, extenders Extenders, queued *atomic.Int64) *binder {
 	return &binder{client: client, extenders: extenders, queued: queued, stalled: func(step.Bind, error) {}, backlog: make(chan *bindJob, 1<<16), jobs: map[types.UID]*bindJob{}}
 }
@@ -115,6 +117,8 @@ func (b *binder) finish(j *bindJob, err error) {
 	j.done(err)
 }
 
+// run starts the workers. Binds that have something to wait for get a goroutine of their own, so that
+// no worker stands still for them.
 func (b *binder) run(ctx context.Context, wg *sync.WaitGroup) {
 	serve(ctx, wg, bindWorkers, b.backlog, func(j *bindJob) {
 		if !j.hasVolumes() && j.report == nil {

@@ -71,7 +71,7 @@ type kind struct {
 	set, gone func(object any) step.Input
 }
 
-// tell has an inbox told of all that the cache has and of what changes from then on, by inputs that
+// tell tells an inbox of all that the cache has and of what changes from then on, by inputs that
 // set and gone make; put puts them there. An object that takes the name of another one is another
 // object to the core (step.Input), whatever its kind: the old one is gone before the new one is set,
 // and no Step sees one of the two inputs alone.
@@ -120,13 +120,13 @@ func objectGone(o any) step.Input {
 	return step.ObjectGone{Kind: cluster.KindOf(x), Namespace: x.GetNamespace(), Name: x.GetName()}
 }
 
-// unfinished has pods listed and watched that aren't over: those take nothing and need nothing, and
+// unfinished selects the pods that aren't over. Those that are take nothing and need nothing, and
 // one that ends is shown as deleted.
 func unfinished(o *metav1.ListOptions) {
 	o.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed"
 }
 
-// tell has an inbox told of all that there is and of what changes from then on, in place of the
+// tell tells an inbox of all that there is and of what changes from then on, in place of the
 // one that was told before. Nodes go through a feed into the same inbox.
 func (c *caches) tell(nodes *nodeFeed, in *inbox) {
 	for _, k := range c.kinds {

@@ -26,15 +26,17 @@ type cloud struct {
 	provider nodegroup.Provider
 	period   time.Duration    // between two readings of the groups
 	put      func(step.Input) // takes the groups
-	regroup  func()           // has the nodes' groups looked up again
+	regroup  func()           // looks the nodes' groups up again
 	log      *slog.Logger
-	calls    chan cloudCall
-	good     map[string]nodegroup.Group // by ID, as each was when nothing was wrong with it
-	wrong    map[string]string          // by ID, what was said to be wrong with a group last
-	listed   map[string]time.Time       // by ID, when a list had the group last
-	again    chan struct{}              // holds a token when the groups are to be read before the period is over
-	lanes    groupLanes
-	watcher  Watcher // may be nil
+	// calls has room for thousands, so that the loop hardly ever waits to send one.
+	calls chan cloudCall
+	// good, wrong and listed belong to the goroutine that reads the groups.
+	good    map[string]nodegroup.Group // by ID, as each was when nothing was wrong with it
+	wrong   map[string]string          // by ID, what was said to be wrong with a group last
+	listed  map[string]time.Time       // by ID, when a list had the group last
+	again   chan struct{}              // holds a token when the groups are to be read before the period is over
+	lanes   groupLanes
+	watcher Watcher // may be nil
 }
 
 func newCloud(provider nodegroup.Provider, period time.Duration, put func(step.Input), log *slog.Logger) *cloud {
@@ -43,6 +45,8 @@ func newCloud(provider nodegroup.Provider, period time.Duration, put func(step.I
 		good: map[string]nodegroup.Group{}, wrong: map[string]string{}, listed: map[string]time.Time{}}
 }
 
+// run starts two goroutines: one hands calls to their lanes, the other reads the groups. They end with
+// ctx.
 func (c *cloud) run(ctx context.Context, wg *sync.WaitGroup) {
 	wg.Go(func() {
 		for {
@@ -167,7 +171,7 @@ func (c *cloud) say(group, why string) {
 	}
 }
 
-// readAgain has the groups read soon.
+// readAgain asks for the groups to be read before the period is over.
 func (c *cloud) readAgain() {
 	select {
 	case c.again <- struct{}{}:

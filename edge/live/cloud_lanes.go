@@ -34,7 +34,8 @@ type deletion struct {
 	done func(step.NodeDeletion, error)
 }
 
-// groupLanes are the calls of all groups.
+// groupLanes are the calls of all groups. Those of one group are made one after the other, since each may
+// change what the next is about; those of different groups side by side, as many as there are slots.
 type groupLanes struct {
 	slots chan struct{} // a token for each group that is called
 	lanes lanes[string]
@@ -53,7 +54,8 @@ func newGroupLanes() groupLanes {
 	return groupLanes{slots: make(chan struct{}, cloudWorkers), lanes: newLanes[string](), calling: map[string]bool{}, open: map[string]*cloudCall{}}
 }
 
-// add has a call made after those of its group that were added before.
+// add makes a call after those of its group that were added before. Deletions join a call of their group
+// that hasn't begun, so that the provider is asked once for many nodes.
 func (l *groupLanes) add(ctx context.Context, wg *sync.WaitGroup, call cloudCall) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,6 +77,7 @@ func (l *groupLanes) add(ctx context.Context, wg *sync.WaitGroup, call cloudCall
 	}})
 }
 
+// begin records that a call has begun: its deletions are complete now, and its group is busy.
 func (l *groupLanes) begin(call *cloudCall) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,13 +90,15 @@ func (l *groupLanes) begin(call *cloudCall) {
 	}
 }
 
+// end records that a call has ended. Its group stays among the busy ones of a list that is being read:
+// the list may be older than the call's outcome.
 func (l *groupLanes) end(group string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.calling, group)
 }
 
-// beginList has the groups noted that are called from now on.
+// beginList records which groups are called from now on, those that are being called included.
 func (l *groupLanes) beginList() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

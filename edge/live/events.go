@@ -77,7 +77,7 @@ func newRecorder(client kubernetes.Interface, host string, busy func() bool) *re
 	return &recorder{client: client, host: host, busy: busy, backlog: make(chan *step.Event, eventBacklog), series: map[step.Event]*series{}}
 }
 
-// event has an event written, or counts it as dropped when too many wait.
+// event asks for an event to be written, or counts it as dropped when too many wait.
 func (r *recorder) event(e step.Event) {
 	select {
 	case r.backlog <- &e:
@@ -86,6 +86,8 @@ func (r *recorder) event(e step.Event) {
 	}
 }
 
+// run starts the goroutines that write events, and the one that writes how often a repeated event has
+// come.
 func (r *recorder) run(ctx context.Context, wg *sync.WaitGroup) {
 	serve(ctx, wg, eventWorkers, r.backlog, func(e *step.Event) {
 		r.getHelp(ctx, wg)

@@ -24,6 +24,7 @@ func newHeadroomReporter(client dynamic.Interface) *headroomReporter {
 	return &headroomReporter{client: client, backlog: make(chan *job[step.StatusWrite], 1<<12)}
 }
 
+// run starts the one worker: statuses are few, and none is urgent.
 func (r *headroomReporter) run(ctx context.Context, wg *sync.WaitGroup) {
 	serveJobs(ctx, wg, 1, r.backlog, r.write)
 }

@@ -63,7 +63,7 @@ func (h *Health) Caches() []string {
 	return slices.Sorted(maps.Keys(h.caches))
 }
 
-// Cache returns nil when what exists of a kind has been delivered to the core, and else what is
+// Cache returns nil when what exists of a kind has been delivered to the core, otherwise what is
 // known of why not.
 func (h *Health) Cache(name string) error {
 	h.mu.Lock()
@@ -80,7 +80,7 @@ func (h *Health) Cache(name string) error {
 	return fmt.Errorf("%s not listed yet", name)
 }
 
-// watched has Cache ask synced from now on.
+// watched makes Cache ask synced from now on.
 func (h *Health) watched(name string, synced func() bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -26,7 +26,7 @@ func send[T any](ctx context.Context, backlog chan<- T, job T) {
 	}
 }
 
-// serve has so many workers do jobs until the context ends. With one worker, jobs
+// serve lets so many workers do jobs until the context ends. With one worker, jobs
 // are done in the order in which they were sent.
 func serve[T any](ctx context.Context, wg *sync.WaitGroup, workers int, backlog <-chan T, do func(T)) {
 	for range workers {

@@ -27,7 +27,7 @@ const longestAfter = 10 * time.Second
 
 func newLanes[K comparable]() lanes[K] { return lanes[K]{waiting: map[K][]laneCall{}} }
 
-// add has a call made after those of its key that were added before.
+// add makes a call after those of its key that were added before.
 func (l *lanes[K]) add(ctx context.Context, wg *sync.WaitGroup, key K, call laneCall) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -87,7 +87,7 @@ func (l *loop) begin(what string) (end func()) {
 	return l.health.begin(loopGoroutine, what, stuckAfter)
 }
 
-// show has somebody look at the core.
+// show lets somebody look at the core.
 func (l *loop) show(what string, look func(*core.Core)) {
 	defer l.begin(what)()
 	look(l.driver.Core())

@@ -28,7 +28,7 @@ import (
 const prioritiesTimeout = 10 * time.Second
 
 // newChain returns the expanders that the configuration names, and the priorities of
-// node groups, which are nil unless priority is among them. event has an event written,
+// node groups, which are nil unless priority is among them. event writes an event,
 // and doesn't wait.
 func newChain(o *Options, event func(step.Event)) (expander.Chain, *priorities, error) {
 	if o.Core.Autoscale == nil {
@@ -74,7 +74,7 @@ func (p *priorities) watch(ctx context.Context, wg *sync.WaitGroup, client kuber
 	}
 }
 
-// set takes in what the ConfigMap says now.
+// set records what the ConfigMap says now.
 func (p *priorities) set(c *v1.ConfigMap) {
 	p.object.Store(c)
 	text, ok := c.Data[expander.PrioritiesKey]
@@ -91,7 +91,7 @@ func (p *priorities) set(c *v1.ConfigMap) {
 	p.log.Info("loaded the priorities of node groups", "version", c.ResourceVersion)
 }
 
-// gone takes in that there is no ConfigMap any more.
+// gone records that there is no ConfigMap any more.
 func (p *priorities) gone() {
 	p.object.Store(nil)
 	p.current.Store(nil)

@@ -110,7 +110,7 @@ func (c *reportCall) await(ctx context.Context) {
 	}
 }
 
-// withdrawable has the requests of a configuration's reportCalls sent unless they are withdrawn.
+// withdrawable sends the requests of a configuration's reportCalls unless they are withdrawn.
 // It is inside of the configuration's other wrappers: the fence may have a request wait.
 func withdrawable(cfg *rest.Config) {
 	cfg.WrapTransport = transport.Wrappers(func(next http.RoundTripper) http.RoundTripper { return withdrawableTransport{next} }, cfg.WrapTransport)

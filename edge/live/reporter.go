@@ -54,6 +54,7 @@ type turns struct {
 
 func newTurns(workers int) turns { return turns{signal: make(chan struct{}, workers)} }
 
+// add puts a pod at the end and wakes a worker, if one sleeps. The caller holds the reporter's mu.
 func (l *turns) add(uid types.UID) {
 	l.order = append(l.order, uid)
 	select {
@@ -76,7 +77,7 @@ func newReporter(client, nominations kubernetes.Interface, host string, log *slo
 	}
 }
 
-// condition has a condition written, in the place of one that still waits.
+// condition asks for a condition to be written, in the place of one that still waits.
 func (r *reporter) condition(c step.Condition) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,7 +89,7 @@ func (r *reporter) condition(c step.Condition) {
 	}
 }
 
-// nominate has a nomination written, in the place of one that still waits, which has
+// nominate asks for a nomination to be written, in the place of one that still waits, which has
 // no outcome then.
 func (r *reporter) nominate(n job[step.Nomination]) {
 	r.mu.Lock()
@@ -133,7 +134,7 @@ func (r *reporter) drop(uid types.UID) *reportCall {
 	return call
 }
 
-// bindEnded has the condition written that a bind has dropped, if the bind has failed: the core says it
+// bindEnded writes the condition that a bind has dropped, if the bind has failed: the core says it
 // only once. It is called before the core has the outcome, so that what the core says then is newer.
 func (r *reporter) bindEnded(uid types.UID, err error) {
 	r.mu.Lock()
@@ -226,13 +227,15 @@ func (r *reporter) settle(uid types.UID, err error) {
 	}
 }
 
+// run starts the workers. Nominations have workers and a client of their own, since preemptions wait for
+// them and never for conditions.
 func (r *reporter) run(ctx context.Context, wg *sync.WaitGroup) {
 	r.serve(ctx, wg, conditionWorkers, &r.conditional, r.client)
 	r.serve(ctx, wg, nominateWorkers, &r.nominated, r.nominations)
 	r.recorder.run(ctx, wg)
 }
 
-// serve has so many workers write reports through a client until the context ends.
+// serve lets so many workers write reports through a client until the context ends.
 func (r *reporter) serve(ctx context.Context, wg *sync.WaitGroup, workers int, from *turns, client kubernetes.Interface) {
 	for range workers {
 		wg.Go(func() {

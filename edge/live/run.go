@@ -39,7 +39,8 @@ type Options struct {
 	Fence *leader.Fence
 	// Health is told how far the caches are and what goroutines do; nil for nobody who asks.
 	Health *Health
-	Core   core.Config
+	// Core is the core's configuration; Autoscale and Shadow in it decide which workers there are.
+	Core core.Config
 	// Schema is what the profiles of Core were made with.
 	Schema *cluster.Schema
 	// Provider makes nodes; nil unless Core autoscales.
@@ -80,7 +81,8 @@ type Options struct {
 	// OnBecomeLeader, when not nil, is called when this instance becomes the leader,
 	// before anything is decided. Its error ends Run. The context ends with Run.
 	OnBecomeLeader func(ctx context.Context) error
-	Log            *slog.Logger
+	// Log gets what people should know; decisions are the hooks' to log.
+	Log *slog.Logger
 }
 
 // Watcher is told of what Steps don't show. Its methods are called by several goroutines.
@@ -191,6 +193,7 @@ func (o *Options) takeOver(ctx context.Context, c *core.Core) error {
 	return o.OnBecomeLeader(ctx)
 }
 
+// sayStopping logs at the end what this process has done.
 func sayStopping(log *slog.Logger, s core.Stats, droppedEvents int64) {
 	log.Info("stopping", "scheduled", s.Scheduled, "unschedulable", s.Unschedulable, "bindFailures", s.BindFailures,
 		"missedWakeups", s.MissedWakeups, "badObjects", s.BadObjects, "droppedEvents", droppedEvents)
@@ -211,7 +214,7 @@ func (w *workers) staff(o *Options) staff {
 	return staff{workers: w, start: w.run, tell: w.reporter.event}
 }
 
-// scaleBy has the workers use the provider: they read its groups twice in each scan interval, and
+// scaleBy makes the workers use the provider: they read its groups twice in each scan interval, and
 // nodes whose group becomes known by that are put into the inbox anew.
 func (w *workers) scaleBy(o *Options, status *statusWriter, nodes *nodeFeed, in *inbox) {
 	w.cloud = newCloud(o.Provider, o.Core.Autoscale.ScanInterval/2, in.put, o.Log)
@@ -264,7 +267,7 @@ func (o *Options) fence() {
 	}
 }
 
-// onlyRead has a shadow's provider only read, and nobody write a status.
+// onlyRead lets a shadow's provider only read, and nobody write a status.
 func (o *Options) onlyRead() {
 	if o.Core.Shadow == nil {
 		return

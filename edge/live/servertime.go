@@ -31,7 +31,7 @@ func (s *serverTime) reading(base *rest.Config) *rest.Config {
 	return out
 }
 
-// tell has put told of the time from now on, and nobody else. s may be nil: then nothing is read.
+// tell tells put the time from now on, and nobody else. s may be nil: then nothing is read.
 func (s *serverTime) tell(put func(step.Input)) {
 	if s == nil {
 		return

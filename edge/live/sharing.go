@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// sharer has the pods that a controller made from one template share the memory of what that
+// sharer lets the pods that a controller made from one template share the memory of what that
 // says: labels, containers, tolerations, affinity. It is more than half of what the cache keeps of
 // a pod. Nodes of one size share what they say of it. Nobody changes an object of the cache, so
 // nobody can tell.
@@ -33,7 +33,7 @@ const sharedSizes = 256
 
 func newSharer() *sharer { return &sharer{seed: maphash.MakeSeed()} }
 
-// share has a trimmed pod share memory with the last one that was likely made from its template.
+// share lets a trimmed pod share memory with the last one that was likely made from its template.
 func (s *sharer) share(p *v1.Pod) {
 	at := s.place(p)
 	s.mu.Lock()
@@ -50,7 +50,7 @@ func (s *sharer) share(p *v1.Pod) {
 func (s *sharer) place(p *v1.Pod) uint64 { return s.template(p) % sharedTemplates }
 
 // template returns a hash of what pods have in common that are made from one template: their
-// controller, or else their labels.
+// controller, or their labels without one.
 func (s *sharer) template(p *v1.Pod) uint64 {
 	if c := metav1.GetControllerOfNoCopy(p); c != nil {
 		return maphash.String(s.seed, string(c.UID))
@@ -62,7 +62,7 @@ func (s *sharer) template(p *v1.Pod) uint64 {
 	return sum
 }
 
-// shareNode has a node share what it says of its size with one that said the same lately. Most
+// shareNode lets a node share what it says of its size with one that said the same lately. Most
 // nodes can allocate all that they have.
 func (s *sharer) shareNode(n *v1.Node) {
 	s.mu.Lock()
@@ -71,6 +71,8 @@ func (s *sharer) shareNode(n *v1.Node) {
 	s.shareResources(&n.Status.Allocatable)
 }
 
+// shareResources looks in the one place that a list of this content has: two kinds of nodes whose sums
+// collide take turns there, and share less.
 func (s *sharer) shareResources(list *v1.ResourceList) {
 	if len(*list) == 0 {
 		return
@@ -86,6 +88,7 @@ func (s *sharer) shareResources(list *v1.ResourceList) {
 	}
 }
 
+// shareMeta shares what pods of one controller have in common in their metadata; names and UIDs differ.
 func shareMeta(to, from *metav1.ObjectMeta) {
 	shareString(&to.Namespace, from.Namespace)
 	shareMap(&to.Labels, from.Labels)
@@ -95,6 +98,7 @@ func shareMeta(to, from *metav1.ObjectMeta) {
 	}
 }
 
+// shareSpec shares the parts of a spec one by one: pods of one template may differ in any of them.
 func shareSpec(to, from *v1.PodSpec) {
 	shareString(&to.SchedulerName, from.SchedulerName)
 	shareMap(&to.NodeSelector, from.NodeSelector)
@@ -114,6 +118,7 @@ func shareSpec(to, from *v1.PodSpec) {
 	}
 }
 
+// shareString lets equal strings be one in memory.
 func shareString(to *string, from string) {
 	if *to == from {
 		*to = from
@@ -143,6 +148,8 @@ func shareContainers(to *[]v1.Container, from []v1.Container) {
 	}
 }
 
+// sameContainer compares all that trimming leaves of a container. A field that is read from now on must
+// be added here, or pods would get another's.
 func sameContainer(a, b v1.Container) bool {
 	return a.Name == b.Name && a.Image == b.Image && samePointer(a.RestartPolicy, b.RestartPolicy) &&
 		maps.Equal(a.Resources.Requests, b.Resources.Requests) && maps.Equal(a.Resources.Limits, b.Resources.Limits) &&

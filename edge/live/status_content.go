@@ -15,12 +15,15 @@ import (
 // meaning of Cluster Autoscaler (pkg/clusterstate/api, August 2026), for people and for programs
 // that read it.
 
-// Status is the content of the ConfigMap's key "status".
+// Status is the content of the ConfigMap's key "status". No field is
+// of Berth's own.
 type Status struct {
-	Time             string            `json:"time"` // as in the annotation lastUpdated
-	AutoscalerStatus string            `json:"autoscalerStatus"`
-	ClusterWide      ClusterStatus     `json:"clusterWide"`
-	NodeGroups       []NodeGroupStatus `json:"nodeGroups,omitempty"`
+	Time string `json:"time"` // as in the annotation lastUpdated
+	// AutoscalerStatus is Initializing until the provider has listed its groups: all else is empty then.
+	AutoscalerStatus string        `json:"autoscalerStatus"`
+	ClusterWide      ClusterStatus `json:"clusterWide"`
+	// NodeGroups are by ID. A group that the provider lists no more is missing from the next status.
+	NodeGroups []NodeGroupStatus `json:"nodeGroups,omitempty"`
 }
 
 // What AutoscalerStatus may be.
@@ -29,7 +32,8 @@ const (
 	statusRunning      = "Running"
 )
 
-// ClusterStatus is of the whole cluster.
+// ClusterStatus is of the whole cluster. ScaleUp is InProgress while any group's is, otherwise
+// NoActivity.
 type ClusterStatus struct {
 	Health    ClusterHealth `json:"health"`
 	ScaleUp   Condition     `json:"scaleUp"`
@@ -45,6 +49,7 @@ type NodeGroupStatus struct {
 }
 
 // Condition is a status with the time at which it was last looked at, and since when it holds.
+// A new leader knows no status before its own first: a change of leaders counts as a transition.
 type Condition struct {
 	Status             string      `json:"status,omitempty"`
 	LastProbeTime      metav1.Time `json:"lastProbeTime"`
@@ -62,19 +67,20 @@ const (
 	conditionNoCandidates = "NoCandidates"      // none could
 )
 
-// ClusterHealth says whether the size of the cluster may be changed: Healthy or Unhealthy.
+// ClusterHealth is Healthy while the size of the cluster may be changed, otherwise Unhealthy.
 type ClusterHealth struct {
 	Condition
 	NodeCounts NodeCounts `json:"nodeCounts"`
 }
 
-// NodeGroupHealth says whether a group has its nodes: Healthy or Unhealthy.
+// NodeGroupHealth is Healthy while a group has its nodes, otherwise Unhealthy.
 type NodeGroupHealth struct {
 	Condition
-	NodeCounts          NodeCounts `json:"nodeCounts"`
-	CloudProviderTarget int        `json:"cloudProviderTarget"`
-	MinSize             int        `json:"minSize"`
-	MaxSize             int        `json:"maxSize"`
+	NodeCounts NodeCounts `json:"nodeCounts"`
+	// CloudProviderTarget is how many nodes the group is asked to have, MinSize and MaxSize are its limits.
+	CloudProviderTarget int `json:"cloudProviderTarget"`
+	MinSize             int `json:"minSize"`
+	MaxSize             int `json:"maxSize"`
 }
 
 // GroupScaleUp is InProgress, Unhealthy, Backoff or NoActivity, the first that is true.
@@ -83,7 +89,7 @@ type GroupScaleUp struct {
 	BackoffInfo BackoffInfo `json:"backoffInfo"`
 }
 
-// BackoffInfo is why a group backs off.
+// BackoffInfo is why a group backs off; empty while it doesn't. The message is cut (maxErrorMessage).
 type BackoffInfo struct {
 	ErrorCode    string `json:"errorCode,omitempty"`
 	ErrorMessage string `json:"errorMessage,omitempty"`
@@ -110,7 +116,7 @@ type NodeCounts struct {
 
 // RegisteredCounts count nodes that the API shows. Total is the sum of the others. Those being
 // deleted are nodes that the group's target doesn't include any more; one that is drained counts
-// as what it else is.
+// as what it is apart from that.
 type RegisteredCounts struct {
 	Total        int           `json:"total"`
 	Ready        int           `json:"ready"`
@@ -181,6 +187,7 @@ func statusOf(now time.Time, s *explain.ScalingStatus, last *Status) Status {
 	return out
 }
 
+// nodeGroupStatus returns the status of a group. last is the one before it, empty for a new group.
 func nodeGroupStatus(now time.Time, g *explain.GroupStatus, planned time.Time, last *NodeGroupStatus) NodeGroupStatus {
 	out := NodeGroupStatus{Name: g.ID, ScaleDown: scaleDown(g.Candidates, planned, &last.ScaleDown)}
 	out.Health = NodeGroupHealth{
@@ -201,6 +208,7 @@ func nodeGroupStatus(now time.Time, g *explain.GroupStatus, planned time.Time, l
 	return out
 }
 
+// healthy returns the condition of whatever is well or isn't.
 func healthy(is bool) Condition {
 	if is {
 		return Condition{Status: conditionHealthy}
@@ -208,6 +216,7 @@ func healthy(is bool) Condition {
 	return Condition{Status: conditionUnhealthy}
 }
 
+// scaleDown returns a status of scale-down as of the last plan that looked at nodes.
 func scaleDown(candidates int, planned time.Time, last *ScaleDown) ScaleDown {
 	c := Condition{Status: conditionNoCandidates}
 	if candidates > 0 {
@@ -227,6 +236,7 @@ func (c Condition) since(now time.Time, last *Condition) Condition {
 	return c
 }
 
+// nodeCounts returns the counts in the form of the status, which has fewer of them.
 func nodeCounts(n *explain.NodeCounts) NodeCounts {
 	return NodeCounts{
 		Registered: RegisteredCounts{

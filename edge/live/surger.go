@@ -21,7 +21,7 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
-// surger has Deployments make the successor of their pod before they delete it: it changes an
+// surger makes Deployments create the successor of their pod before they delete it: it changes an
 // annotation of the pod template, as "kubectl rollout restart" does. What a Deployment allows
 // is read right before, and the patch holds only for the version that was read, so that no
 // rollout begins that would stop the pod first, or that somebody else has begun.
@@ -34,6 +34,7 @@ func newSurger(client kubernetes.Interface) *surger {
 	return &surger{client: client, backlog: make(chan *job[step.Surge], 1<<12)}
 }
 
+// run starts the workers.
 func (s *surger) run(ctx context.Context, wg *sync.WaitGroup) {
 	serveJobs(ctx, wg, surgeWorkers, s.backlog, s.surge)
 }

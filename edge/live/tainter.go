@@ -33,6 +33,7 @@ func newTainter(client kubernetes.Interface) *tainter {
 	return t
 }
 
+// run starts a worker for each backlog.
 func (t *tainter) run(ctx context.Context, wg *sync.WaitGroup) {
 	for _, backlog := range t.backlogs {
 		serveJobs(ctx, wg, 1, backlog, t.write)

@@ -28,7 +28,7 @@ import (
 // handed out; those about different pods side by side. Both name the pod's UID, so that another
 // pod of the same name is left alone, and to both a pod that is gone has left.
 
-// leavers has pods asked to leave.
+// leavers asks pods to leave.
 type leavers struct {
 	evictor   evictor
 	preemptor preemptor
@@ -49,6 +49,8 @@ func newLeavers(evict, preempt kubernetes.Interface, queued *atomic.Int64) *leav
 		lanes: newLanes[types.UID](), evictions: make(chan struct{}, evictWorkers), victims: make(chan struct{}, preemptWorkers)}
 }
 
+// run starts the goroutine that hands calls to the lanes of their pods: calls about one pod are made one
+// after the other, those about different pods side by side.
 func (l *leavers) run(ctx context.Context, wg *sync.WaitGroup) {
 	wg.Go(func() {
 		for {
@@ -62,12 +64,12 @@ func (l *leavers) run(ctx context.Context, wg *sync.WaitGroup) {
 	})
 }
 
-// evict has a pod evicted.
+// evict asks for the eviction of a pod.
 func (l *leavers) evict(ctx context.Context, eviction step.Eviction, done func(error)) {
 	send(ctx, l.backlog, leaving{eviction.UID, laneCall{nil, l.evictions, func(ctx context.Context) { done(l.evictor.evict(ctx, eviction)) }}})
 }
 
-// preempt has a victim asked to leave when its preemptor's nomination is written: if this process
+// preempt asks a victim to leave when its preemptor's nomination is written: if this process
 // ends in between, the next leader knows for whom the room is. While the API server is away, and
 // when the preemptor is being bound instead, the victim stays, which the core is told. A
 // nomination that the API server doesn't want, as an admission policy may, or whose connection
@@ -93,6 +95,8 @@ func (l *leavers) preempt(ctx context.Context, victim step.Preemption, nominatio
 // again when the API server's Retry-After is over.
 type evictor struct{ client kubernetes.Interface }
 
+// evict posts an eviction of the pod with this UID. A pod that is gone counts as evicted. The error is
+// step.ErrRefused when a budget doesn't allow it now.
 func (v evictor) evict(ctx context.Context, eviction step.Eviction) error {
 	options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &eviction.UID}}
 	if eviction.Grace != nil {
@@ -112,7 +116,7 @@ func (v evictor) evict(ctx context.Context, eviction step.Eviction) error {
 	return cmp.Or(refused, ignoreGone(err))
 }
 
-// refusalsAtOnce has client-go return an answer about the pod to an eviction at once. The one for
+// refusalsAtOnce makes client-go return an answer about the pod to an eviction at once. The one for
 // a budget whose status is outdated has a Retry-After of 10 s, after which client-go would
 // post the eviction again, ten times, while the core doesn't know that the pod stays. A
 // rejection by priority and fairness is plain text.

@@ -23,7 +23,7 @@ import (
 	"github.com/berthproject/berth/core/cluster/migration"
 )
 
-// volumeBinder has the claims of a pod bound before the pod is, as PreBind of
+// volumeBinder makes sure that the claims of a pod are bound before the pod is, as PreBind of
 // kube-scheduler's VolumeBinding does: it writes what the decision reserved, then
 // waits until the controllers have bound every claim.
 type volumeBinder struct {

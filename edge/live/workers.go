@@ -56,6 +56,7 @@ type workers struct {
 
 var _ drive.Workers = (*workers)(nil)
 
+// newWorkers returns the workers of a core. Nothing runs before run, but the planner's goroutine.
 func newWorkers(ctx context.Context, o Options, clients *clients, load *load) *workers {
 	w := &workers{
 		ctx: ctx, log: o.Log,
@@ -228,7 +229,7 @@ func (w *workers) DecreaseTarget(decrease step.TargetDecrease) {
 	w.call(cloudCall{group: decrease.Group, do: func(ctx context.Context, _ []deletion) { w.cloud.decreaseTarget(ctx, decrease) }, after: w.cloud.readAgain})
 }
 
-// call has a call of a node group made.
+// call adds a call of a node group to its lane.
 func (w *workers) call(call cloudCall) { send(w.ctx, w.cloud.calls, call) }
 
 // Plan implements drive.Workers: plans are made beside the loop, and nobody waits
@@ -260,7 +261,7 @@ func planBound(a *core.Autoscale) time.Duration {
 	return stuckAfter + a.MaxBinpackingTime + a.SimulationTimeout
 }
 
-// timePlans has a watcher, nil for none, told how long each plan takes by a stopwatch.
+// timePlans tells a watcher, nil for none, how long each plan takes by a stopwatch.
 func (w *workers) timePlans(s *stopwatch, watcher Watcher) {
 	if s != nil && watcher != nil {
 		w.planTimed = func() { watcher.PlanComputed(s.took()) }

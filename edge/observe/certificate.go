@@ -18,8 +18,9 @@ import (
 // ownCertificateAge is how long a certificate that is made at the start is valid; kube-scheduler's.
 const ownCertificateAge = 365 * 24 * time.Hour
 
-// ensureCertificate has the server serve with a certificate that it makes itself, unless flags
-// name one, or a directory where one is kept.
+// ensureCertificate makes the certificate that the server serves with, unless flags name one, or a
+// directory where one is kept. A certificate of its own changes with each start: clients
+// learn it from the Lease (edge/leader) and not from an authority.
 func (s *Serving) ensureCertificate() (err error) {
 	local := net.IPv4(127, 0, 0, 1)
 	if c := s.secure.ServerCert; c.CertKey.CertFile != "" || c.CertKey.KeyFile != "" || c.CertDirectory != "" {

@@ -21,6 +21,7 @@ import (
 // Explained is what /debug/explain answers of a pod: where it stands, which nodes would do
 // and which not, and what was decided about it.
 type Explained struct {
+	// At is when the core was asked.
 	At time.Time `json:"at"`
 	explain.Explanation
 	// Decisions are the last about the pod, the oldest first.
@@ -35,7 +36,8 @@ type ExplainedGroup struct {
 	Decisions []step.Decision `json:"decisions,omitempty"`
 }
 
-// ExplainedGroups is what /debug/explain answers of all node groups, by name.
+// ExplainedGroups is what /debug/explain answers of all node groups, by name. It has no
+// decisions: those are answered for one group at a time.
 type ExplainedGroups struct {
 	At     time.Time                  `json:"at"`
 	Groups []explain.GroupExplanation `json:"groups"`
@@ -90,7 +92,8 @@ func tooLong(query url.Values) error {
 }
 
 // answerTo answers a request with what the core of the leader says between two Steps. Requests are
-// answered one at a time, so that many of them take neither the core nor the processors.
+// answered one at a time, so that many of them take neither the core nor the processors. An instance
+// that stands by answers 503 at once: its core may lag behind, and it has no plans.
 func (s *Server) answerTo(w http.ResponseWriter, r *http.Request, question func(*core.Core) reply) {
 	if !s.leader.Load() {
 		fail(w, http.StatusServiceUnavailable, "this instance is standing by; query the leader")
@@ -144,7 +147,8 @@ func (s *Server) takesTurn(ctx context.Context) bool {
 	}
 }
 
-// reply is what there is to say of what was asked for.
+// reply is what there is to say of what was asked for: a value, or why there is none. It is made in the
+// goroutine that owns the core; whatever takes long of it comes later, in the request's.
 type reply struct {
 	value   any
 	missing string // why there is nothing; "" when there is
@@ -192,6 +196,8 @@ func (s *Server) question(query url.Values) (func(*core.Core) reply, error) {
 	return func(c *core.Core) reply { return s.explainPod(c, pod) }, nil
 }
 
+// explainPod is about a pod that the core knows, or that there are decisions about: one that has gone
+// can be explained by these.
 func (s *Server) explainPod(c *core.Core, pod string) reply {
 	namespace, name, _ := strings.Cut(pod, "/")
 	x, _ := c.View().Explain(namespace, name) // without an outcome when it isn't known
@@ -210,6 +216,7 @@ func (s *Server) explainGroups(c *core.Core) reply {
 	return reply{value: ExplainedGroups{At: time.Now(), Groups: groups}}
 }
 
+// explainGroup is about one node group, with the names of all if there is none of that name.
 func (s *Server) explainGroup(c *core.Core, name string) reply {
 	if x, ok := c.View().ExplainGroup(name); ok {
 		return reply{value: ExplainedGroup{At: time.Now(), GroupExplanation: x, Decisions: s.History.OfGroup(name)}}
@@ -224,6 +231,7 @@ func (s *Server) explainGroup(c *core.Core, name string) reply {
 	return reply{missing: fmt.Sprintf("node group %s not found", name), name: name, names: names}
 }
 
+// explainNodes sums all nodes up.
 func explainNodes(c *core.Core) reply {
 	x, ok := c.View().ExplainNodes()
 	if !ok {
@@ -232,6 +240,7 @@ func explainNodes(c *core.Core) reply {
 	return reply{value: ExplainedNodes{At: time.Now(), NodesExplanation: x}}
 }
 
+// explainNode is about one node, with the names of all if there is none of that name.
 func (s *Server) explainNode(c *core.Core, name string) reply {
 	if x, ok := c.View().ExplainNode(name); ok {
 		return reply{value: ExplainedNode{At: time.Now(), NodeExplanation: x, Decisions: s.History.OfNode(name)}}

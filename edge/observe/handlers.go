@@ -21,7 +21,8 @@ const (
 // they read the core only through ask.
 
 // handler serves the paths that kube-scheduler has, /debug/explain and /debug/status. A Berth that
-// stands by is ready: it needs nobody to wait for it.
+// stands by is ready: it needs nobody to wait for it. Whether somebody may get a path is decided before
+// (protect); here all are served alike.
 func (s *Server) handler(profiling bool) http.Handler {
 	m := mux.NewPathRecorderMux("berth")
 	alive := append([]healthz.HealthChecker{healthz.PingHealthz}, named(s.Alive)...)
@@ -62,7 +63,7 @@ func named(checks []Check) (out []healthz.HealthChecker) {
 	return out
 }
 
-// fail answers with an error.
+// fail answers with an error, as JSON with the key error. Clients show it as it is.
 func fail(w http.ResponseWriter, code int, why string) {
 	answer(w, code, map[string]string{"error": why})
 }

@@ -19,7 +19,8 @@ import (
 //
 // An instance that stands by, or that only schedules, is always well.
 
-// HealthTimes say when the health check fails.
+// HealthTimes say when the health check fails. Each is compared with >: a time of exactly the limit is
+// well.
 type HealthTimes struct {
 	MaxInactivity time.Duration // --max-inactivity: since the last activity
 	MaxFailing    time.Duration // --max-failing-time: since the last success
@@ -46,8 +47,8 @@ type health struct {
 
 func newHealth(now func() time.Time) *health { return &health{now: now, times: DefaultHealthTimes()} }
 
-// CheckPlans has the health check watch plans once this instance leads. As in Cluster Autoscaler
-// a start-up is given no less time than what comes after.
+// CheckPlans makes the health check watch plans once this instance leads. As in Cluster Autoscaler
+// a start-up is given no less time than what comes after. It is called before BecomeLeader.
 func (s *Server) CheckPlans(times HealthTimes) {
 	times.MaxStartup = max(times.MaxStartup, times.MaxInactivity, times.MaxFailing)
 	s.health.mu.Lock()
@@ -58,7 +59,8 @@ func (s *Server) CheckPlans(times HealthTimes) {
 // HealthCheck returns what answers /health-check.
 func (s *Server) HealthCheck() http.Handler { return s.health }
 
-// lead says whether this instance leads.
+// lead records whether this instance leads. The times begin anew with each: a new leader has the time
+// of a start-up.
 func (h *health) lead(leads bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -31,12 +31,13 @@ const (
 	shownDecisions = 20 // by Of, OfGroup and OfNode
 )
 
-// NewHistory returns a history that keeps so many decisions, and 64 MiB of them at most.
+// NewHistory returns a history that keeps so many decisions, and 64 MiB of them at most. The room for
+// the decisions themselves is taken at once.
 func NewHistory(size int) *History {
 	return &History{ring: make([]step.Decision, size), limit: keptBytes, indices: map[subject][]int{}}
 }
 
-// Step implements drive.Hook: it takes in the decisions of a Step.
+// Step implements drive.Hook: it keeps the decisions of a Step.
 func (h *History) Step(_ time.Time, _ time.Duration, _ []step.Input, ready *step.Ready) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -45,6 +46,7 @@ func (h *History) Step(_ time.Time, _ time.Duration, _ []step.Input, ready *step
 	}
 }
 
+// add keeps a decision, and forgets as many of the oldest as it takes to have room for it.
 func (h *History) add(d step.Decision) {
 	h.bytes += bytesOf(&d)
 	for h.first < h.next && (h.next-h.first == len(h.ring) || h.bytes > h.limit) {
@@ -75,7 +77,7 @@ func (h *History) forgetOldest() {
 	*oldest = step.Decision{}
 }
 
-// about returns what a decision is about: its pod, or else its node group; and the node, of a
+// about returns what a decision is about: its pod, or its node group if it has none; and the node, of a
 // decision about a node's removal. The zero value is neither.
 func about(d *step.Decision) [2]subject {
 	first := subject{pod: d.Pod}
@@ -100,6 +102,7 @@ func (h *History) OfGroup(group string) []step.Decision { return h.last(subject{
 // OfNode returns the last decisions about the removal of a node, the oldest first: 20 at most.
 func (h *History) OfNode(node string) []step.Decision { return h.last(subject{node: node}) }
 
+// last returns copies, so that what is written to the ring meanwhile doesn't show in an answer.
 func (h *History) last(s subject) []step.Decision {
 	h.mu.Lock()
 	defer h.mu.Unlock()

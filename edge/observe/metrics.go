@@ -43,6 +43,7 @@ type Metrics struct {
 	badObjects    prometheus.Counter
 	stalledBinds  prometheus.Counter
 
+	// list is that of all metrics, for the reference; it doesn't change after NewMetrics.
 	list         []Metric
 	perNodeGroup []prometheus.Collector // of the list, those that aren't registered
 	disabled     []string               // names of metrics that are not served
@@ -64,7 +65,8 @@ type Metrics struct {
 	lastEvaluations map[evaluation]uint64
 }
 
-// bind is a bind without an outcome.
+// bind is a bind without an outcome. Its time counts from when it was handed out, and with it that of
+// the decision, as kube-scheduler's attempt has both.
 type bind struct {
 	step.Bind
 	handedOut time.Time

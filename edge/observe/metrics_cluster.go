@@ -51,7 +51,8 @@ func newClusterMetrics(r *registry) clusterMetrics {
 	}
 }
 
-// state sets where the cluster stands.
+// state sets where the cluster stands. It is a copy of the status, so that one reading of the core
+// serves all of these gauges.
 func (m *clusterMetrics) state(s *explain.ScalingStatus) {
 	if !s.Known {
 		return

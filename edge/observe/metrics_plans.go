@@ -115,6 +115,8 @@ func refusedIn(ready *step.Ready) bool {
 	return false
 }
 
+// made counts a plan that has come back. One that was refused counts as an error, and its parts as
+// nothing: none of it was taken in. What limits have skipped is read off the plan's own reasons.
 func (m *planMetrics) made(now time.Time, took time.Duration, plan *autoscaler.Plan, refused bool) {
 	if !m.asked.IsZero() {
 		m.observe(functionMain, now.Add(took).Sub(m.asked))
@@ -150,6 +152,7 @@ func (m *planMetrics) made(now time.Time, took time.Duration, plan *autoscaler.P
 	}
 }
 
+// does records that an activity took place.
 func (m *planMetrics) does(now time.Time, activity string) {
 	m.last.WithLabelValues(activity).Set(float64(now.Unix()))
 }

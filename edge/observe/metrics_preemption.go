@@ -74,6 +74,7 @@ func (m *preemptionMetrics) step(now time.Time, inputs []step.Input, ready *step
 	}
 }
 
+// done counts an answer, and the preemption when it is the last one. It has failed when any call has.
 func (m *preemptionMetrics) done(now time.Time, done step.PreemptionDone) {
 	x := m.executing[done.By]
 	if x == nil {

@@ -95,6 +95,8 @@ func (m *scaleDownMetrics) step(inputs []step.Input, ready *step.Ready) {
 	}
 }
 
+// evictionDone counts an eviction by its outcome. One that a budget refused for now is repeated, and
+// isn't counted until it has succeeded or failed.
 func (m *scaleDownMetrics) evictionDone(done step.EvictionDone) {
 	switch {
 	case done.Refused:
@@ -105,6 +107,8 @@ func (m *scaleDownMetrics) evictionDone(done step.EvictionDone) {
 	}
 }
 
+// deletionDone counts a deletion when it is known to have succeeded. One that fails is asked for again,
+// or its node stays: neither is a node removed.
 func (m *scaleDownMetrics) deletionDone(done step.NodeDeletionDone) {
 	if done.Unknown {
 		return // settled later, by SettledDeletions or another call

@@ -11,7 +11,8 @@ import (
 // This file holds the metrics of orders of nodes, with the names and labels of Cluster Autoscaler
 // (pkg/metrics).
 
-// scaleUpMetrics count nodes that were ordered and those that weren't made.
+// scaleUpMetrics count nodes that were ordered and those that weren't made. An order counts when the
+// provider has taken it, which may be known only later (SettledScaleUps).
 type scaleUpMetrics struct {
 	nodes, nodesGPU   *prometheus.CounterVec // by what the nodes have
 	failed, failedGPU *prometheus.CounterVec // by reason, and what the nodes have

@@ -26,7 +26,8 @@ type Metric struct {
 	PerNodeGroup bool
 }
 
-// registry makes metrics of a subsystem, registers them and lists them.
+// registry makes metrics of a subsystem, registers them and lists them. The subsystem is set anew by
+// whoever makes the next metrics: it is the first part of their names.
 type registry struct {
 	*prometheus.Registry
 	subsystem string
@@ -36,7 +37,7 @@ type registry struct {
 }
 
 // register registers a metric and returns it. Registering a name twice is a defect of
-// the program.
+// the program, and panics at the start.
 func register[T prometheus.Collector](r *registry, metric T, of Metric) T {
 	of.Name = strings.Join([]string{r.subsystem, of.Name}, "_")
 	r.list = append(r.list, of)
@@ -111,11 +112,12 @@ func NewMetrics() *Metrics {
 // they are made.
 func (m *Metrics) List() []Metric { return m.list }
 
-// EmitPerNodeGroup has the metrics of each node group be there, too. It is to be called once, if
+// EmitPerNodeGroup registers the metrics of each node group, too. It is to be called once, if
 // at all, before the metrics are served.
 func (m *Metrics) EmitPerNodeGroup() { m.Registry.MustRegister(m.perNodeGroup...) }
 
-// Disable has some metrics not be served, by their names. It is to be called before they are.
+// Disable leaves metrics out of what is served, by their names. It is to be called before they are
+// served. They are still counted; a name that no metric has is ignored.
 func (m *Metrics) Disable(names ...string) { m.disabled = append(m.disabled, names...) }
 
 // enabled returns the metrics that are served.

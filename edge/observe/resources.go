@@ -23,6 +23,8 @@ type podResources struct {
 	descs [2]*prometheus.Desc // requests and limits
 }
 
+// newPodResources returns the metrics for one request, which ends with ctx. ask puts a question to the
+// core.
 func newPodResources(ctx context.Context, ask func(context.Context, func(*core.Core)) bool) *podResources {
 	labels := []string{"namespace", "pod", "node", "scheduler", "priority", "resource", "unit"}
 	return &podResources{ctx, ask, [2]*prometheus.Desc{

@@ -34,6 +34,7 @@ var _ drive.Hook = (*Server)(nil)
 // Check is one thing that a probe asks. Whoever may get its own path, as /readyz/NAME, is told
 // the error; the others learn that it fails.
 type Check struct {
+	// Name is part of the path. It stays, since probes and alerts may name it.
 	Name string
 	// Err returns nil when all is well. It is called by several goroutines.
 	Err func() error
@@ -61,14 +62,14 @@ func (s *Server) State(c *core.Core) {
 	s.Metrics.State(c)
 }
 
-// BecomeLeader says that this Berth decides from now on. It isn't ready before the
+// BecomeLeader records that this Berth decides from now on. It isn't ready before the
 // first State.
 func (s *Server) BecomeLeader() {
 	s.leader.Store(true)
 	s.health.lead(true)
 }
 
-// StopLeading says that this Berth doesn't decide any more.
+// StopLeading records that this Berth doesn't decide any more. Berth ends then: it doesn't lead twice.
 func (s *Server) StopLeading() {
 	s.leader.Store(false)
 	s.health.lead(false)

@@ -69,7 +69,7 @@ func (s *Serving) Flags(set func(section string) *pflag.FlagSet) {
 	fs.BoolVar(&s.Contention, "contention-profiling", s.Contention, "with --profiling: enable block profiling at /debug/pprof/block")
 }
 
-// UseKubeconfig has the API server of a kubeconfig decide who may ask, unless
+// UseKubeconfig makes the API server of a kubeconfig decide who may ask, unless
 // flags say otherwise.
 func (s *Serving) UseKubeconfig(path string) {
 	if s.authentication.RemoteKubeConfigFile == "" {
@@ -81,7 +81,8 @@ func (s *Serving) UseKubeconfig(path string) {
 }
 
 // Run begins to serve, until the context ends, and returns the address: nil when the
-// flags switch serving off. An error says which flag can't be used.
+// flags switch serving off. An error says which flag can't be used. Berth then ends: what nobody can
+// look at isn't to decide.
 func (s *Server) Run(ctx context.Context, o *Serving) (net.Addr, error) {
 	if errs := append(append(o.secure.Validate(), o.authentication.Validate()...), o.authorization.Validate()...); len(errs) > 0 {
 		return nil, utilerrors.NewAggregate(errs)
@@ -124,7 +125,8 @@ func (s *Server) Run(ctx context.Context, o *Serving) (net.Addr, error) {
 	return addr, nil
 }
 
-// runPlain begins to serve what Cluster Autoscaler serves to everybody, until the context ends.
+// runPlain begins to serve what Cluster Autoscaler serves to everybody, until the context ends. Nothing
+// there names a pod.
 func (s *Server) runPlain(ctx context.Context, address string) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {

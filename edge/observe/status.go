@@ -16,7 +16,7 @@ import (
 
 // This file serves /debug/status: where the whole cluster stands, at a glance.
 
-// Status is what /debug/status answers.
+// Status is what /debug/status answers. Only NodeLines grow with what the request asks for.
 type Status struct {
 	At      time.Time `json:"at"`
 	Version string    `json:"version"`

@@ -30,7 +30,9 @@ const (
 	wider   = "--nodes has a higher maximum than the provider, which may refuse to exceed its own; raise it there, too"
 )
 
-// Bound returns the groups of a provider that bounds name. Each name may be there once.
+// Bound returns the groups of a provider that bounds name. Each name may be there once. Limits are those
+// of the bounds even where the provider has narrower ones: as with Cluster Autoscaler the flag wins, and
+// the provider may refuse what goes beyond its own.
 func Bound(p nodegroup.Provider, bounds []nodegroup.Bound, log *slog.Logger) *Bounded {
 	out := &Bounded{Provider: p, bounds: map[string]nodegroup.Bound{}, order: bounds, log: log, said: door.Complaints{}}
 	for _, b := range bounds {

@@ -58,7 +58,8 @@ type Options struct {
 	Shadow    bool     // the provider only reads
 }
 
-// Load reads --cloud-config; the result is empty without a provider.
+// Load reads --cloud-config; the result is empty without a provider. It needs no cluster, so that a
+// mistake in the file is found before Berth connects. Its errors name the flag.
 func (o Options) Load() (c Config, err error) {
 	c.shadow = o.Shadow
 	switch o.Name {
@@ -113,7 +114,9 @@ type Nodes struct {
 	End  func()
 }
 
-// Open returns the provider of a configuration.
+// Open returns the provider of a configuration. Nothing is asked of it yet: that begins with Watch and
+// Lead. The simulated provider is the only one that works by itself, and the external one the only one
+// that is told when its client goes.
 func (c *Config) Open(api *apiserver.Connection, flags *core.Autoscale, log *slog.Logger) (Nodes, error) {
 	none := Nodes{Watch: func(context.Context) {}, Lead: func(context.Context) error { return nil }, End: func() {}}
 	switch {

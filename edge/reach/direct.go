@@ -21,7 +21,9 @@ import (
 // and those of the kubeconfig only to a server whose certificate is vouched for: by the Lease, which
 // holds the fingerprint of a self-signed certificate of Berth's, or by a certificate authority.
 
-// direct returns a connection to the address that --server has.
+// direct returns a connection to the address that --server has. With a token file, or with
+// --insecure-skip-tls-verify, the kubeconfig isn't read at all; without both its credentials are sent,
+// to a server that is vouched for.
 func (f *Flags) direct(ctx context.Context) (*Connection, error) {
 	base, err := url.Parse(f.Server)
 	if err != nil || base.Hostname() == "" || base.Scheme != "https" {
@@ -139,6 +141,8 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.RoundTripper.RoundTrip(r)
 }
 
+// refusedDirect words a refusal of a Berth that was reached without the API server: it may not know this
+// user, whose credentials were then not those of the cluster.
 func refusedDirect(status int, path string) error {
 	if status == http.StatusUnauthorized {
 		return errors.New("not authenticated (401); give a kubeconfig with --kubeconfig, or a token with --token-file")

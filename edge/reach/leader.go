@@ -52,7 +52,8 @@ func (f *Flags) apiClient() (*rest.Config, kubernetes.Interface, *serverClock, e
 	return cfg, client, clock, nil
 }
 
-// serverClock is the time by the API server's latest answer.
+// serverClock is the time by the API server's latest answer. It is as exact as the header Date, which has
+// seconds.
 type serverClock struct{ at atomic.Pointer[time.Time] }
 
 // now returns that time, that of this machine before the first answer.
@@ -63,6 +64,7 @@ func (c *serverClock) now() time.Time {
 	return time.Now()
 }
 
+// reading returns a transport that reads the time off each answer.
 func (c *serverClock) reading(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(r)
@@ -115,7 +117,9 @@ func (f *Flags) findLeader(ctx context.Context, client kubernetes.Interface, clo
 	return l, nil
 }
 
-// leaderOf returns the pod that a Lease names. An error says that nobody leads.
+// leaderOf returns the pod that a Lease names. An error says that nobody leads, and what to look at. The
+// labels are what edge/leader writes: without them the namespace is the Lease's and the port the default
+// one.
 func leaderOf(lease *coordinationv1.Lease, now time.Time) (*target, error) {
 	name := lease.Namespace + "/" + lease.Name
 	look := fmt.Sprintf("check Berth's pods: kubectl -n %s get pods -l app.kubernetes.io/name=berth", cmp.Or(lease.Labels[leader.NamespaceLabel], lease.Namespace))

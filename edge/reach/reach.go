@@ -22,6 +22,7 @@ import (
 
 // Flags say which Berth is asked, and as whom.
 type Flags struct {
+	// Kubeconfig is a path and Context a name in it; "" for what kubectl would use.
 	Kubeconfig, Context string
 	Namespace           string // of a pod that is named without one, "" for the context's
 	Lease, Pod          string // as NAMESPACE/NAME; Pod "" for the holder of the Lease
@@ -71,7 +72,8 @@ func (f *Flags) PodNamespace() (string, error) {
 	return cmp.Or(namespace, "default"), nil
 }
 
-// Connection is a way to one running Berth.
+// Connection is a way to one running Berth. It stays open between questions, so that a port-forward is
+// made once.
 type Connection struct {
 	http *http.Client
 	base string // of its URLs

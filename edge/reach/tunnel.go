@@ -63,6 +63,8 @@ func (f *Flags) throughAPIServer(ctx context.Context) (*Connection, error) {
 		close: func() { speaking.CloseIdleConnections(); _ = forward.Close() }, refused: refusedInTunnel}, nil
 }
 
+// refusedInTunnel words a refusal of a Berth that was reached through the API server, which has accepted
+// the same credentials: so 401 is a matter of Berth's own settings.
 func refusedInTunnel(status int, path string) error {
 	if status == http.StatusUnauthorized {
 		return errors.New("not authenticated by Berth (401), although the API server accepts these credentials: Berth accepts the tokens and client certificates that the API server accepts, " + //nolint:staticcheck // Berth is a name
@@ -174,7 +176,8 @@ func (f *Flags) tlsConfig() (*tls.Config, error) {
 	return cfg, err
 }
 
-// forward is a port-forward to a pod, over which several connections may be open.
+// forward is a port-forward to a pod, over which several connections may be open. It is one connection to
+// the API server, so all of them end with it.
 type forward struct {
 	httpstream.Connection
 	requests atomic.Int64

@@ -27,7 +27,9 @@ type peerTimes struct {
 
 // peers has, for each of testkit.PublishedPlanCases, what was published of an older version on other
 // hardware, for one group, and what was measured of its estimator in August 2026's version, for two
-// groups on a machine like that of docs/performance.md.
+// groups on a machine like that of docs/performance.md. So the published dots are a reminder of the
+// order of magnitude, and only the dashed lines compare like with like: even they leave out all of
+// Cluster Autoscaler's loop but the estimator, while Berth's time is that of a whole plan.
 var peers = map[string]peerTimes{
 	"plain, 1 per node":         {[]svg.Point{{X: 22000, Y: 400}}, []svg.Point{{X: 1000, Y: 0.27}, {X: 5000, Y: 3.8}, {X: 10000, Y: 16.6}, {X: 22000, Y: 82}}},
 	"node affinity, 1 per node": {[]svg.Point{{X: 18000, Y: 700}}, []svg.Point{{X: 1000, Y: 0.28}, {X: 5000, Y: 3.9}, {X: 10000, Y: 16.0}, {X: 22000, Y: 79}}},
@@ -71,7 +73,8 @@ func curve(ctx context.Context) (*result, error) {
 }
 
 // planTime returns the CPU time of a plan, the least of three, and how many nodes it buys. It is an
-// error when the plan doesn't have a node for each pod.
+// error when the plan doesn't have a node for each pod. Garbage is collected before each plan, and
+// each has a planner of its own, so that none profits from the one before.
 func planTime(c testkit.PlanCase) (seconds float64, nodes int, err error) {
 	schema := cluster.NewSchema()
 	pending := c.Pending(schema)
@@ -122,7 +125,9 @@ func timeAt(points []svg.Point, pods int) string {
 	return "–"
 }
 
-// curvePicture draws whole times, and those of a pod, by the number of pods.
+// curvePicture draws whole times, and those of a pod, by the number of pods. Both axes are
+// logarithmic: a straight line of slope 1 is time in proportion, and quadratic growth is twice as
+// steep.
 func curvePicture(all []timed) string {
 	return svg.Figure(1080, 330, func(out *strings.Builder) {
 		whole := svg.Plot{Out: out, Left: 70, Top: 30, Width: 280, Height: 250, Log: true, MinX: 1000, MaxX: 100000, MinY: 0.0001, MaxY: 1000,

@@ -10,6 +10,7 @@ import (
 
 // customer plays examples/scale/customer-night.yaml as it is, adaptively, under a
 // limit that is too high, and under none.
+// The limits differ in nothing but launches: what differs in the table is due to them.
 func customer(ctx context.Context) (*result, error) {
 	var all []played
 	r := &result{head: []string{"limit of launches", "tasks completed", "nodes at the peak; in the end", "half of the tasks started after", "the last", "launches that fail", "cost", "waiting pods at the most"}}

@@ -13,15 +13,19 @@ import (
 
 // This file plays the infrastructures of examples/launch-control under fixed limits and adaptively.
 
-// outcome is what is known of one infrastructure.
+// outcome is what is known of one infrastructure, played under each fixed limit and adaptively.
 type outcome struct {
 	infrastructure
 	fixed          []oneRun // by limit
 	best, adaptive oneRun
 }
 
+// limitOf makes a limit of a number of nodes. 0 is no limit, and sweep.Adaptive stands for the limit
+// that Berth finds itself.
 func limitOf(n int) launching.Limit { return launching.Limit(n) }
 
+// launches makes the table and two pictures. The second shows the first infrastructure only: that is
+// the one of which numbers were published.
 func launches(ctx context.Context) (*result, error) {
 	options := sweepOptions{Folder: filepath.Join("examples", "launch-control")}
 	r := &result{head: []string{"infrastructure", "best fixed limit", "it takes", "adaptive takes", "ratio", "allowed", "launches that fail, adaptive"}}

@@ -11,6 +11,10 @@
 //	drains.go    nodes that are drained one by one and side by side, and room kept for their pods
 //	customer.go  a whole night of 2,000 nodes
 //
+// What was published stands in the code as it was read; what Berth does is played or measured anew
+// each time. Plays are deterministic, so their tables and pictures change only with the program;
+// curve measures CPU time, which differs from machine to machine.
+//
 // The current directory must be the root of the repository.
 package main
 
@@ -25,14 +29,14 @@ import (
 	"syscall"
 )
 
-// figure is a part of the page.
+// figure is a part of the page: a table, a sentence, and pictures.
 type figure struct {
 	name  string // for -only, and of its place in the document
 	title string
 	make  func(context.Context) (*result, error)
 }
 
-// result is what a figure shows.
+// result is what a figure shows. Each row has as many cells as the head.
 type result struct {
 	head     []string
 	rows     [][]string
@@ -40,7 +44,7 @@ type result struct {
 	pictures []picture // below that
 }
 
-// picture is an SVG file.
+// picture is an SVG file. about is its text for those who don't see it.
 type picture struct {
 	file, about string
 	svg         string
@@ -71,6 +75,8 @@ func main() {
 	}
 }
 
+// run makes the chosen figures one after the other, and prints each table as soon as it is known. The
+// files are written when all are made: an error leaves those of the last run.
 func run(ctx context.Context, only string, document bool) error {
 	chosen, err := choose(only)
 	if err != nil {

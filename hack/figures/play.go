@@ -14,7 +14,7 @@ import (
 
 // This file plays scenarios, and draws what they sampled over time.
 
-// played is a run of a scenario.
+// played is a run of a scenario, with its samples over virtual time.
 type played struct {
 	name string // in the picture
 	oneRun
@@ -26,7 +26,7 @@ func play(ctx context.Context, name, file string, limit launching.Limit) (played
 	return played{name, r}, err
 }
 
-// The values of samples that are drawn.
+// The values of samples that are drawn, each in the unit of its plot: pods, GB/s, money, nodes.
 func started(s *sim.Sample) float64 { return float64(s.Running + s.Completed) }
 func written(s *sim.Sample) float64 { return s.WriteRate / 1e9 }
 func running(s *sim.Sample) float64 { return float64(s.Running) }
@@ -34,7 +34,7 @@ func cost(s *sim.Sample) float64    { return s.Cost }
 func nodes(s *sim.Sample) float64   { return float64(s.Ready + s.Draining) }
 
 // over returns values over time: until a time, in the unit of the axis. A value holds until the
-// next sample.
+// next sample, so a change is two points at one time: the curve has steps and no slopes.
 func (p *played) over(unit time.Duration, until float64, value func(*sim.Sample) float64) (out []svg.Point) {
 	held := 0.0
 	for i := range p.Samples {

@@ -78,7 +78,7 @@ func (b benchmark) run(ctx context.Context) ([]byte, error) {
 	return output(ctx, b.dir, "go", "test", b.pkg, "-run", "^$", "-bench", b.which, "-benchtime", b.long, "-count", "5", "-benchmem", "-timeout", "30m")
 }
 
-// rates has Berth place the pods of each case of the dev cluster's benchmark.
+// rates lets Berth place the pods of each case of the dev cluster's benchmark.
 func rates(ctx context.Context) ([]gate.Figure, error) {
 	printed, err := output(ctx, ".", "devcluster/bin/devcluster", "bench", "--scheduler", "berth", "--ceiling=false", "-o", "json")
 	if err != nil {

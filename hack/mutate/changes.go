@@ -140,7 +140,7 @@ func (f *finder) source(n ast.Node) string {
 	return string(f.text[f.set.Position(n.Pos()).Offset:f.set.Position(n.End()).Offset])
 }
 
-// isElement says whether an expression is a field, or an element of a map or slice.
+// isElement reports whether an expression is a field, or an element of a map or slice.
 func isElement(x ast.Expr) bool {
 	switch x.(type) {
 	case *ast.SelectorExpr, *ast.IndexExpr, *ast.StarExpr:
@@ -149,7 +149,7 @@ func isElement(x ast.Expr) bool {
 	return false
 }
 
-// isString says whether an expression begins or ends with a string constant: it
+// isString reports whether an expression begins or ends with a string constant: it
 // can be added to and not subtracted from.
 func isString(x ast.Expr) bool {
 	switch x := x.(type) {

@@ -57,6 +57,7 @@ func main() {
 	}
 }
 
+// options are the flags: see main for what they mean.
 type options struct {
 	n, jobs, least int
 	seed           uint64
@@ -64,7 +65,8 @@ type options struct {
 	planted        bool
 }
 
-// result is the outcome of one change.
+// result is the outcome of one change. A change that doesn't compile is no result: another is drawn for
+// it.
 type result struct {
 	change
 	answer
@@ -231,7 +233,7 @@ func test(ctx context.Context, pkgs map[string]*pkg, dir string, c change, seed 
 }
 
 // writeOverlay writes the changed file, and returns the path of an overlay (`go test
-// -overlay`) that has the compiler read it instead of the original.
+// -overlay`) that makes the compiler read it instead of the original.
 func writeOverlay(dir string, c change) (string, error) {
 	path, err := filepath.Abs(c.file)
 	if err != nil {
@@ -257,6 +259,7 @@ func writeOverlay(dir string, c change) (string, error) {
 	return overlay, os.WriteFile(overlay, list, 0o600)
 }
 
+// outcome returns what became of the change in two or three words.
 func (r result) outcome() string {
 	switch {
 	case r.by == "":

@@ -16,13 +16,17 @@ import (
 // This file measures plans of sizes that any user may choose: of classes that no group takes, of
 // many classes and groups by cost, and of tenants with a group each.
 
-// adversarialPlan is a plan to be measured.
+// adversarialPlan is a plan to be measured: groups × classes is what makes it dear, and each class has
+// three pods, so that placing them costs little beside.
 type adversarialPlan struct {
-	figure                   string
+	// figure is the key in parts.
+	figure string
+	// daemons is how many DaemonSets every new node of any group has a pod of.
 	groups, classes, daemons int
-	chain                    expander.Chain
-	pod                      func(class int) *testkit.PodBuilder
-	unplaced                 int // how many pods no group takes
+	// chain is the expander; nil for the default one.
+	chain    expander.Chain
+	pod      func(class int) *testkit.PodBuilder
+	unplaced int // how many pods no group takes
 }
 
 // measureAdversary takes the time of one plan of each kind, by a planner that has made none before.
@@ -50,7 +54,8 @@ func measureAdversary(ctx context.Context, t task, m *meter) error {
 }
 
 // measure makes the plan. It is an error when another number of pods than expected has no node in
-// it, or when it doesn't say why.
+// it, or when it doesn't say why. Groups differ in size, price and tenant label in periods that have
+// no common divisor, so that few of them are similar.
 func (x *adversarialPlan) measure(m *meter) error {
 	schema := cluster.NewSchema()
 	leader := cluster.New(schema)

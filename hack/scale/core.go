@@ -22,8 +22,9 @@ import (
 
 // This file measures a core alone, and a core with its planner in one driver. Objects come as
 // informers have them: each decoded by itself and trimmed, a thousand at a time. What the core
-// wants bound is bound at once, and the bound pod comes back as an object of its own.
+// asks to bind is bound at once, and the bound pod comes back as an object of its own.
 
+// measureCore measures a core without an autoscaler, its classes in turn.
 func measureCore(ctx context.Context, t task, m *meter) error {
 	f, err := newFilled(t, m, nil)
 	if err != nil {
@@ -37,6 +38,10 @@ func measureCore(ctx context.Context, t task, m *meter) error {
 	return nil
 }
 
+// measureTogether measures scans of a full cluster after its nodes and pods have come: the first,
+// which simulates the removal of each node; one after which nothing has changed; and scans with
+// pods of one node in a hundred replaced. No node is removed and none bought, so that every scan
+// finds the cluster as the one before.
 func measureTogether(ctx context.Context, t task, m *meter) error {
 	a := core.DefaultAutoscale()
 	a.Limits.Totals = nil             // as many nodes as there are
@@ -83,14 +88,17 @@ func measureTogether(ctx context.Context, t task, m *meter) error {
 	return f.err
 }
 
-// filled is a loop around a driver, whose workers bind and plan at once.
+// filled is a loop around a driver, whose workers bind and plan at once. Virtual time passes as
+// settle and scan say; only the driver's own work is measured.
 type filled struct {
 	drive.Unanswered
 	task
-	m     *meter
-	pods  *testkit.PlacementCase
-	d     *drive.Driver
-	now   time.Time
+	m    *meter
+	pods *testkit.PlacementCase
+	d    *drive.Driver
+	now  time.Time
+	// inbox has what the workers have answered, and binds what they have bound, since the last Step took
+	// it; plans counts all plans.
 	inbox []step.Input
 	binds []step.Bind
 	plans int
@@ -98,15 +106,17 @@ type filled struct {
 	// encoded is a pod of each class. Making each pod anew would leave garbage, which is collected
 	// during Steps, too.
 	encoded [][]byte
-	// inARow has a class's pods arrive one after the other, as their controller makes them;
+	// inARow means that a class's pods arrive one after the other, as their controller makes them;
 	// otherwise the classes take turns.
 	inARow bool
-	err    error
+	// err is the first error of a Step; later ones are likely to follow from it.
+	err error
 
 	took, perPod     float64 // seconds
 	empty, withNodes float64 // bytes in use without objects, and with the nodes
 }
 
+// newFilled returns the loop for a task; a is nil for a core that only schedules.
 func newFilled(t task, m *meter, a *core.Autoscale) (*filled, error) {
 	f := &filled{task: t, m: m, pods: manyClasses(t), now: time.Unix(1000, 0), node: make([]string, t.pods())}
 	schema := cluster.NewSchema()
@@ -133,7 +143,8 @@ func (f *filled) Plan(compute func() *autoscaler.Plan, done func(*autoscaler.Pla
 // atATime is how many objects arrive between two Steps.
 const atATime = 1000
 
-// fill has the nodes arrive and then the pods, until all are bound.
+// fill makes the nodes arrive and then the pods, until all are bound. It is an error when one of a
+// thousand pods isn't bound by the time the core has nothing to do: then it has no room for it.
 func (f *filled) fill(ctx context.Context) error {
 	f.empty = live()
 	for from := 0; from < f.Nodes; from += atATime {
@@ -175,7 +186,7 @@ func (f *filled) fill(ctx context.Context) error {
 	return f.err
 }
 
-// settle has the driver take Steps until there is nothing to do but wait, and returns the seconds
+// settle makes the driver take Steps until there is nothing to do but wait, and returns the seconds
 // that it takes.
 func (f *filled) settle(in []step.Input) float64 {
 	return f.m.time(func() {
@@ -193,14 +204,15 @@ func (f *filled) settle(in []step.Input) float64 {
 	})
 }
 
-// scan has a scan interval pass and the inputs arrive, and returns the seconds that it takes until
+// scan lets a scan interval pass and the inputs arrive, and returns the seconds that it takes until
 // the plan is made and taken in.
 func (f *filled) scan(in ...step.Input) float64 {
 	f.now = f.now.Add(10 * time.Second)
 	return f.settle(in)
 }
 
-// pod returns a pod as an informer has it, on a node or on none.
+// pod returns a pod as an informer has it, on a node or on none. Every call makes an object of its
+// own, as each event of a watch does.
 func (f *filled) pod(i int, node string) *v1.Pod {
 	class := f.class(i)
 	for len(f.encoded) <= class {
@@ -222,7 +234,7 @@ func (f *filled) class(i int) int {
 	return i % f.Classes
 }
 
-// list returns what the provider lists.
+// list returns what the provider lists: one group that has all nodes and can't grow.
 func (f *filled) list() step.Input {
 	g := nodegroup.Group{ID: "g", Max: f.Nodes, Target: f.Nodes, Template: f.pods.CaseNode(0).Alloc(roomy(f.task)...).Obj()}
 	for i := range f.Nodes {

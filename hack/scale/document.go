@@ -20,7 +20,8 @@ const (
 	end   = "<!-- end of growth -->"
 )
 
-// documentWith returns the document as it is now with a text in its place.
+// documentWith returns the document as it is now with a text in its place. The error for a document
+// without the two marks says which is missing.
 func documentWith(text string) ([]byte, error) {
 	document, err := os.ReadFile(documentFile)
 	if err != nil {
@@ -33,8 +34,9 @@ func documentWith(text string) ([]byte, error) {
 	return []byte(spliced), nil
 }
 
-// replace writes all files beside those that they replace, and then has them take their places, so
-// that an interrupt leaves no half-written file.
+// replace writes all files beside those that they replace, and then renames them into their places, so
+// that an interrupt leaves no half-written file. Between two renames it may leave a new table with an
+// old picture.
 func replace(files map[string][]byte) (err error) {
 	names := slices.Sorted(maps.Keys(files))
 	written := map[string]string{}
@@ -62,6 +64,7 @@ func replace(files map[string][]byte) (err error) {
 	return nil
 }
 
+// write writes and closes a file that is readable by all, unlike what os.CreateTemp makes.
 func write(f *os.File, content []byte) error {
 	_, err := f.Write(content)
 	if err == nil {

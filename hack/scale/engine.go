@@ -26,16 +26,22 @@ func workload(name string, classes int) *testkit.PlacementCase {
 	panic("the testkit has no case " + name)
 }
 
+// oneClass is the case in which all pods are alike, where columns help most.
 func oneClass() *testkit.PlacementCase { return workload("plain", 1) }
+
+// manyClasses is the case in which classes take turns, so that no two placements in a row are by the same column.
 func manyClasses(t task) *testkit.PlacementCase {
 	return workload("500 classes of 8 shapes", t.Classes)
 }
 
-// roomy returns what a node has, so that the pods fill some three fifths of their nodes.
+// roomy returns what a node has, so that the pods fill some three fifths of their nodes. As all
+// of them fit, a placement that finds no node is an error.
 func roomy(t task) []string {
 	return []string{"cpu", fmt.Sprint(500*t.PodsPerNode+500, "m"), "memory", fmt.Sprint(t.PodsPerNode+4, "Gi"), "pods", "110"}
 }
 
+// measureEngine measures placements by one class and by many, and the first pod of a shape, for which
+// the engine evaluates every node.
 func measureEngine(ctx context.Context, t task, m *meter) error {
 	for _, x := range []struct {
 		key  string
@@ -52,7 +58,8 @@ func measureEngine(ctx context.Context, t task, m *meter) error {
 }
 
 // placements fills the cluster with a case's pods, class by class in turn, and returns the seconds
-// that it takes.
+// that it takes. Columns exist beforehand. The journal is trimmed as the core does between Steps, or
+// it would be the memory that is measured.
 func placements(ctx context.Context, t task, m *meter, c *testkit.PlacementCase) (seconds float64, err error) {
 	state, e, err := engineOf(t, c)
 	if err != nil {
@@ -86,13 +93,14 @@ func placements(ctx context.Context, t task, m *meter, c *testkit.PlacementCase)
 	return seconds, err
 }
 
+// engineOf returns an engine with the default plugins on a cluster without pods.
 func engineOf(t task, c *testkit.PlacementCase) (*cluster.State, *engine.Engine, error) {
 	state := c.State(t.Nodes, roomy(t)...)
 	e, err := engine.New(state, plugins.Default(state.Schema, plugins.Options{}), engine.Options{Seed: 1})
 	return state, e, err
 }
 
-// first has pods of new shapes placed.
+// first measures the choice of a node for pods of new shapes: each needs a column of its own.
 func first(t task, m *meter) error {
 	const shapes = 20
 	c := oneClass()

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// law is y = factor · x^exponent.
+// law is y = factor · x^exponent: an exponent of 1 is work in proportion to the cluster.
 type law struct{ factor, exponent float64 }
 
 func (l law) at(x float64) float64 { return l.factor * math.Pow(x, l.exponent) }

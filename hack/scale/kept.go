@@ -10,7 +10,8 @@ import (
 )
 
 // kept are figures in a file, a line of JSON for each task, so that a run that was interrupted can
-// go on. Without a file nothing is kept.
+// go on. Without a file nothing is kept. The file doesn't know which program has measured: after a
+// change of the code it is to be deleted.
 type kept struct {
 	name  string
 	tasks map[task]map[string]float64
@@ -45,7 +46,8 @@ func readKept(name string) (*kept, error) {
 	return k, nil
 }
 
-// add appends a task's figures.
+// add appends a task's figures. The file is opened for each line: whatever ends the run, all lines
+// before are complete.
 func (k *kept) add(t task, figures map[string]float64) error {
 	if k.name == "" {
 		return nil

@@ -22,6 +22,8 @@ const (
 	lateInstances = 3000
 )
 
+// measureLate measures the one Step. It is an error unless each late instance is asked to be deleted
+// in it: that is what such a list should cause.
 func measureLate(_ context.Context, t task, m *meter) error {
 	schema := cluster.NewSchema()
 	cfg := core.DefaultConfig(plugins.Default(schema, plugins.Options{}))

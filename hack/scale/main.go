@@ -5,6 +5,25 @@
 //
 // Each part is measured at each size in a process of its own on one core, so that no figure has
 // another's memory in it. Nothing is written before all is measured.
+//
+//	main.go       flags, and the loop over sizes and parts
+//	parts.go      which parts there are, with the rows of the table and their goals
+//	task.go       one part at one size: its process, its CPU time and its memory
+//	engine.go     placements by the engine alone
+//	core.go       Steps of a core, alone and with its planner
+//	plans.go      one scale-up, and scale-down pass after pass
+//	adversary.go  plans of unfortunate sizes
+//	late.go       a provider's list in which thousands of instances are late
+//	simulator.go  a whole virtual world
+//	spread.go     a virtual world of many apps with spread constraints
+//	kept.go       figures that an interrupted run has left
+//	table.go      the table, and what follows for the largest cluster
+//	fit.go        the law that points follow
+//	plot.go       the picture
+//	document.go   where table and picture go
+//
+// Every part checks what it has made (all pods are bound, every pod has a node in the plan): a
+// figure of work that wasn't done is an error, never a fast figure.
 package main
 
 import (
@@ -42,16 +61,19 @@ func main() {
 	}
 }
 
-// options are what the flags say.
+// options are what the flags say, after parse has checked them.
 type options struct {
+	// nodes are sizes of the cluster, rising and each only once.
 	nodes       []int
 	podsPerNode int
-	classes     int
-	parts       []part
-	write       bool
-	profiles    string // where CPU profiles go; "" for none
-	keep        string // the file of kept figures; "" for none
-	report      bool   // measure nothing
+	// classes is how many classes the pods are of: from podsPerNode to all pods of the smallest size.
+	classes int
+	parts   []part
+	// write needs all parts and at least two sizes: the document has no gaps, and exponents need points.
+	write    bool
+	profiles string // where CPU profiles go; "" for none
+	keep     string // the file of kept figures; "" for none
+	report   bool   // measure nothing
 }
 
 // parse reads the flags. Its error names the flag, the value, and what would do; usage goes to w.
@@ -125,6 +147,7 @@ const (
 	maxPodsPerNode = 100
 )
 
+// partNames returns the names in the order of the table.
 func partNames() (out []string) {
 	for _, p := range parts {
 		out = append(out, p.name)
@@ -132,7 +155,8 @@ func partNames() (out []string) {
 	return out
 }
 
-// run measures, prints the table to out, and says on progress what is being done.
+// run measures, prints the table to out, and says on progress what is being done. An error of any
+// task ends it; what was measured before is in the file of --keep, if there is one.
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	o, err := parse(args, progress)
 	if err != nil {
@@ -187,7 +211,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	return replace(map[string][]byte{documentFile: document, plotFile: []byte(g.plot())})
 }
 
-// serve measures what is asked for in a process of its own.
+// serve measures what is asked for in a process of its own. Its output is the figures as JSON and
+// nothing else; the parent adds the peak of memory, which only it can see.
 func serve(ctx context.Context, request string, out io.Writer) error {
 	var r measureRequest
 	if err := json.Unmarshal([]byte(request), &r); err != nil {

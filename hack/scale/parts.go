@@ -12,14 +12,16 @@ type part struct {
 	figures []figure // with "NAME peak" at the end, which the parent adds
 }
 
-// figure is one row of the table.
+// figure is one row of the table. No number here is checked against its goal: people read both.
 type figure struct {
+	// key is unique among all parts; plots and the reckoning of the largest cluster name it, too.
 	key  string
 	text string // what it is; CLASSES and PODS stand for the options' numbers
 	unit string
 	goal string // "" for none
 }
 
+// withPeak adds the row for the memory of the part's process.
 func (p part) withPeak(goal string) part {
 	p.figures = append(slices.Clip(p.figures), figure{key: p.name + " peak", text: "… the most memory of that process", unit: "GiB", goal: goal})
 	return p

@@ -8,7 +8,7 @@ import (
 	"github.com/berthproject/berth/internal/test/svg"
 )
 
-// curve is a figure in a plot; factor turns it into the plot's unit.
+// curve is a figure in a plot; factor turns its unit in parts into the plot's.
 type curve struct {
 	key, name string
 	factor    float64

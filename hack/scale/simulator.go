@@ -10,6 +10,7 @@ import (
 
 // This file measures the virtual world, which plays Berth with everything around it.
 
+// scenarioText is a scenario whose numbers are those of the task: see measureSimulator for their order.
 const scenarioText = `
 apiVersion: berth.dev/v1alpha1
 kind: Scenario
@@ -42,6 +43,8 @@ spec:
   end: {at: 10m}
 `
 
+// measureSimulator plays the scenario. The last tenth of the nodes has to be bought, so that both
+// halves of Berth work.
 func measureSimulator(ctx context.Context, t task, m *meter) error {
 	each := t.pods() / t.Classes
 	text := fmt.Sprintf(scenarioText, t.Nodes, t.Nodes-t.Nodes/10, 100*t.PodsPerNode+50, t.PodsPerNode, t.Classes, each)

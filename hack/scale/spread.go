@@ -18,6 +18,7 @@ const (
 	spreadMaxNodes = 5000
 )
 
+// spreadApps returns how many apps there are for a task's nodes.
 func spreadApps(t task) int { return max(1, 3*t.Nodes/10) }
 
 // spreadScenario returns apps of ten pods, all of which arrive at once on an empty cluster of nine
@@ -58,6 +59,7 @@ func spreadScenario(apps int) string {
 	return out.String()
 }
 
+// measureSpread plays the scenario; it measures nothing for more nodes than spreadMaxNodes.
 func measureSpread(ctx context.Context, t task, m *meter) error {
 	if t.Nodes > spreadMaxNodes {
 		return nil

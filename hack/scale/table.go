@@ -9,12 +9,13 @@ import (
 	"strings"
 )
 
-// growth is what was measured.
+// growth is what was measured, of which a table and a picture are made.
 type growth struct {
 	*options
 	values map[string]map[int]float64 // of figures, by their keys and by nodes
 }
 
+// add adds the figures of one part at one size.
 func (g *growth) add(nodes int, figures map[string]float64) {
 	for key, v := range figures {
 		if g.values[key] == nil {
@@ -65,7 +66,8 @@ func (g *growth) table() string {
 }
 
 // limits says how large a cluster may be, by what was measured of scheduler and autoscaler
-// together and of the core; "" when that wasn't measured at two sizes.
+// together and of the core; "" when that wasn't measured at two sizes. Memory is reckoned in
+// proportion from the largest size measured, time by the fitted laws.
 func (g *growth) limits() string {
 	changed, ok := fit(g.values["together changed"])
 	pod, both := fit(g.values["core pod"])
@@ -86,7 +88,7 @@ func (g *growth) limits() string {
 		thousands(most), number(100*load(float64(most))))
 }
 
-// beyond says of a size that it is larger than what was measured.
+// beyond returns a note for a size that is larger than what was measured; "" for one that isn't.
 func beyond(nodes float64, most int) string {
 	if nodes <= float64(most) {
 		return ""

@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// task is what one process measures.
+// task is what one process measures. It is the key of a kept figure, too: whatever changes a figure
+// but the program itself must be one of its fields.
 type task struct {
 	Part        string
 	Nodes       int
@@ -32,7 +33,8 @@ type measureRequest struct {
 
 func (t task) pods() int { return t.Nodes * t.PodsPerNode }
 
-// measure measures in this process.
+// measure measures in this process. The profile has all that the process does, including what the
+// part prepares before it takes the time.
 func (r *measureRequest) measure(ctx context.Context) (map[string]float64, error) {
 	t := r.Task
 	i := slices.IndexFunc(parts, func(p part) bool { return p.name == t.Part })
@@ -67,7 +69,7 @@ func (t task) summary(p part, figures map[string]float64) string {
 	return strings.TrimSuffix(out.String(), ";")
 }
 
-// spawn has a task measured by a process of its own, on one core, and returns the figures with the
+// spawn measures a task in a process of its own, on one core, and returns the figures with the
 // most memory that the process had, and how long it took by the clock. The process ends with ctx.
 func spawn(ctx context.Context, t task, profile string) (map[string]float64, time.Duration, error) {
 	self, err := os.Executable()
@@ -96,7 +98,8 @@ func spawn(ctx context.Context, t task, profile string) (map[string]float64, tim
 	return figures, time.Since(start), nil
 }
 
-// peak returns the largest resident set of an ended process, in bytes.
+// peak returns the largest resident set of an ended process, in bytes. It includes what the part
+// needed to prepare, such as the objects that an informer would have decoded.
 func peak(p *os.ProcessState) float64 {
 	most := float64(p.SysUsage().(*syscall.Rusage).Maxrss)
 	if runtime.GOOS == "darwin" {
@@ -105,11 +108,11 @@ func peak(p *os.ProcessState) float64 {
 	return most * 1024
 }
 
-// meter collects the figures of a task.
+// meter collects the figures of a task by their keys in parts, each in the unit that parts names.
 type meter struct{ figures map[string]float64 }
 
 // time returns the CPU time in seconds that this process spends during f, garbage collection
-// that falls into it included.
+// that falls into it included. It is CPU time so that other work on the machine doesn't count.
 func (m *meter) time(f func()) float64 {
 	before := cpu()
 	f()

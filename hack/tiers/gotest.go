@@ -14,13 +14,15 @@ import (
 // top-level test that took long, and all that a failed test said; the log gets everything.
 
 // event is a line of go test -json (go doc test2json).
+// Test is "" for what is about the package as a whole, and has a "/" for a subtest.
 type event struct {
 	Action     string
 	Package    string
 	ImportPath string // of build output
 	Test       string
 	Output     string
-	Elapsed    float64
+	// Elapsed is in seconds; it comes with the end of a test or a package.
+	Elapsed float64
 }
 
 // slow is from when on a test has a line of its own.
@@ -32,14 +34,15 @@ type duration struct {
 	took      time.Duration
 }
 
-// failure is a test that failed, or a package that did without one of its tests.
+// failure is a test that failed, or a package that did without one of its tests: test is "" then.
 type failure struct {
 	pkg, test string
 	seed      string   // the flag that makes properties draw the same cases, "" if none was printed
 	repeat    []string // the commands that the test itself names
 }
 
-// results is what one go test told.
+// results is what one go test told, in the order in which it did. Subtests are among the failures and
+// the skipped ones, but not among the tests that ran.
 type results struct {
 	ran      map[string]bool // top-level tests
 	packages []duration
@@ -68,6 +71,8 @@ func goTest(in io.Reader, out, log io.Writer) (*results, error) {
 	}
 }
 
+// reader turns events into what people see. What a test says is held back until it has ended: that of
+// a test that passes is dropped, and the lines of parallel tests don't mix.
 type reader struct {
 	out, log io.Writer
 	*results
@@ -75,6 +80,7 @@ type reader struct {
 	failed map[string]bool        // packages in which a test failed
 }
 
+// line reads one line. Everything goes to the log, whatever becomes of it on the screen.
 func (r *reader) line(line string) {
 	var e event
 	if json.Unmarshal([]byte(line), &e) != nil { // go's own messages, such as downloads
@@ -103,7 +109,9 @@ func (r *reader) line(line string) {
 	}
 }
 
-// ended notes the end of a test, or of a package if the event has none.
+// ended records the end of a test, or of a package if the event has none. A package fails with each of
+// its tests: it is a failure of its own only when none of them has failed, as when it doesn't
+// compile.
 func (r *reader) ended(e event, said []string) {
 	took := time.Duration(e.Elapsed * float64(time.Second))
 	switch {

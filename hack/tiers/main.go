@@ -9,6 +9,11 @@
 // A stage that fails ends make check and make test; make nightly goes on with the next one. Each
 // failure is printed with a command that repeats it. With CI=true in the environment, a missing
 // tool or a skipped test is a failure.
+//
+// Stages never run side by side: each may use all processors, and its times are worth a table only
+// alone. out/TIER/ has the full output of each stage, of which people see a summary, and times.md.
+// The exit code is 1 when a stage has failed, when a stage couldn't be begun, and for settings that
+// mean nothing.
 package main
 
 import (
@@ -22,7 +27,8 @@ import (
 	"time"
 )
 
-// settings are what the command line and the environment say.
+// settings are what the command line and the environment say. Only the nightly tier heeds the last
+// group; its defaults are those of a whole night.
 type settings struct {
 	tier     string
 	only     string // names of stages, separated by commas; "" for all
@@ -30,7 +36,9 @@ type settings struct {
 	ci       bool
 
 	// For make nightly.
-	seed     uint64
+	// seed is what random tests draw from, all but fuzzing, so that one number repeats a night.
+	seed uint64
+	// fuzzTime is for each target, as go test -fuzztime takes it.
 	fuzzTime string
 	worlds   int // of the soak test
 	clusters int // of the oracle
@@ -77,7 +85,8 @@ func today() uint64 {
 	return uint64(y*10000 + int(m)*100 + d)
 }
 
-// stagesOf returns the stages that the settings choose.
+// stagesOf returns the stages that the settings choose: those of --only in the order in which they
+// are named there. An error names what there is to choose from.
 func stagesOf(s settings) ([]stage, error) {
 	tiers := map[string]func(settings) []stage{check: checkStages, test: testStages, nightly: nightlyStages}
 	of, ok := tiers[s.tier]

@@ -21,7 +21,8 @@ import (
 
 // This file runs the stages of a tier, one after the other.
 
-// stage is a part of a tier that passes or fails as a whole.
+// stage is a part of a tier that passes or fails as a whole. Its commands are run in order, and the
+// first that fails ends it unless the tier goes on.
 type stage struct {
 	name  string
 	what  string // what it checks, for its heading
@@ -29,9 +30,11 @@ type stage struct {
 	cmds  []command
 }
 
-// command is one go test, if it has packages, or any other command.
+// command is one go test, if it has packages, or any other command. String prints it as a person
+// would type it: what a failure's repeat line says is what was run.
 type command struct {
-	dir   string // relative to the repository's root
+	dir string // relative to the repository's root
+	// env is added to the environment of this process.
 	env   []string
 	pkgs  []string // go test's
 	flags []string // go test's, without -run
@@ -40,13 +43,14 @@ type command struct {
 	args  []string // the command, where pkgs is nil
 }
 
-// tool is a program that a stage needs beside Go.
+// tool is a program that a stage needs beside Go. find returns an error that says what is missing.
 type tool struct {
 	find    func() error
 	install string // a command
 }
 
-// runner runs stages and keeps what became of them.
+// runner runs stages and keeps what became of them. It belongs to one goroutine; what commands write
+// meanwhile goes through pulse, which has a lock.
 type runner struct {
 	out  io.Writer
 	tier string
@@ -58,10 +62,11 @@ type runner struct {
 	skipped []string // tests and stages that didn't run, with the reason
 }
 
-// outcome is what became of a stage.
+// outcome is what became of a stage. It has passed when errs is empty.
 type outcome struct {
 	stage
 	wall, cpu time.Duration
+	// durations has, for each command, what go test told; nothing is in that of another command.
 	durations []*results
 	errs      []error
 	repeat    []string // commands that repeat its failures
@@ -94,9 +99,11 @@ func (r *runner) run(ctx context.Context, stages []stage) error {
 // dir is where a tier's logs are.
 func (r *runner) dir() string { return filepath.Join("out", r.tier) }
 
+// ok reports whether the stage has passed. One that was skipped for want of a tool has, too.
 func (o *outcome) ok() bool { return len(o.errs) == 0 }
 
-// stage runs the commands of a stage. The error is not one of a test.
+// stage runs the commands of a stage. The error is not one of a test: the stage couldn't be begun,
+// which ends the tier.
 func (r *runner) stage(ctx context.Context, s stage) (o *outcome, err error) {
 	r.done = append(r.done, outcome{stage: s})
 	o = &r.done[len(r.done)-1]
@@ -133,7 +140,8 @@ func (r *runner) without(o *outcome, err error) {
 	fmt.Fprintf(r.out, "  SKIPPED: %v\n", err)
 }
 
-// command runs a command of a stage.
+// command runs a command of a stage. Its CPU time is that of the command and of all its children
+// that it has waited for.
 func (r *runner) command(ctx context.Context, o *outcome, c command) {
 	args := c.args
 	if c.pkgs != nil {
@@ -178,7 +186,8 @@ func repeatsIn(output string) (out []string) {
 	return out
 }
 
-// runGoTest runs a go test -json and reads it.
+// runGoTest runs a go test -json and reads it while it runs: what a test says shows at once. What
+// was read counts even when the command has failed.
 func runGoTest(cmd *exec.Cmd, out, log io.Writer) (*results, error) {
 	in, w := io.Pipe()
 	cmd.Stdout, cmd.Stderr = w, w
@@ -193,7 +202,10 @@ func runGoTest(cmd *exec.Cmd, out, log io.Writer) (*results, error) {
 	return <-read, err
 }
 
-// judge decides whether a command passed, and how its failures are repeated.
+// judge decides whether a command passed, and how its failures are repeated. Of a failed test with
+// failed subtests only these are repeated: that is quicker and finds the same. A command that failed
+// without a failed test (it didn't compile, it ran out of time) is repeated as a whole. A command
+// that passed is judged further: tests that it names must exist, since go test -run accepts any name.
 func (r *runner) judge(o *outcome, c command, seen *results, err error) {
 	for _, f := range seen.failures {
 		o.errs = append(o.errs, fmt.Errorf("%s %s", f.pkg, f.test))
@@ -243,7 +255,8 @@ func (c command) goTest() []string {
 	return args
 }
 
-// repeating returns the command that repeats one failure.
+// repeating returns the command that repeats one failure. A seed that the failed property printed
+// replaces that of the command: with it the property begins with the case that failed.
 func (c command) repeating(f failure) command {
 	pkg := "./" + strings.TrimPrefix(strings.TrimPrefix(f.pkg, path.Join(module, filepath.ToSlash(c.dir))), "/")
 	again := command{dir: c.dir, env: c.env, pkgs: []string{pkg}, match: c.match, tests: c.tests}
@@ -284,7 +297,8 @@ func (c command) String() string {
 	return line
 }
 
-// pulse is a writer that says from time to time that nothing has been written.
+// pulse is a writer that says from time to time that nothing has been written: CI systems end jobs
+// that are silent for long, and people do, too.
 type pulse struct {
 	mu   sync.Mutex
 	w    io.Writer
@@ -326,6 +340,7 @@ func (p *pulse) beat() (stop func()) {
 	return func() { close(ended); <-stopped }
 }
 
+// round rounds to whole seconds, which is as exact as times of tests are.
 func round(d time.Duration) time.Duration { return d.Round(time.Second) }
 
 // sumUp prints what failed, how to repeat it, and what was skipped; and writes the table of

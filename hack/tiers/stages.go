@@ -41,6 +41,7 @@ var rendered = []string{
 // concurrent are the packages whose goroutines share memory.
 var concurrent = []string{"./drive/...", "./edge/follow/...", "./edge/leader/...", "./edge/live/..."}
 
+// checkStages are what one runs after every few lines: samples only, and no other processes.
 func checkStages(settings) []stage {
 	return []stage{
 		vet(),
@@ -48,6 +49,8 @@ func checkStages(settings) []stage {
 	}
 }
 
+// testStages are what every change must pass. Random worlds are those of fixed seeds, the same for every
+// change; properties draw anew each time.
 func testStages(settings) []stage {
 	return slices.Concat([]stage{
 		vet(),
@@ -66,6 +69,8 @@ func testStages(settings) []stage {
 	})
 }
 
+// nightlyStages are everything. Random parts draw from the seed of the night, so that the nights
+// together try ever more; the demo comes last since it loads the machine on purpose.
 func nightlyStages(s settings) []stage {
 	first := strconv.FormatUint(s.seed, 10) // of random worlds: each night plays others
 	return slices.Concat([]stage{
@@ -119,6 +124,8 @@ func storms(seed uint64, n int) stage {
 // others are the packages of the dev cluster that need no control plane, but the oracle.
 var others = []string{"./account", "./bench", "./controllers", "./controlplane", "./demo", "./kubelets", "./storm/...", "./upstream"}
 
+// vet needs nothing but Go: gofmt asks about the files that are in the repository, so that scratch
+// files don't fail it.
 func vet() stage {
 	return stage{name: "vet", what: "gofmt and go vet", cmds: []command{
 		{args: []string{"bash", "-c", `files=$(gofmt -l $(git ls-files '*.go')) && { [ -z "$files" ] || { echo "not formatted (make fmt): $files"; exit 1; }; }`}},
@@ -155,6 +162,7 @@ func soak(worlds, draining string, flags ...string) []command {
 	}
 }
 
+// race is of packages whose goroutines share memory; all others would be slowed down for nothing.
 func race(pkgs ...string) stage {
 	return stage{name: "race", what: "the race detector", needs: &tool{find: cCompiler, install: `./hack/need gcc "$(go env CC)" gcc libc6-dev`},
 		cmds: []command{{env: []string{"CGO_ENABLED=1"}, pkgs: pkgs, flags: []string{"-race", "-count=1", "-timeout=30m"}}}}
@@ -188,6 +196,7 @@ func glpsol() error {
 	return nil
 }
 
+// allocations counts and measures no time, so it gives the same answer on a busy machine.
 func allocations() stage {
 	return stage{name: "allocations", what: "placements and plans allocate no more than before, and plans buy no more nodes", cmds: []command{{args: []string{"go", "run", "./hack/gate", "-counts"}}}}
 }

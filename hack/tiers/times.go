@@ -29,7 +29,8 @@ func table(stages []outcome) string {
 	return b.String()
 }
 
-// longest names what took longest in a stage, of all that took at least a second.
+// longest names what took longest in a stage, of all that took at least a second. Where a command ran
+// several packages at once, packages are named; a test's time there says little.
 func longest(o *outcome) string {
 	var all []duration
 	for _, seen := range o.durations {
@@ -57,7 +58,8 @@ func longest(o *outcome) string {
 // contributing is the page that has the tables.
 const contributing = "CONTRIBUTING.md"
 
-// document puts the table of a tier into a page, in place of the one that is there.
+// document puts the table of a tier into a page, in place of the one that is there. It is an error
+// when the page has no such place: the table would be lost unnoticed.
 func document(page, tier, table string) error {
 	raw, err := os.ReadFile(page)
 	if err != nil {

@@ -6,15 +6,21 @@ import (
 	"github.com/berthproject/berth/edge/observe"
 )
 
-// alert is a rule for Prometheus.
+// alert is a rule for Prometheus, as its rule files have it. Names stay: people route and silence by them.
 type alert struct {
-	Alert       string            `json:"alert"`
-	Expr        string            `json:"expr"`
-	For         string            `json:"for,omitempty"`
+	Alert string `json:"alert"`
+	// Expr fires for each series that it returns; check refuses metrics of ours that don't exist.
+	Expr string `json:"expr"`
+	// For is how long it must hold, "" for no time.
+	For string `json:"for,omitempty"`
+	// Labels have the severity: critical for what stops scheduling or scaling, warning for what people have to
+	// look at within hours, info for defects to report.
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
 }
 
+// newAlert returns an alert that fires when an expression has held for a time such as 5m, at once for
+// "". todo tells whoever is called what to look at.
 func newAlert(name, expr, lasts, severity, summary, todo string) alert {
 	return alert{name, expr, lasts, map[string]string{"severity": severity}, map[string]string{"summary": summary, "description": todo}}
 }

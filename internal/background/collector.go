@@ -19,7 +19,7 @@ const (
 	mostPercent = 200
 )
 
-// collector has the garbage collector start later while something is computed: a collection
+// collector makes the garbage collector start later while something is computed: a collection
 // occupies the processors that the computation leaves free. Where collection is switched off
 // (GOGC=off) it stays so, and a limit of memory (GOMEMLIMIT) holds as before.
 type collector struct {
@@ -86,7 +86,7 @@ func (c *collector) adjust() {
 	}
 }
 
-// adjustAfterCollection has adjust called after each collection as long as the collector is
+// adjustAfterCollection calls adjust after each collection as long as the collector is
 // deferring, since what lives may grow a hundredfold during one computation.
 func (c *collector) adjustAfterCollection() {
 	type collected struct{ _ *int } // with a pointer: the memory of those without is shared

@@ -52,7 +52,7 @@ func newWorker(now func() time.Time, yield func()) *Worker {
 	return &Worker{work: make(chan func(), 1), collector: newCollector(), now: now, yield: yield}
 }
 
-// Do has compute called after what was given before, in another goroutine than the caller's. It
+// Do calls compute after what was given before, in another goroutine than the caller's. It
 // doesn't wait, unless two computations wait already.
 func (w *Worker) Do(ctx context.Context, compute func()) {
 	select {

@@ -31,12 +31,14 @@ const (
 // File is a configuration file. Seed decides how long each launch takes and which fail.
 type File struct {
 	metav1.TypeMeta `json:",inline"`
-	Seed            uint64        `json:"seed,omitempty"`
-	Groups          []GroupConfig `json:"groups"`
+	Seed            uint64 `json:"seed,omitempty"`
+	// Groups are the node groups; names differ.
+	Groups []GroupConfig `json:"groups"`
 }
 
 // GroupConfig is one node group of a configuration file.
 type GroupConfig struct {
+	// Name is the group's ID; names of its nodes begin with it.
 	Name         string  `json:"name"`
 	Min          int     `json:"min,omitempty"`          // the smallest number of nodes, from 0 to max
 	Max          int     `json:"max"`                    // the largest number of nodes
@@ -50,8 +52,9 @@ type GroupConfig struct {
 	// LaunchesPerSecond limits how fast Node objects appear; 0 for no limit.
 	LaunchesPerSecond float64 `json:"launchesPerSecond,omitempty"`
 	// Options replace the autoscaler's flags for this group.
-	Options  *cluster.GroupOptions `json:"options,omitempty"`
-	Template Template              `json:"template"`
+	Options *cluster.GroupOptions `json:"options,omitempty"`
+	// Template is what each new node is like.
+	Template Template `json:"template"`
 }
 
 // Span is a range of durations; min is at least 0.

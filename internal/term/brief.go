@@ -19,7 +19,8 @@ const (
 )
 
 // Brief returns the line. Nodes that are being removed are counted by how far they are, since
-// hundreds may be; the nodes that stay come last.
+// hundreds may be; the nodes that stay come last. It is never empty, so that a script can tell an idle
+// cluster from no answer.
 func Brief(s *observe.Status) string {
 	var out []string
 	for _, p := range s.Pending[:min(len(s.Pending), briefPending)] {

@@ -13,7 +13,8 @@ import (
 
 // This file prints what a running Berth answers to berth explain, given as JSON.
 
-// PrintPod writes an answer about a pod.
+// PrintPod writes an answer about a pod. Like the others here it takes the JSON of Berth's answer, ignores
+// fields that it doesn't know, and returns an error for what isn't such JSON.
 func PrintPod(out io.Writer, raw []byte) error {
 	x := observe.Explained{}
 	if err := json.Unmarshal(raw, &x); err != nil {
@@ -39,7 +40,7 @@ func PrintGroup(out io.Writer, raw []byte) error {
 	return nil
 }
 
-// PrintGroups writes an answer about all node groups.
+// PrintGroups writes an answer about all node groups, a line for each.
 func PrintGroups(out io.Writer, raw []byte) error {
 	x := observe.ExplainedGroups{}
 	if err := json.Unmarshal(raw, &x); err != nil {

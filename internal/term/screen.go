@@ -14,7 +14,8 @@ import (
 // ctrlC is what a terminal in raw mode sends for Ctrl-C.
 const ctrlC = 3
 
-// screen is a terminal that is drawn on: in raw mode, on its alternate screen, without a cursor.
+// screen is a terminal that is drawn on: in raw mode, on its alternate screen, without a cursor. One
+// goroutine draws; another one, which keys starts, only reads what is typed.
 type screen struct {
 	in            *os.File // nil when the input is no terminal
 	out           *os.File
@@ -23,7 +24,8 @@ type screen struct {
 	palette       palette
 }
 
-// openScreen takes a terminal over. Who calls it calls restore.
+// openScreen takes a terminal over. Its caller must call restore, also after an error of its own. When
+// openScreen itself fails before it has drawn, the terminal is as it was.
 func openScreen(in io.Reader, out *os.File) (*screen, error) {
 	s := &screen{out: out, palette: paletteFor(out)}
 	if f, ok := in.(*os.File); ok && isTerminal(f) {
@@ -60,7 +62,8 @@ func (s *screen) resized() bool {
 	return true
 }
 
-// draw replaces what is shown.
+// draw replaces what is shown, in one write: each line overwrites the one before it and clears its rest,
+// so that nothing flickers.
 func (s *screen) draw(lines []line) error {
 	text := "\x1b[H"
 	for i, l := range lines {

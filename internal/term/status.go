@@ -26,7 +26,8 @@ func PrintStatus(out io.Writer, s *observe.Status, called string) error {
 	return err
 }
 
-// statusLines returns the screen of berth status.
+// statusLines returns the screen of berth status, section by section, with an empty line between two
+// that have something.
 func statusLines(s *observe.Status, called string) (out []line) {
 	for i, section := range [][]line{headLines(s), pendingLines(s, maxPendingLines), nowLines(s, maxNowLines), nodeLines(s), decisionLines(s)} {
 		if i > 0 && len(section) > 0 {
@@ -65,7 +66,7 @@ func headLines(s *observe.Status) []line {
 	return []line{say(strong, "Berth %s, %s UTC", s.Version, s.At.UTC().Format(time.DateTime)), pods, nodes}
 }
 
-// moneyOf says what all nodes cost, and what could go of that.
+// moneyOf says what all nodes cost, and what could go of that. "" without prices.
 func moneyOf(x *explain.NodesExplanation) string {
 	if x.Price == 0 {
 		return ""
@@ -227,6 +228,7 @@ func titled(title string, rows []line, more int) []line {
 	return out
 }
 
+// colourIf returns a colour where something holds that people should see.
 func colourIf(holds bool, c colour) colour {
 	if holds {
 		return c
@@ -234,6 +236,7 @@ func colourIf(holds bool, c colour) colour {
 	return plain
 }
 
+// price writes a price an hour; "-" when the provider has none.
 func price(p float64) string {
 	if p == 0 {
 		return "-"
@@ -241,6 +244,7 @@ func price(p float64) string {
 	return fmt.Sprintf("%.2f", p)
 }
 
+// orDash keeps a table's cell from being empty.
 func orDash(text string) string {
 	if text == "" {
 		return "-"
@@ -248,7 +252,8 @@ func orDash(text string) string {
 	return text
 }
 
-// ago says for how long something has been, in its largest unit and the next.
+// ago says for how long something has been, in its largest unit and the next; "-" for a time that isn't
+// known. A time in the future, of a clock that is ahead, counts as now.
 func ago(now, since time.Time) string {
 	if since.IsZero() || since.Unix() <= 0 {
 		return "-"

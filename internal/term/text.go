@@ -1,6 +1,13 @@
 // Package term shows the answers of a running Berth on a terminal: its status (status.go), on one line
 // (brief.go) and drawn again and again (top.go, screen.go), and explanations (explain.go). text.go has
 // what these are made of.
+//
+// What must hold:
+//   - whatever is on the screen comes from one answer of Berth: nothing is added up from two;
+//   - colours say nothing that the words don't: a pipe, $NO_COLOR and a reader who can't tell red from
+//     green get the same information;
+//   - times are UTC;
+//   - a section has a bounded number of lines and says how many it leaves out.
 package term
 
 import (
@@ -58,6 +65,8 @@ func Width(out io.Writer) int {
 	return width
 }
 
+// paint returns a text in a colour. The escapes take no width: whoever lines columns up measures the
+// text before it is painted.
 func (p palette) paint(c colour, text string) string {
 	if !p.colours || c == plain || text == "" {
 		return text
@@ -65,7 +74,7 @@ func (p palette) paint(c colour, text string) string {
 	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", c, text)
 }
 
-// cell is a text in one colour.
+// cell is a text in one colour. It has no line breaks and no escapes of its own.
 type cell struct {
 	text   string
 	colour colour
@@ -105,7 +114,8 @@ func table(rows []line) []line {
 	return out
 }
 
-// text returns a line with so many letters at most, 0 for any number.
+// text returns a line with so many letters at most, 0 for any number. A line that is too long ends with
+// an ellipsis: it never wraps, which would push others off the screen.
 func (l line) text(p palette, width int) string {
 	var b strings.Builder
 	left := width

@@ -68,7 +68,8 @@ func ReadStatus(raw []byte) (*observe.Status, error) {
 	return s, nil
 }
 
-// frame is an answer to draw, or why there is none.
+// frame is an answer to draw, or why there is none. A frame with both shows the last answer there was,
+// with the error below.
 type frame struct {
 	status *observe.Status
 	err    error
@@ -127,7 +128,9 @@ func (t *Top) lines(x frame, height int) []line {
 	return append(lines[:min(len(lines), max(height-1, 0))], foot)
 }
 
-// fetch asks for frames until ctx is done, over one connection as long as that holds.
+// fetch asks for frames until ctx is done, over one connection as long as that holds. After an error the
+// next question opens another, which may lead to another Berth: the leader may have changed. A question
+// is asked only when the last answer was taken, so that a slow terminal doesn't let them pile up.
 func (t *Top) fetch(ctx context.Context, frames chan<- frame) {
 	var c *reach.Connection
 	defer func() {

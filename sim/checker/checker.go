@@ -142,6 +142,7 @@ func newCheck(nodes []*v1.Node, pods []*v1.Pod) *check {
 	return c
 }
 
+// add records a violation. Rule is a short name by which callers tell violations apart.
 func (c *check) add(pod *v1.Pod, rule, format string, args ...any) {
 	c.found = append(c.found, Violation{pod.Namespace + "/" + pod.Name, pod.Spec.NodeName, rule, fmt.Sprintf(format, args...)})
 }

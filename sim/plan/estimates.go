@@ -10,14 +10,15 @@ import (
 
 // This file says, with --explain, what each class of pending pods would need of each group.
 
-// Estimate is what the pods of one class would need.
+// Estimate is what the pods of one class would need, as berth plan --explain has it.
 type Estimate struct {
-	Pod    string          `json:"pod"` // the first of them
-	Pods   int             `json:"pods"`
+	Pod  string `json:"pod"` // the first of them
+	Pods int    `json:"pods"`
+	// Groups are all node groups, also those that take none of the pods: Why says so.
 	Groups []GroupEstimate `json:"groups"`
 }
 
-// GroupEstimate is what they would need of one group.
+// GroupEstimate is what they would need of one group, if it were the one to be scaled up for them.
 type GroupEstimate struct {
 	Group string   `json:"group"`
 	Nodes int      `json:"nodes"`

@@ -52,7 +52,8 @@ func pendingAtOnce(r *scenario.Run, empty bool) []step.Input {
 	return append([]step.Input{groups}, b.inputs...)
 }
 
-// inputBuilder collects inputs.
+// inputBuilder collects inputs in their order. The pods that controllers lack come last: only then is it
+// known how many of their own the input has.
 type inputBuilder struct {
 	run    *scenario.Run
 	empty  bool
@@ -122,6 +123,8 @@ func (b *inputBuilder) pods(obj runtime.Object) {
 	}
 }
 
+// create adds as many pods of a controller as it lacks, as the controller would create them: with its
+// owner reference, by which they are one class.
 func (b *inputBuilder) create(version, kind string, meta *metav1.ObjectMeta, template *v1.PodTemplateSpec, replicas int32) {
 	if len(template.Spec.Containers) == 0 {
 		return // trimmed away by a dump

@@ -24,10 +24,12 @@ import (
 
 var errNothingPending = errors.New("no pod is pending: the files have none, or all fit on existing nodes (--empty ignores these)")
 
-// Purchase is what a plan buys.
+// Purchase is what a plan buys, as berth plan -o json has it. Prices are the provider's, an hour; they are
+// 0 where it has none.
 type Purchase struct {
-	Expander     string         `json:"expander"`
-	Pending      int            `json:"pending"` // pods that find no node among those that exist
+	Expander string `json:"expander"`
+	Pending  int    `json:"pending"` // pods that find no node among those that exist
+	// Nodes are all that the plan orders, ByGroup by the group that they are ordered of.
 	Nodes        int            `json:"nodes"`
 	ByGroup      map[string]int `json:"byGroup"`
 	PricePerHour float64        `json:"pricePerHour"`
@@ -66,7 +68,8 @@ type Options struct {
 }
 
 // For lets a fresh core place what it can of a scenario, and returns what the expander of a name buys
-// for the rest.
+// for the rest. Virtual time passes until the core asks for a plan; when it doesn't within an hour,
+// nothing is pending, which is an error.
 func For(r *scenario.Run, name string, o Options) (*Purchase, error) {
 	chain, err := chainOf(r, name)
 	if err != nil {

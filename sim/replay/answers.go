@@ -13,8 +13,9 @@ import (
 // replay makes the same plans again: what the expanders priority and grpc answered, in
 // order, and where a plan was cut short since it had taken long enough.
 
-// planMade is what is written of a plan that expanders gave answers for.
+// planMade is what is written of a plan that expanders gave answers for, or that was cut short.
 type planMade struct {
+	// Answers are the IDs of the groups that an expander left, one list for each time that it was asked.
 	Answers [][]string `json:"answers,omitempty"`
 	Cuts    []int      `json:"cuts,omitempty"`
 }

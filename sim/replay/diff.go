@@ -10,7 +10,7 @@ import (
 // of each pod, node group and node.
 
 // Difference is a pod, a node group or a node about which another configuration decides
-// otherwise.
+// otherwise. Recorded and Now are in words, "nothing" where none of the two kinds of decisions was made.
 type Difference struct{ What, Recorded, Now string }
 
 // Diff compares, pod by pod, where a pod was placed last; group by group, how many nodes

@@ -22,6 +22,8 @@ type object struct {
 	Object json.RawMessage    `json:"object"`
 }
 
+// recordableObject returns an object with its kind; an error for a type that the state doesn't know,
+// which would be a new one that was forgotten here.
 func recordableObject(o cluster.Object) (object, error) {
 	kind := cluster.KindOf(o)
 	if kind == cluster.NoObject {

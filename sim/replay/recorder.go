@@ -1,9 +1,21 @@
 // Package replay records the inputs of a live core and plays them again: with the same
 // decisions, or with those of another configuration.
 //
+//	recorder.go  the hook that writes a recording
+//	replay.go    plays one
+//	report.go, diff.go
+//	             what a replay has shown, and what another policy decides otherwise
+//	codec.go     inputs as lines and back
+//	objects.go, outcome.go, answers.go
+//	             what JSON can't read back by itself: objects, errors, plans
+//
 // A recording is lines of JSON: a Header, a line for each Step, and an end with the digest
 // of the decisions. It is complete from the first input on, or it could not be replayed,
 // and holds nothing that Berth doesn't read.
+//
+// A core is a function of its configuration and its inputs, so the same digest is expected of a replay
+// by the same version of Berth. Another version may decide otherwise and read the recording nevertheless;
+// a change of the format that it couldn't read takes another Version.
 package replay
 
 import (
@@ -23,10 +35,13 @@ import (
 const Version = 1
 
 // Header is the first line of a recording: the configuration of its core.
+// Names of its keys stay, since recordings outlive versions.
 type Header struct {
-	Version   int             `json:"berthRecording"`
-	Seed      uint64          `json:"seed"`
-	Scheduler string          `json:"schedulerConfig,omitempty"` // the text of --config, without secrets
+	Version int `json:"berthRecording"`
+	// Seed is --seed: which of equally good nodes wins.
+	Seed      uint64 `json:"seed"`
+	Scheduler string `json:"schedulerConfig,omitempty"` // the text of --config, without secrets
+	// Autoscale is nil for a core that only schedules.
 	Autoscale *core.Autoscale `json:"autoscale,omitempty"`
 	// ExternalScheduler says that another scheduler placed the pods.
 	ExternalScheduler bool `json:"foreign,omitempty"`
@@ -56,7 +71,7 @@ var _ drive.Hook = (*Recorder)(nil)
 
 // Create begins a recording of at most limit bytes. Earlier recordings of the
 // same path are kept as PATH.1, PATH.2, … The header's configuration is written without
-// its secrets.
+// its secrets. The file is readable by its owner only: names and labels of a cluster are in it.
 func Create(path string, limit int64, h Header) (*Recorder, error) {
 	if h.Scheduler != "" {
 		text, err := config.Redact(h.Scheduler)

@@ -30,7 +30,8 @@ type Policy struct {
 	Autoscale *core.Autoscale
 }
 
-// Result is what was decided in a replay.
+// Result is what was decided in a replay. Decisions are all of them, in order: a recording of days takes
+// as much memory.
 type Result struct {
 	Steps     int
 	Decisions []step.Decision
@@ -42,7 +43,9 @@ type Result struct {
 }
 
 // Play replays a recording. Under a policy the world goes on as recorded, and
-// the decisions are those that would have been made in it.
+// the decisions are those that would have been made in it: pods are bound and nodes come as they did
+// then, whatever this policy wanted. So the first differences are the policy's, and later ones also
+// follow from a world that didn't do what it was asked for.
 func Play(ctx context.Context, path string, p Policy) (*Result, error) {
 	f, err := os.Open(path)
 	if err != nil {

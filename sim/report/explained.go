@@ -12,7 +12,7 @@ import (
 // This file writes the explanations that the flags of berth simulate ask for: where a pod, a
 // node group, a node or all nodes stood at the end of the run.
 
-// Questions say what is to be explained at the end of a run.
+// Questions are what is to be explained at the end of a run. Any number may be asked at once.
 type Questions struct {
 	Pod   string // as namespace/name, "" for none; it is also that of sim.Options
 	Group string // "" for none
@@ -24,7 +24,8 @@ type Questions struct {
 // Any reports whether there is a question.
 func (q *Questions) Any() bool { return q.Pod != "" || q.Group != "" || q.Node != "" || q.Nodes }
 
-// Explanations writes the answers, in the order in which help lists the flags.
+// Explanations writes the answers, in the order in which help lists the flags. An error names the
+// flag whose pod, group or node isn't found; what was asked before it is written by then.
 func (q *Questions) Explanations(out io.Writer, w *sim.World) error {
 	for _, x := range []struct {
 		flag  string
@@ -46,6 +47,8 @@ func (q *Questions) Explanations(out io.Writer, w *sim.World) error {
 	return nil
 }
 
+// printPod is the only question that is asked during the run already: a pod that has ended has
+// left the core by the end, so the world keeps the explanation of the last decision about it.
 func (q *Questions) printPod(out io.Writer, w *sim.World) error {
 	x := w.Explanation()
 	if x == nil {

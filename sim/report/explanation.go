@@ -19,6 +19,9 @@ import (
 
 // Explanation writes why a pod is where it is; when says at what time, in the words that
 // the first line is to have.
+//
+// The outcomes are those of explain.Explanation. "" is that of a pod that has been deleted or has
+// ended since the question was asked. Sections without content are left out.
 func Explanation(w io.Writer, x *explain.Explanation, when string) error {
 	var b strings.Builder
 	switch x.Outcome {
@@ -69,6 +72,8 @@ func Explanation(w io.Writer, x *explain.Explanation, when string) error {
 }
 
 // waiting writes what a pod without a node has been through and what it waits for.
+// Each line is about one thing that can be true by itself: a pod may be in backoff, nominated and
+// waiting for a permission at once. An absent line means that it isn't.
 func waiting(b *strings.Builder, x *explain.Explanation) {
 	line := func(name string, at *time.Time) {
 		if at != nil {
@@ -108,6 +113,8 @@ func nearest(s *step.Shortfall) string {
 }
 
 // amount writes a quantity in the unit that people use for the resource.
+// Values are those of explanations: CPU in millicores, memory and storage in bytes, extended
+// resources in pieces.
 func amount(name string, v int64) string {
 	switch name {
 	case "cpu":

@@ -46,26 +46,36 @@ type fact struct {
 }
 
 // series are the samples by column, as the page's script takes them.
+//
+// All columns but kinds, decisions and the timeline have an entry for each sample, so that index i is the same
+// instant in all. The keys are read by assets/page.html: whoever renames one renames it there, too.
 type series struct {
-	At        []float64    `json:"at"`
-	Pending   []int        `json:"pending"`
-	Bound     []int        `json:"bound"`
-	Running   []int        `json:"running"`
-	Launching []int        `json:"launching"`
-	Starting  []int        `json:"starting"`
-	Ready     []int        `json:"ready"`
-	Draining  []int        `json:"draining"`
-	CPU       []float64    `json:"cpu"`
-	Memory    []float64    `json:"memory"`
-	Cost      []float64    `json:"cost"`
-	Price     []float64    `json:"price"`
-	Writes    []float64    `json:"writes"` // GB/s
+	// Seconds of virtual time since the beginning.
+	At []float64 `json:"at"`
+	// Pods by state. Those that have completed are in none.
+	Pending []int `json:"pending"`
+	Bound   []int `json:"bound"`
+	Running []int `json:"running"`
+	// Instances by state, which the page stacks.
+	Launching []int `json:"launching"`
+	Starting  []int `json:"starting"`
+	Ready     []int `json:"ready"`
+	Draining  []int `json:"draining"`
+	// Requested shares of what ready nodes have allocatable, from 0 to 1.
+	CPU    []float64 `json:"cpu"`
+	Memory []float64 `json:"memory"`
+	// Cost is the money so far, Price what the nodes of this instant cost in an hour.
+	Cost   []float64 `json:"cost"`
+	Price  []float64 `json:"price"`
+	Writes []float64 `json:"writes"` // GB/s
+	// The kinds of the decisions below, sorted: each is a lane of the timeline.
 	Kinds     []string     `json:"kinds"`
 	Decisions []decision   `json:"decisions"`
 	Left      int          `json:"left"` // how many decisions were left out
 	Timeline  timelineData `json:"timeline"`
 }
 
+// decision is a row of the page's table. T is in seconds of virtual time.
 type decision struct {
 	T     float64 `json:"t"`
 	Kind  string  `json:"kind"`
@@ -77,6 +87,9 @@ type decision struct {
 
 // timelineData has, for each instant with a decision, a mark in the lane of
 // each kind that was decided then.
+//
+// The chart library wants its x values rising and without repetition, and one column per lane: a
+// mark is the number of its lane, which is its height, and null draws nothing.
 type timelineData struct {
 	At    []float64 `json:"at"`
 	Lanes [][]*int  `json:"lanes"`
@@ -88,7 +101,8 @@ const (
 	maxDecisions = 4000
 )
 
-// HTML writes one self-contained page about a run.
+// HTML writes one self-contained page about a run. The file is replaced first: after an error
+// what is there is incomplete.
 func HTML(path string, run *scenario.Run, s *scenario.Summary, stats *sim.Stats) (err error) {
 	f, err := os.Create(path)
 	if err != nil {
@@ -134,6 +148,7 @@ func later(s *scenario.Summary) string {
 }
 
 // columns returns every so many-th sample and the last, and the decisions.
+// The last sample is always there: the plots end where the run does.
 func columns(stats *sim.Stats) *series {
 	d := &series{Kinds: []string{}, Decisions: []decision{}}
 	every := max((len(stats.Samples)+maxSamples-1)/maxSamples, 1)
@@ -179,7 +194,9 @@ func (d *series) addDecisions(log []step.Decision) {
 	}
 }
 
-// thinned returns at most maxDecisions of the decisions, in their order.
+// thinned returns at most maxDecisions of the decisions, in their order. Placements get at least a
+// quarter of the room: they show the rhythm of the run, while each of the others is worth reading
+// for itself.
 func thinned(log []step.Decision) []*step.Decision {
 	var placed, kept []int
 	for i := range log {
@@ -204,6 +221,7 @@ func thinned(log []step.Decision) []*step.Decision {
 }
 
 // mark puts a mark into a lane at a time that isn't before the last mark's.
+// Two decisions of one kind at one instant share a mark.
 func (d *timelineData) mark(at float64, lane int) {
 	if n := len(d.At); n == 0 || d.At[n-1] != at {
 		d.At = append(d.At, at)

@@ -15,7 +15,8 @@ import (
 // out, and all of them on one screen. Times are UTC.
 
 // stayWords are the reasons for which nodes stay as people read them, in at most some fifty
-// letters each: the screen is to stay narrow.
+// letters each: the screen is to stay narrow. A reason without words would print as its name alone
+// and, in tables, as "-".
 var stayWords = map[autoscaler.KeptReason]string{
 	autoscaler.KeptNotAutoscaled:     "not in a node group",
 	autoscaler.KeptDisabled:          "scale-down disabled by an annotation",
@@ -55,7 +56,8 @@ var stateSentences = map[string]string{
 	explain.NodeStays: "stays", explain.NodeCandidate: "is removable", explain.NodeLeaving: "is being removed", explain.NodeUnknown: "was not simulated yet",
 }
 
-// stepWords say what a node on its way out waits for.
+// stepWords say what a node on its way out waits for, by the steps of core/lifecycle/nodedeletion.
+// Behind the name of a step that waits for pods come a comma and how many are left.
 var stepWords = map[string]string{
 	"tainting": "its taint is being written", "tainted": "it is tainted, and is checked once more", "resumed": "its removal was begun by another instance, and is checked",
 	"draining": "its pods are being evicted", "delayed": "annotations delay its deletion (delay-deletion.cluster-autoscaler.kubernetes.io/…)", "batched": "it is deleted in a batch with others of its node group",
@@ -112,6 +114,7 @@ func Node(w io.Writer, x *explain.NodeExplanation, when string) error {
 const maxBlocks = 10
 
 // nodeBlocks writes the pods that keep a node, with what would let each go.
+// The list is cut here and not in the explanation: JSON always has all of them.
 func nodeBlocks(b *strings.Builder, x *explain.NodeExplanation) {
 	if len(x.Blocks) == 0 {
 		return
@@ -126,6 +129,8 @@ func nodeBlocks(b *strings.Builder, x *explain.NodeExplanation) {
 }
 
 // nodePods writes where the pods of a node would go.
+// A pod without a home says why none of the other nodes takes it; on a node that is being removed "-" is
+// one for which no room is reserved.
 func nodePods(b *strings.Builder, x *explain.NodeExplanation) {
 	if len(x.Pods) == 0 {
 		return
@@ -151,6 +156,8 @@ func nodePods(b *strings.Builder, x *explain.NodeExplanation) {
 }
 
 // nodeReason writes why a node stays, or what one that could go waits for.
+// Its parts are independent: a reason may come without a pod or a detail, and a detail without a
+// reason.
 func nodeReason(b *strings.Builder, x *explain.NodeExplanation) {
 	why := stayWords[x.Reason]
 	if x.Reason != "" {
@@ -174,6 +181,7 @@ func nodeReason(b *strings.Builder, x *explain.NodeExplanation) {
 	}
 }
 
+// nodeTimes writes the times that the explanation has. Which these are depends on the node's state.
 func nodeTimes(b *strings.Builder, x *explain.NodeExplanation) {
 	for _, line := range []struct {
 		name string
@@ -185,6 +193,8 @@ func nodeTimes(b *strings.Builder, x *explain.NodeExplanation) {
 	}
 }
 
+// nodeFacts writes what is true of the node in any state. A price of 0 means that the provider has
+// none; a utilization that is missing means that the last plan didn't compute it.
 func nodeFacts(b *strings.Builder, x *explain.NodeExplanation) {
 	group := "not in a node group"
 	if x.Group != "" {
@@ -217,6 +227,8 @@ const (
 
 // Nodes writes where all nodes stand, on one screen of some 120 columns; when says at what
 // time.
+// The reasons and groups are in the order of the explanation, the most money first: what is cut off
+// at the end is what matters least.
 func Nodes(w io.Writer, x *explain.NodesExplanation, when string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "scale-down: %s (%s", x.Status, when)
@@ -248,6 +260,7 @@ func nodesAndMoney(s *explain.NodesSum) string {
 	return fmt.Sprintf("%s, $%.2f/h", Count(s.Nodes, "node"), s.Price)
 }
 
+// saves writes what goes away with the nodes, an hour; "" without prices.
 func saves(s *explain.NodesSum) string {
 	if s.Price == 0 {
 		return ""
@@ -292,6 +305,7 @@ func nodeGroups(b *strings.Builder, x *explain.NodesExplanation) {
 	}
 }
 
+// money writes a price an hour; "-" when the provider has none.
 func money(price float64) string {
 	if price == 0 {
 		return "-"
@@ -299,7 +313,8 @@ func money(price float64) string {
 	return fmt.Sprintf("%.2f", price)
 }
 
-// short returns a name that fits into a column.
+// short returns a name that fits into a column. It counts bytes, which are letters in the names of
+// Kubernetes objects.
 func short(name string) string {
 	if len(name) <= maxNameLength {
 		return name

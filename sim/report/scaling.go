@@ -14,7 +14,8 @@ import (
 // This file writes what berth explain says of node groups: for a pod that waits, and of the
 // groups themselves. Times are UTC.
 
-// scaling writes what node groups do for a pod, section by section.
+// scaling writes what node groups do for a pod, section by section: what has been ordered, which node
+// is on its way, and what each group answers.
 func scaling(b *strings.Builder, x *explain.Scaling) {
 	for _, section := range []func(*strings.Builder, *explain.Scaling){
 		planned,
@@ -26,6 +27,7 @@ func scaling(b *strings.Builder, x *explain.Scaling) {
 }
 
 // planned writes whether nodes are bought for the pod, and what was.
+// "No scale-up for it now" is about the next plan: an earlier order may be on its way nevertheless.
 func planned(b *strings.Builder, x *explain.Scaling) {
 	b.WriteString("\nNew nodes:\n")
 	if x.NotPlanned != "" {
@@ -45,7 +47,8 @@ func planned(b *strings.Builder, x *explain.Scaling) {
 	}
 }
 
-// coming writes which node the pod waits for.
+// coming writes which node the pod waits for. There are three kinds: one whose removal can be
+// cancelled, one that is registered but not usable yet, and one that the provider has been asked for.
 func coming(b *strings.Builder, x *explain.Scaling) {
 	if x.Coming == nil {
 		b.WriteString("  no upcoming node has room for it\n")
@@ -80,7 +83,8 @@ func groupAnswers(b *strings.Builder, x *explain.Scaling) {
 	_ = t.Flush()
 }
 
-// words returns the answer of a group as people read it.
+// words returns the answer of a group as people read it. An answer that isn't known here is shown
+// as it is: berth explain may be older than the Berth that it asks.
 func words(answer string) string {
 	switch answer {
 	case explain.Bought:
@@ -114,6 +118,8 @@ func why(g *explain.GroupAnswer) string {
 }
 
 // expectation writes when a node is expected.
+// Estimates come from launches of the same group that this process has seen, so that there are none
+// after a restart or in a group that is new.
 func expectation(e *explain.Expectation) string {
 	if e.Ordered == nil {
 		return "ordered before this instance became the leader, so its arrival can't be estimated"
@@ -130,6 +136,7 @@ func expectation(e *explain.Expectation) string {
 func clock(t *time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 
 // Groups writes a table of node groups.
+// ROOM is by how many nodes a group could grow now, and LIMIT what keeps it from growing at all.
 func Groups(w io.Writer, list []explain.GroupExplanation) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "GROUP\tTARGET\tREADY\tLAUNCHING\tMIN\tMAX\tROOM\tLIMIT\tNEXT NODE\tLAST SCALE-UP")
@@ -180,6 +187,7 @@ func Group(w io.Writer, x *explain.GroupExplanation, when string) error {
 }
 
 // limits writes how far a group may grow, and what keeps it from growing further.
+// MaxOrder is set while orders come in parts after a failure; it doubles with each that succeeds.
 func limits(b *strings.Builder, x *explain.GroupExplanation) {
 	if x.Limit == "" {
 		fmt.Fprintf(b, "  can grow by %s, then: %s\n", Count(x.Room, "node"), x.NextLimit)
@@ -219,6 +227,7 @@ func launches(b *strings.Builder, x *explain.GroupExplanation) {
 }
 
 // options writes what there was to choose from.
+// Wasted is the sum of the unused shares of CPU and memory, from 0 to 2: half of it is the mean.
 func options(b *strings.Builder, order *explain.Order) {
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "  OPTION\tNODES\tPODS\tUNUSED\t$/H")

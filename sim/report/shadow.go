@@ -48,6 +48,8 @@ func Shadow(w io.Writer, r *core.ShadowReport, at time.Time) error {
 	return err
 }
 
+// writeDifferences numbers the differences from 1, the largest first, and leaves the title out when
+// there are none.
 func writeDifferences(b *strings.Builder, title string, list []shadowDifference) {
 	if len(list) > 0 {
 		fmt.Fprintf(b, "\n%s\n", title)
@@ -65,27 +67,35 @@ func ShadowHTML(w io.Writer, r *core.ShadowReport, at time.Time) error {
 	return shadowPage.Execute(w, shadowOf(r, at))
 }
 
-// shadowView is a shadow's report in words.
+// shadowView is a shadow's report in words. assets/shadow.html and the text read the same fields, so
+// neither can say what the other doesn't.
 type shadowView struct {
-	Title, Period   string
-	Notes           []string
-	Facts           []fact
-	Tables          []shadowTable
-	Differences     []shadowDifference
+	Title, Period string
+	// Notes come before any figure: each is a reason to read a figure with care.
+	Notes []string
+	// Facts are the numbers at the head of the page. The text leaves them out: its tables have them.
+	Facts       []fact
+	Tables      []shadowTable
+	Differences []shadowDifference
+	// NodeDifferences is empty for a shadow without a provider.
 	NodeDifferences []shadowDifference
 }
 
+// shadowTable is a table whose Head is empty when its rows explain themselves; otherwise each row
+// has as many cells as the head, or the last of them are missing.
 type shadowTable struct {
 	Title string
 	Head  []string
 	Rows  [][]string
 }
 
+// shadowDifference is one difference: what happened on one line, and the reasons below it.
 type shadowDifference struct {
 	At, What string
 	Why      []string
 }
 
+// shadowOf puts a report into words. Shares of no pods are a dash, not 0 % or 100 %.
 func shadowOf(r *core.ShadowReport, at time.Time) *shadowView {
 	v := &shadowView{Title: "Shadow report: another scheduler's placements compared with Berth's"}
 	if r.Since.IsZero() {
@@ -137,6 +147,8 @@ func shadowNotes(r *core.ShadowReport) (notes []string) {
 
 const worseNode = "a worse node"
 
+// agreementTable counts the verdicts. "Placed only by Berth" isn't a placement by the other
+// scheduler, so it has no share and stands last.
 func agreementTable(r *core.ShadowReport) shadowTable {
 	t := shadowTable{Title: "Placements by the other scheduler, judged by the scores of the pod's profile at the time when the binding was observed", Head: []string{"node", "pods", "share"}}
 	for _, x := range []struct {
@@ -156,6 +168,7 @@ func agreementTable(r *core.ShadowReport) shadowTable {
 	return t
 }
 
+// allowedTable has the two figures by which a shadow is judged, and the mean loss of score.
 func allowedTable(r *core.ShadowReport) shadowTable {
 	t := shadowTable{Title: "Summary"}
 	if r.Compared == 0 {
@@ -171,6 +184,8 @@ func allowedTable(r *core.ShadowReport) shadowTable {
 	return t
 }
 
+// timesTable compares times to place. The two aren't measured alike: the other scheduler's end with a
+// binding that was observed, Berth's with a decision.
 func timesTable(r *core.ShadowReport) shadowTable {
 	row := func(who string, q core.ShadowQuantiles) []string {
 		if q.Pods == 0 {
@@ -182,6 +197,8 @@ func timesTable(r *core.ShadowReport) shadowTable {
 		Head: []string{"by", "pods", "p50", "p90", "p99", "max"}, Rows: [][]string{row("other scheduler (bound)", r.Other), row("Berth (decided)", r.Berth)}}
 }
 
+// earlierTable shows how Berth's own decisions turned out. The rows that are indented divide the
+// first one up.
 func earlierTable(r *core.ShadowReport) shadowTable {
 	e := &r.Earlier
 	return shadowTable{Title: "Which was faster, and how Berth's own decisions turned out (each made as if its earlier ones had been carried out)", Head: []string{"when the binding was observed", "pods"}, Rows: [][]string{
@@ -231,7 +248,8 @@ func differenceOf(c *step.Comparison) shadowDifference {
 	return d
 }
 
-// scoresApart says which plugins' scores differ.
+// scoresApart returns, plugin by plugin, where the scores of the two nodes differ. It returns nothing
+// for differences that are not among the largest: only these come with scores.
 func scoresApart(c *step.Comparison) (out []string) {
 	berth := map[string]engine.PluginScore{}
 	for _, s := range c.BerthScores {

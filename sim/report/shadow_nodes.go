@@ -11,7 +11,11 @@ import (
 
 // This file puts what a shadow says of nodes into words.
 
-// addNodes adds what was found of nodes.
+// addNodes adds the facts, tables and differences about nodes. Until the provider has listed its
+// groups there is nothing to compare, and a note says so in their place.
+//
+// What is saved is estimated: the node hours of the cluster as it would be if Berth's additions and
+// removals had been carried out, priced like the nodes that there are.
 func (v *shadowView) addNodes(r *core.ShadowNodes) {
 	if r.Since.IsZero() {
 		v.Notes = append(v.Notes, "the provider has not listed its node groups yet, so no nodes are compared")
@@ -56,6 +60,7 @@ func (v *shadowView) addNodes(r *core.ShadowNodes) {
 }
 
 // nodeDifferenceOf puts a difference into words.
+// Wished is zero where only the other autoscaler acted: Berth had no wish then.
 func nodeDifferenceOf(c *step.NodeComparison) shadowDifference {
 	d := shadowDifference{At: c.Time.UTC().Format("15:04:05.000")}
 	switch c.Verdict {

@@ -1,5 +1,24 @@
 // Package report shows the outcome of a run to people: as text, as a
 // comparison, as a page with plots.
+//
+//	text.go          summaries as text, one or several side by side
+//	html.go          the page with plots of one run
+//	explained.go     which explanations berth simulate prints after a run
+//	explanation.go   why a pod is where it is
+//	scaling.go       node groups: for a pending pod, and for themselves
+//	nodes.go         why nodes are not removed
+//	shadow.go        what a shadow has compared, as text and as a page
+//	shadow_nodes.go  its part about nodes
+//
+// berth explain, berth status and berth top write with the same functions as berth simulate, so
+// that the same words stand for the same thing wherever they are read.
+//
+// What must hold:
+//   - nothing is decided or measured here: every value comes from the summary, the explanation or
+//     the report that is passed in;
+//   - the output depends on these alone, so that equal runs give equal files. Times are UTC, and
+//     the time of the question comes from the caller, who knows whether it is virtual;
+//   - text goes to its writer in one piece or table by table, and the writer's error is returned.
 package report
 
 import (
@@ -18,6 +37,7 @@ import (
 // This file writes summaries as text, one alone or several side by side.
 
 // row is one line of the summary: a label, and how its value is written.
+// Values are compared as text: a difference that the rounding hides isn't marked.
 type row struct {
 	label string
 	value func(s *scenario.Summary) string
@@ -34,6 +54,7 @@ func Count(n int, thing string) string {
 func number(n int) string { return strconv.Itoa(n) }
 
 // span writes seconds as a duration, the rounder the longer it is.
+// A summary has all times in seconds, as JSON has no durations.
 func span(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	switch {
@@ -45,10 +66,12 @@ func span(seconds float64) string {
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
+// quantiles writes them in the order that the labels of rows announce.
 func quantiles(q scenario.Quantiles) string {
 	return fmt.Sprintf("%s / %s / %s / %s", span(q.P50), span(q.P90), span(q.P99), span(q.Max))
 }
 
+// percent writes a share from 0 to 1.
 func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
 
 // bytes writes a number of bytes in decimal units.
@@ -62,6 +85,9 @@ func bytes(x float64) string {
 	return fmt.Sprintf("%.3g GB", x)
 }
 
+// rows are the lines of a summary in their order: pods, then times, nodes and money, then what
+// must be 0 in a correct run, and the effort of the run itself. The digest is last: equal digests
+// mean that two runs made the same decisions, whatever the wall time was.
 var rows = []row{
 	{"pods", func(s *scenario.Summary) string {
 		pods := fmt.Sprintf("%d: %d bound, %d completed, %d running, %d pending", s.Pods.Total, s.Pods.Bound, s.Pods.Completed, s.Pods.Running, s.Pods.Pending)
@@ -100,7 +126,8 @@ var rows = []row{
 }
 
 // Compare writes summaries side by side, or one alone. A row in which they differ is
-// marked with ≠.
+// marked with ≠. Rows for decisions follow, by the name of their kind: one for each kind that any
+// of the runs has.
 func Compare(out io.Writer, list ...*scenario.Summary) error {
 	t := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	line := func(label string, value func(s *scenario.Summary) string) {

@@ -178,7 +178,8 @@ func (o *objects) trace(t *Trace, folder string) error {
 	return nil
 }
 
-// ParseRunFor reads the annotation; nil for a pod that runs for ever.
+// ParseRunFor reads the annotation; nil for a pod that runs for ever. Its error goes on after the name of
+// the annotation.
 func ParseRunFor(text string) (*simulatedgroup.Span, error) {
 	if text == "" {
 		return nil, nil

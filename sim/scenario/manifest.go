@@ -46,6 +46,7 @@ func readManifest(path string, object func(raw []byte, line int) error) error {
 	return m.yaml(raw)
 }
 
+// errorf returns an error about the object that begins on a line.
 func (m *manifest) errorf(line int, format string, args ...any) error {
 	return fmt.Errorf("%s:%d: %w", m.path, line, fmt.Errorf(format, args...))
 }
@@ -93,6 +94,8 @@ func (s *jsonStream) where() int {
 	return s.line
 }
 
+// broken returns the error for text that isn't JSON: with a hint where it just ends, as dumps do whose
+// command was interrupted.
 func (s *jsonStream) broken(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return s.errorf(s.where(), "the file ends in the middle of an object; was it cut off?")
@@ -185,6 +188,7 @@ func (m *manifest) yaml(raw []byte) error {
 	}
 }
 
+// yamlObject reads one document or item, and passes over one that has nothing but comments.
 func (m *manifest) yamlObject(text []byte, line int) error {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil
@@ -199,6 +203,8 @@ func (m *manifest) yamlObject(text []byte, line int) error {
 	return m.object(raw, line)
 }
 
+// isYAMLList reports whether a document is a list, as its text shows: to parse it would make the tree
+// that is to be avoided.
 func isYAMLList(text []byte) bool {
 	return bytes.HasPrefix(text, []byte("items:\n")) || bytes.Contains(text, []byte("\nitems:\n"))
 }

@@ -33,11 +33,12 @@ func (o *objects) finish() {
 	slices.SortStableFunc(o.run.Arrivals, func(a, b Arrival) int { return cmp.Compare(a.At, b.At) })
 }
 
+// note adds a note for people. Notes are no errors: the run is as the input says.
 func (o *objects) note(format string, args ...any) {
 	o.run.Notes = append(o.run.Notes, fmt.Sprintf(format, args...))
 }
 
-// idle says whether the input has no pods, nothing that would make any, and
+// idle reports whether the input has no pods, nothing that would make any, and
 // nothing that comes later.
 func (o *objects) idle() bool {
 	return len(o.run.Arrivals) == 0 && !slices.ContainsFunc(o.run.Objects, func(obj runtime.Object) bool {

@@ -46,6 +46,7 @@ var kinds = []runtime.Object{
 	&v1.PodTemplate{}, &autoscalingapi.CapacityBuffer{}, &autoscalingapi.ProvisioningRequest{},
 }
 
+// kindOf returns the kind of an object by its Go type, since objects in memory have no kind.
 func kindOf(obj runtime.Object) string { return reflect.TypeOf(obj).Elem().Name() }
 
 // emptyOf returns a new object of a kind, nil for one that the world doesn't know.

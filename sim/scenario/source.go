@@ -32,7 +32,7 @@ type typed struct {
 	Kind       string `json:"kind"`
 }
 
-// ours says whether the object is a scenario or a policy, which may have a
+// ours reports whether the object is a scenario or a policy, which may have a
 // mistake in its version. Other projects have a kind Policy too.
 func (t typed) ours() bool {
 	group, _, grouped := strings.Cut(t.APIVersion, "/")
@@ -134,6 +134,7 @@ func (s source) errorAt(line int, field, format string, args ...any) error {
 	return fmt.Errorf("%s: %s: %s", place, field, fmt.Sprintf(format, args...))
 }
 
+// errorf returns an error about a field: with the file and, where it can be found, the line.
 func (s source) errorf(field, format string, args ...any) error {
 	return s.errorAt(s.line(field), field, format, args...)
 }
@@ -260,6 +261,8 @@ func (e *expansion) Visit(n ast.Node) ast.Visitor {
 	return e
 }
 
+// add counts values, and how many of these come from aliases. It stops counting just above the limit, so
+// that a few lines of nested aliases can't overflow the counters.
 func (e *expansion) add(values, aliased int) {
 	e.values, e.aliased = min(e.values+values, maxExpanded+1), min(e.aliased+aliased, maxExpanded+1)
 }

@@ -117,7 +117,8 @@ func Metrics() []string {
 	return slices.Sorted(maps.Keys((&Summary{}).numbers()))
 }
 
-// Check returns, as sentences, the expectations that the summary doesn't meet.
+// Check returns, as sentences, the expectations that the summary doesn't meet. Their metrics have been
+// validated; one of a kind of decision that never came is 0.
 func (s *Summary) Check(expect []Expectation) []string {
 	numbers := s.numbers()
 	var out []string

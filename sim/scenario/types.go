@@ -1,5 +1,23 @@
 // Package scenario is the file format of `berth simulate`: a cluster, what
 // comes to it, what goes wrong, and what is expected of the outcome.
+//
+//	types.go     the format. docs/reference/scenario.schema.json has its comments
+//	faults.go    the kinds of faults
+//	source.go    files as text: which line a field is on
+//	validate.go  what a scenario may say
+//	load.go      runs, of files
+//	manifest.go  manifests and dumps, object by object
+//	objects.go   the objects of a run
+//	expand.go    objects of what a scenario says in short
+//	notes.go     what a person should know before the run
+//	summary.go   the outcome, and how it compares with what is expected
+//
+// What must hold:
+//   - everything that can be wrong with the input is an error that names file, line and field, before
+//     a world is made;
+//   - a run depends on the texts of its files alone, and what arrives when is the same under every
+//     policy;
+//   - names of fields and metrics stay, since files and CI pipelines of users have them.
 package scenario
 
 import (
@@ -39,7 +57,9 @@ type Scenario struct {
 
 // Metadata names a scenario.
 type Metadata struct {
-	Name        string `json:"name,omitempty"`
+	// Name of the scenario in outputs; that of the file when absent.
+	Name string `json:"name,omitempty"`
+	// Description is shown on the page of --report.
 	Description string `json:"description,omitempty"`
 }
 
@@ -103,6 +123,7 @@ type NodeGroup struct {
 
 // Boot is what an instance writes while it starts.
 type Boot struct {
+	// Bytes that are written before the instance registers; none when absent.
 	Bytes *resource.Quantity `json:"bytes,omitempty"`
 	// Rate in bytes a second that the boot itself can do; no limit when absent.
 	Rate *resource.Quantity `json:"rate,omitempty"`
@@ -111,10 +132,12 @@ type Boot struct {
 // Nodes are equal nodes.
 type Nodes struct {
 	// Name of the node, or with Count its prefix.
-	Name  string `json:"name"`
-	Count int    `json:"count,omitempty"`
+	Name string `json:"name"`
+	// Count of the nodes; one, without a number behind its name, when 0.
+	Count int `json:"count,omitempty"`
 	// Zones are given to the nodes in turn.
-	Zones    []string                `json:"zones,omitempty"`
+	Zones []string `json:"zones,omitempty"`
+	// Template is what each of the nodes is like.
 	Template simulatedgroup.Template `json:"template"`
 }
 
@@ -132,7 +155,9 @@ type Trace struct {
 
 // Workload is a set of equal pods, or of equal controllers of such pods.
 type Workload struct {
-	Name      string `json:"name"`
+	// Name of the workload: the names of its objects begin with it.
+	Name string `json:"name"`
+	// Namespace of its objects; default when absent.
 	Namespace string `json:"namespace,omitempty"`
 	// Kind is Pod (when absent), Job, ReplicaSet, StatefulSet or DaemonSet.
 	Kind string `json:"kind,omitempty"`
@@ -141,8 +166,9 @@ type Workload struct {
 	// Count of the pods of each copy: pods, completions or replicas.
 	Count int `json:"count,omitempty"`
 	// Parallelism of a Job: pods at a time; Count when 0.
-	Parallelism int    `json:"parallelism,omitempty"`
-	Arrive      Arrive `json:"arrive,omitempty"`
+	Parallelism int `json:"parallelism,omitempty"`
+	// Arrive is when copies, or the single pods of kind Pod, arrive.
+	Arrive Arrive `json:"arrive,omitempty"`
 	// RunFor is how long a pod runs; for ever when absent.
 	RunFor *simulatedgroup.Span `json:"runFor,omitempty"`
 	// DeleteAfter is how long after its arrival a copy is deleted; never when 0.
@@ -151,8 +177,9 @@ type Workload struct {
 	Service bool `json:"service,omitempty"`
 	// MaxUnavailable creates a PodDisruptionBudget that allows so many pods of a copy
 	// to be unavailable.
-	MaxUnavailable *int               `json:"maxUnavailable,omitempty"`
-	Template       v1.PodTemplateSpec `json:"template"`
+	MaxUnavailable *int `json:"maxUnavailable,omitempty"`
+	// Template of the pods. The label app is added where it is missing.
+	Template v1.PodTemplateSpec `json:"template"`
 }
 
 // Arrive is when the copies arrive.
@@ -167,7 +194,9 @@ type Arrive struct {
 
 // Image is a container image.
 type Image struct {
-	Name   string  `json:"name"`
+	// Name as containers have it.
+	Name string `json:"name"`
+	// Layers are pulled side by side.
 	Layers []Layer `json:"layers"`
 }
 
@@ -266,10 +295,13 @@ type Policy struct {
 // Expectation is an assertion on a number of the summary.
 type Expectation struct {
 	// Metric is a name of the JSON summary, such as pods.completed.
-	Metric string   `json:"metric"`
-	Is     *float64 `json:"is,omitempty"`
-	Min    *float64 `json:"min,omitempty"`
-	Max    *float64 `json:"max,omitempty"`
+	Metric string `json:"metric"`
+	// The value that the metric must have.
+	Is *float64 `json:"is,omitempty"`
+	// The least value that it may have.
+	Min *float64 `json:"min,omitempty"`
+	// The largest value that it may have.
+	Max *float64 `json:"max,omitempty"`
 }
 
 // End is when a run is over: at a time, or when nothing has happened for

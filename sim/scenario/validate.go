@@ -109,18 +109,21 @@ func (v *validator) duration(field string, d time.Duration) {
 	}
 }
 
+// span refuses a range that is empty or begins below 0; nil is in order.
 func (v *validator) span(field string, s *simulatedgroup.Span) {
 	if s != nil && (s.Min.Duration < 0 || s.Max.Duration < s.Min.Duration) {
 		v.bad(field, "is %s to %s; it must be a range from a minimum of at least 0 to a maximum that is not less", s.Min.Duration, s.Max.Duration)
 	}
 }
 
+// quantity refuses a quantity below 0; nil is in order.
 func (v *validator) quantity(field string, q *resource.Quantity) {
 	if q != nil && q.Sign() < 0 {
 		v.bad(field, "is %s; it must not be negative", q)
 	}
 }
 
+// positive refuses a quantity of 0 as well: for rates, by which bytes are divided.
 func (v *validator) positive(field string, q *resource.Quantity) {
 	if q != nil && q.Sign() <= 0 {
 		v.bad(field, "is %s; it must be greater than 0", q)

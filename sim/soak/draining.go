@@ -18,7 +18,8 @@ import (
 // budgets, pods that keep their nodes, and faults that hit drains. As in generate.go the
 // draws are in sequence.
 
-// drainFaults are the kinds of faults that these worlds have.
+// drainFaults are the kinds of faults that these worlds have. One that is there twice is drawn twice
+// as often.
 var drainFaults = []string{
 	scenario.ForbidEvictions, scenario.ForbidEvictions, scenario.SlowStop, scenario.SlowStop, scenario.ControllerStalls,
 	scenario.DeletionFails, scenario.DeletionFails, scenario.ReclaimDraining, scenario.ReclaimDraining,
@@ -27,7 +28,7 @@ var drainFaults = []string{
 }
 
 // GenerateDraining draws a world in which nodes are drained. It comes to rest as those of
-// Generate do.
+// Generate do. The number beside the seed makes its draws differ from Generate's of the same seed.
 func GenerateDraining(seed uint64) *scenario.Scenario {
 	d := dice{rand.New(rand.NewPCG(seed, 0x647261696e))}
 	s := &scenario.Scenario{APIVersion: scenario.APIVersion, Kind: scenario.Kind, Metadata: scenario.Metadata{Name: fmt.Sprintf("draining-%d", seed)}}
@@ -53,7 +54,8 @@ func GenerateDraining(seed uint64) *scenario.Scenario {
 	return s
 }
 
-// serviceNode draws what a node for services offers.
+// serviceNode draws what a node for services offers. All take several of the pods below, so that
+// a drained node's pods can be told apart by what becomes of them.
 func (d dice) serviceNode() simulatedgroup.Template {
 	return simulatedgroup.Template{Allocatable: v1.ResourceList{
 		v1.ResourceCPU:    resource.MustParse(one(d, "4", "8")),
@@ -62,7 +64,9 @@ func (d dice) serviceNode() simulatedgroup.Template {
 	}, Labels: map[string]string{v1.LabelTopologyZone: one(d, zones...)}}
 }
 
-// fullGroup draws the i-th node group, with nodes from the beginning.
+// fullGroup draws the i-th node group, with nodes from the beginning: what is to be drained has to be
+// there first. It can grow by two nodes at the most, so that the pods of a drained node often need
+// room that other nodes have.
 func (d dice) fullGroup(i int) scenario.NodeGroup {
 	g := scenario.NodeGroup{GroupConfig: simulatedgroup.GroupConfig{
 		Name: fmt.Sprintf("g%d", i), PricePerHour: 0.1 * float64(d.from(1, 9)),
@@ -76,7 +80,8 @@ func (d dice) fullGroup(i int) scenario.NodeGroup {
 	return g
 }
 
-// service draws the i-th workload. Those that go make room for draining.
+// service draws the i-th workload. Those that go make room for draining. Some are in kube-system,
+// whose pods keep nodes while --skip-nodes-with-system-pods is on.
 func (d dice) service(i int) scenario.Workload {
 	w := scenario.Workload{
 		Name: fmt.Sprintf("s%d", i), Kind: one(d, "ReplicaSet", "ReplicaSet", "ReplicaSet", "ReplicaSet", "StatefulSet", "StatefulSet", "Pod", "Job", "DaemonSet"),
@@ -104,7 +109,9 @@ func (d dice) service(i int) scenario.Workload {
 	return w
 }
 
-// servicePod draws the pods of a service.
+// servicePod draws the pods of a service. Annotations, scratch volumes and grace periods are what
+// decides whether and how long a pod keeps its node; one annotation has a value that isn't a boolean,
+// as upstream allows it to be ignored.
 func (d dice) servicePod(w *scenario.Workload) {
 	p := &w.Template.Spec
 	p.Containers = []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{}}}}
@@ -160,7 +167,8 @@ func (d dice) drainFault(sp *scenario.Spec) scenario.Fault {
 	return f
 }
 
-// drainFlags draws a policy that drains, with short timers.
+// drainFlags draws a policy that drains, with short timers. Drains by priority and the one grace
+// period for all exclude each other, as with Cluster Autoscaler.
 func (d dice) drainFlags() []string {
 	out := []string{
 		"--scan-interval=" + one(d, "5s", "10s"),

@@ -1,6 +1,19 @@
 // Package soak plays random worlds with random faults and looks for broken
 // invariants. A world that breaks one is made smaller as long as it still
 // does, and written as a scenario that shows it.
+//
+//	generate.go  draws a world from a seed
+//	draining.go  draws a world in which nodes are drained
+//	odd.go       adds what is odd to some worlds of both kinds
+//	soak.go      plays a world and collects what it breaks
+//	shrink.go    makes a world that breaks something smaller
+//
+// What must hold of worlds:
+//   - a world is a function of its seed: a seed that is printed by a failed test repeats it;
+//   - a world comes to rest. Faults end, pods end or can stay, timers are short, so that whatever is
+//     still pending or half done at the end is a defect and not a matter of time;
+//   - a world is a scenario as a person could write it. What is found is therefore a file for
+//     berth simulate --check, and one in testdata/ is a test for good.
 package soak
 
 import (
@@ -20,7 +33,7 @@ import (
 // number makes other worlds of all seeds: what hack/digests/digests.txt has of them, and
 // the seeds that people have noted, would mean nothing any more.
 
-// dice draws from a seed.
+// dice draws from a seed. Each world has its own, so that worlds can be drawn at the same time.
 type dice struct{ *rand.Rand }
 
 // maybe is true in so many cases of a hundred.
@@ -34,7 +47,8 @@ func (d dice) dur(low, high time.Duration) metav1.Duration {
 	return metav1.Duration{Duration: (low + time.Duration(d.Int64N(int64(high-low)+1))).Round(time.Second)}
 }
 
-// span draws a minimum and a maximum between two durations.
+// span draws a minimum and a maximum between two durations. The maximum is drawn above the minimum,
+// so that it never lies below it.
 func (d dice) span(low, high time.Duration) simulatedgroup.Span {
 	a := d.dur(low, high)
 	return simulatedgroup.Span{Min: a, Max: d.dur(a.Duration, high)}
@@ -43,10 +57,12 @@ func (d dice) span(low, high time.Duration) simulatedgroup.Span {
 // one draws one of several values.
 func one[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
 
+// zones are few, so that pods that are spread over them or bound to one often collide.
 var zones = []string{"a", "b", "c"}
 
 // Generate draws a world. Faults end, workloads end or fit, and the timers are
-// short, so that the world comes to rest.
+// short, so that the world comes to rest: after 25 quiet minutes, of at most 12 hours of virtual
+// time. Whatever was added to the draws later stands at the end, for the reason given above.
 func Generate(seed uint64) *scenario.Scenario {
 	d := dice{rand.New(rand.NewPCG(seed, 0x736f616b))}
 	s := &scenario.Scenario{APIVersion: scenario.APIVersion, Kind: scenario.Kind, Metadata: scenario.Metadata{Name: fmt.Sprintf("soak-%d", seed)}}
@@ -90,7 +106,8 @@ func (d dice) delayAfterTaint() []string {
 }
 
 // storage draws a StatefulSet whose volumes are provisioned where its pods go, or exist
-// on some of the nodes.
+// on some of the nodes. There may be fewer local volumes than pods, and a topology without a node:
+// then pods wait to the end, which is no defect.
 func (d dice) storage() []map[string]any {
 	class := map[string]any{"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": map[string]any{"name": "disks"},
 		"provisioner": "csi.example", "volumeBindingMode": "WaitForFirstConsumer"}
@@ -131,7 +148,8 @@ func (d dice) noAnswers() []scenario.Fault {
 	return []scenario.Fault{f}
 }
 
-// template draws what a node offers.
+// template draws what a node offers. Small pod limits are among the values: a node is full by them
+// while it has CPU left.
 func (d dice) template() simulatedgroup.Template {
 	t := simulatedgroup.Template{Allocatable: v1.ResourceList{
 		v1.ResourceCPU:    resource.MustParse(one(d, "2", "4", "8")),
@@ -150,7 +168,8 @@ func (d dice) template() simulatedgroup.Template {
 	return t
 }
 
-// group draws the i-th node group.
+// group draws the i-th node group. Most have no nodes at first and can't have many: limits, stock and
+// failed launches should be met within the world's time.
 func (d dice) group(i int) scenario.NodeGroup {
 	g := scenario.NodeGroup{GroupConfig: simulatedgroup.GroupConfig{
 		Name: fmt.Sprintf("g%d", i), Max: d.from(1, 8), PricePerHour: 0.1 * float64(d.from(1, 9)),
@@ -214,7 +233,8 @@ func (d dice) workload(i int) scenario.Workload {
 	return w
 }
 
-// podSpec draws the pods of a workload.
+// podSpec draws the pods of a workload. Some may fit on no node (the largest request, a selector
+// that no template has), and gates are never lifted: the world must come to rest with such pods pending.
 func (d dice) podSpec(w *scenario.Workload) {
 	p := &w.Template.Spec
 	p.Containers = []v1.Container{{Name: "c", Image: one(d, "small", "small", "big"), Resources: v1.ResourceRequirements{Requests: v1.ResourceList{}}}}
@@ -267,7 +287,8 @@ func (d dice) podSpec(w *scenario.Workload) {
 	}
 }
 
-// fault draws a fault that ends within 40 minutes.
+// fault draws a fault that ends within 40 minutes. A group may be named for any kind; kinds that are
+// about no group ignore it.
 func (d dice) fault(sp *scenario.Spec) scenario.Fault {
 	kinds := scenario.DrawnFaultKinds()
 	f := scenario.Fault{Kind: kinds[d.IntN(len(kinds))], From: d.dur(0, 15*time.Minute)}
@@ -291,7 +312,8 @@ func (d dice) fault(sp *scenario.Spec) scenario.Fault {
 	return f
 }
 
-// flags draws a policy whose timers are short.
+// flags draws a policy whose timers are short. Each value is one that a person could choose, and each
+// timer is far shorter than the quiet time that ends a world.
 func (d dice) flags() []string {
 	out := []string{
 		"--scan-interval=" + one(d, "5s", "10s", "20s"),

@@ -17,12 +17,15 @@ import (
 // is the same with it and without.
 
 // oddFaults are the kinds of faults of which a world may have some, each with a rate or as an event.
+// They are what a provider or a clock does against all expectation. At 12 % each, a world has one of
+// them on the average.
 var oddFaults = []string{
 	scenario.GroupUnlisted, scenario.InstanceAgain, scenario.NodeMoves, scenario.SpotReplaced, scenario.NodeLingers,
 	scenario.TaintNode, scenario.FutureStamp, scenario.ClockAhead,
 }
 
-// odd draws what a world has of these.
+// odd draws what a world has of these. The odd grace periods overflow a duration in nanoseconds, or
+// nearly do: arithmetic on them must not make a deadline that lies in the past.
 func (d dice) odd(sp *scenario.Spec) {
 	for _, kind := range oddFaults {
 		if d.maybe(12) {
@@ -44,7 +47,7 @@ func (d dice) odd(sp *scenario.Spec) {
 	}
 }
 
-// oddFault draws a fault of a kind.
+// oddFault draws a fault of a kind. All but a clock that is wrong end within an hour.
 func (d dice) oddFault(kind string) scenario.Fault {
 	f := scenario.Fault{Kind: kind, From: d.dur(0, 10*time.Minute)}
 	f.Until = metav1.Duration{Duration: f.From.Duration + d.dur(5*time.Minute, 40*time.Minute).Duration}
@@ -72,7 +75,8 @@ func (d dice) oddFault(kind string) scenario.Fault {
 	return f
 }
 
-// refusals has a cloud that doesn't answer some calls refuse others.
+// refusals makes a cloud that doesn't answer some calls refuse others. So a
+// call may be refused while the outcome of the one before it is unknown.
 func (d dice) refusals(sp *scenario.Spec) {
 	f := scenario.Fault{Kind: scenario.CloudNoAnswer, Rate: one(d, 0.3, 0.6), For: d.dur(20*time.Second, 100*time.Second)}
 	f.Until = d.dur(20*time.Minute, 50*time.Minute)
@@ -80,7 +84,8 @@ func (d dice) refusals(sp *scenario.Spec) {
 	sp.Faults = append(sp.Faults, f, refuses)
 }
 
-// stream draws a group that grows all the time, in a cloud that lists instances late.
+// stream draws a group that grows all the time, in a cloud that lists instances late. Each
+// of its nodes takes one of its pods.
 func (d dice) stream(sp *scenario.Spec) {
 	name := fmt.Sprint("g", len(sp.NodeGroups))
 	sp.NodeGroups = append(sp.NodeGroups, scenario.NodeGroup{GroupConfig: simulatedgroup.GroupConfig{
@@ -98,7 +103,8 @@ func (d dice) stream(sp *scenario.Spec) {
 	sp.Faults = append(sp.Faults, scenario.Fault{Kind: scenario.ListedLate, Group: name, Rate: 1, For: d.dur(30*time.Second, 150*time.Second), Until: metav1.Duration{Duration: 40 * time.Minute}})
 }
 
-// slowBinds has binds wait for each other while somebody deletes pods.
+// slowBinds makes binds wait for each other while somebody deletes pods: a pod may be gone before its
+// bind was sent.
 func (d dice) slowBinds(sp *scenario.Spec) {
 	sp.API.BindsPerSecond = one(d, 0.2, 1, 5)
 	sp.Faults = append(sp.Faults, scenario.Fault{Kind: scenario.DeletePod, PerHour: one(d, 60.0, 240), Until: d.dur(10*time.Minute, 30*time.Minute)})

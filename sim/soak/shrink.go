@@ -12,6 +12,11 @@ import (
 
 // Shrink makes a failing scenario smaller as long as it fails, trying at most
 // tries worlds.
+//
+// It is greedy: the first smaller scenario that still fails becomes the next one to make smaller. So
+// fails must hold of s, and what is returned needn't fail by the same invariant as s did: a smaller
+// world with any failure is what a person wants first. The result is s itself when nothing can be
+// taken away, when the tries are used up, or when ctx is done.
 func Shrink(ctx context.Context, s *scenario.Scenario, fails func(*scenario.Scenario) bool, tries int) *scenario.Scenario {
 	for changed := true; changed; {
 		changed = false
@@ -28,7 +33,8 @@ func Shrink(ctx context.Context, s *scenario.Scenario, fails func(*scenario.Scen
 	return s
 }
 
-// clone returns a deep copy, by way of the format that scenarios are written in.
+// clone returns a deep copy, by way of the format that scenarios are written in. Scenarios that were
+// drawn are plain data, so that this can't fail.
 func clone(s *scenario.Scenario) *scenario.Scenario {
 	raw, err := json.Marshal(s)
 	if err != nil {
@@ -41,7 +47,8 @@ func clone(s *scenario.Scenario) *scenario.Scenario {
 	return out
 }
 
-// smaller returns scenarios with something taken away: what takes away most first.
+// smaller returns scenarios with something taken away: what takes away most first. What is left is
+// still valid: a scenario keeps a workload and a node group, and loses the faults of a group with it.
 func smaller(s *scenario.Scenario) []*scenario.Scenario {
 	c := &cuts{from: s}
 	sp := &s.Spec
@@ -93,7 +100,8 @@ func (c *cuts) try(cut func(sp *scenario.Spec)) {
 	c.made = append(c.made, s)
 }
 
-// workload makes one workload smaller and simpler.
+// workload makes one workload smaller and simpler. Counts are halved before one is taken off, so that
+// few tries are needed while they are large.
 func (c *cuts) workload(i int) {
 	try := func(applies bool, cut func(w *scenario.Workload)) {
 		if applies {
@@ -118,7 +126,8 @@ func (c *cuts) workload(i int) {
 	try(p.Priority != nil, func(w *scenario.Workload) { w.Template.Spec.Priority = nil })
 }
 
-// group makes one node group smaller and simpler.
+// group makes one node group smaller and simpler, within what a scenario may have: min ≤ initial ≤
+// max, and a group that can have a node.
 func (c *cuts) group(i int) {
 	g := &c.from.Spec.NodeGroups[i]
 	if g.Max > 1 && g.Max > g.Initial && g.Max > g.Min {

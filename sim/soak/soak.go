@@ -12,7 +12,7 @@ import (
 
 // This file plays one world and collects what it breaks.
 
-// Outcome is how a world ended.
+// Outcome is how a world ended. A world has passed when Problems is empty.
 type Outcome struct {
 	Digest   string
 	Problems []string // broken invariants; nil when all hold
@@ -20,7 +20,7 @@ type Outcome struct {
 	Summary  *scenario.Summary
 }
 
-// Text writes a scenario as a file.
+// Text writes a scenario as a file, which scenario.Parse reads to the same scenario.
 func Text(s *scenario.Scenario) []byte {
 	raw, err := yaml.Marshal(s)
 	if err != nil {
@@ -30,7 +30,8 @@ func Text(s *scenario.Scenario) []byte {
 }
 
 // Play runs a world with every check on. A scenario that can't be read is an
-// error, a world that breaks an invariant an Outcome.
+// error, a world that breaks an invariant an Outcome. That it goes through the text finds scenarios
+// which a file can't express. Once ctx is done the outcome means nothing.
 func Play(ctx context.Context, s *scenario.Scenario, o sim.Options) (out Outcome, err error) {
 	run, err := scenario.Parse(s.Metadata.Name+".yaml", Text(s))
 	if err != nil {
@@ -39,7 +40,8 @@ func Play(ctx context.Context, s *scenario.Scenario, o sim.Options) (out Outcome
 	return playRun(ctx, run, o)
 }
 
-// playRun is Play of a scenario that was read.
+// playRun is Play of a scenario that was read. A panic is a problem of the world like any other, so
+// that one world doesn't end the test and can be shrunk.
 func playRun(ctx context.Context, run *scenario.Run, o sim.Options) (out Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -29,7 +29,7 @@ type Config struct {
 	Patience time.Duration
 }
 
-// Violation is an invariant that broke.
+// Violation is an invariant that broke. Detail names the objects, and revisions where these prove it.
 type Violation struct {
 	Kind   Kind
 	Detail string
@@ -52,7 +52,7 @@ const (
 	NodeLeft       Kind = "a node left that nobody needs"
 )
 
-// Twice reports whether a violation is of something done twice; else something was lost.
+// Twice reports whether a violation is of something done twice; otherwise something was lost.
 func (k Kind) Twice() bool { return k == BoundTwice || k == BoughtTwice || k == Misplaced }
 
 // History is what the API has shown so far. Its methods are for one goroutine at a time.
@@ -110,7 +110,7 @@ type Change struct {
 	After, By int64
 }
 
-// Observe takes a change in, at the time when it was received.
+// Observe records a change, at the time when it was received.
 func (h *History) Observe(now time.Time, c Change) {
 	switch o := c.Object.(type) {
 	case *v1.Pod:
@@ -124,6 +124,8 @@ func (h *History) Observe(now time.Time, c Change) {
 	}
 }
 
+// observePod records a pod. That it is bound to another node than before is a violation at once: the API
+// never lets nodeName change, so the pod was bound by two.
 func (h *History) observePod(now time.Time, p *v1.Pod, c Change) {
 	l := h.pods[p.UID]
 	if l == nil {
@@ -147,12 +149,13 @@ func (h *History) observePod(now time.Time, p *v1.Pod, c Change) {
 	}
 }
 
-// PodsSeen says that every change of a pod up to a revision has been observed.
+// PodsSeen records that every change of a pod up to a revision has been observed.
 func (h *History) PodsSeen(revision int64) { h.podsSeen = max(h.podsSeen, revision) }
 
-// NodesSeen says that every change of a node up to a revision has been observed.
+// NodesSeen records that every change of a node up to a revision has been observed.
 func (h *History) NodesSeen(revision int64) { h.nodesSeen = max(h.nodesSeen, revision) }
 
+// observeNode records a node, with since when it has been tainted or cordoned.
 func (h *History) observeNode(now time.Time, n *v1.Node, c Change) {
 	l := h.nodes[n.UID]
 	if l == nil {
@@ -168,7 +171,8 @@ func (h *History) observeNode(now time.Time, n *v1.Node, c Change) {
 	}
 }
 
-// observeEvent takes in to which node a scheduler says that it has bound a pod.
+// observeEvent records to which node a scheduler reports to have bound a pod. Two events that name
+// different nodes are two binds, even if only one of them was carried out.
 func (h *History) observeEvent(now time.Time, e *eventsv1.Event) {
 	if e.Reason != "Scheduled" || h.pods[e.Regarding.UID] == nil {
 		return
@@ -195,20 +199,20 @@ func since(now, before time.Time, holds bool) time.Time {
 	return before
 }
 
-// Forgive says that somebody else than Berth deletes a node: pods on it aren't evicted, and
+// Forgive records that somebody other than Berth deletes a node: pods on it aren't evicted, and
 // Berth may bind to it until it knows.
 func (h *History) Forgive(node types.UID) { h.forgiven[node] = true }
 
-// Calm says that no misfortune is on from now on, Disturb that one is.
+// Calm records that no misfortune is on from now on.
 func (h *History) Calm(now time.Time) { h.calmSince = now }
 
-// Disturb says that a misfortune is on until Calm is called.
+// Disturb records that a misfortune is on until Calm is called.
 func (h *History) Disturb() { h.calmSince = time.Time{} }
 
 // remembered is how many binds a History knows the times of.
 const remembered = 10_000
 
-// bound notes that a pod was bound.
+// bound records that a pod was bound.
 func (h *History) bound(now time.Time) {
 	h.binds++
 	if h.recent = append(h.recent, now); len(h.recent) > 2*remembered {
@@ -265,7 +269,7 @@ func (h *History) Fitting(now time.Time, longer time.Duration) (n int) {
 // Violations returns what has been found, in the order of finding.
 func (h *History) Violations() []Violation { return slices.Clone(h.found) }
 
-// add notes a violation, once for each kind and object.
+// add records a violation, once for each kind and object.
 func (h *History) add(now time.Time, kind Kind, object, format string, args ...any) {
 	key := string(kind) + " " + object
 	if h.known[key] {
@@ -327,6 +331,7 @@ func name(o metav1.Object) string {
 	return o.GetNamespace() + "/" + o.GetName()
 }
 
+// finished reports whether a pod has ended by itself: it takes no room any more.
 func finished(p *v1.Pod) bool {
 	return p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed
 }

@@ -29,12 +29,15 @@ func (h *History) group(id string) *purchases {
 	return h.purchases[id]
 }
 
+// podCreated counts a pod to the purchases of the group that it selects.
 func (h *History) podCreated(p *v1.Pod) {
 	if g := h.group(p.Spec.NodeSelector[h.config.GroupLabel]); g != nil {
 		g.pods++
 	}
 }
 
+// nodeCreated counts a node to its group's purchases. Nodes are told apart by
+// UID: one that comes back under its name was bought anew.
 func (h *History) nodeCreated(n *v1.Node, by int64) {
 	if g := h.group(n.Labels[h.config.GroupLabel]); g != nil {
 		g.nodes++

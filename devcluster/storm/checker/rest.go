@@ -22,9 +22,10 @@ func (h *History) Unrest(now time.Time) string {
 	return probe.found[0].String()
 }
 
-// Rest notes what Unrest would return as violations.
+// Rest records what Unrest would return as violations.
 func (h *History) Rest(now time.Time) { h.rest(now) }
 
+// rest is both: what it finds is violations of the History that it is called on.
 func (h *History) rest(now time.Time) {
 	nodes, pods := h.live()
 	for _, p := range pods {
@@ -49,8 +50,8 @@ func (h *History) rest(now time.Time) {
 	}
 }
 
-// Empty notes nodes of groups that are left, when no pod needs any: that of a cluster without
-// load. Left returns how many there are.
+// Empty records nodes of groups that are left when no pod needs any, which is when the cluster has no
+// load.
 func (h *History) Empty(now time.Time) {
 	nodes, pods := h.live()
 	for _, n := range nodes {
@@ -71,6 +72,7 @@ func (h *History) Left() (left int) {
 	return left
 }
 
+// used reports whether a pod that hasn't ended is on a node.
 func used(n *v1.Node, pods []*v1.Pod) bool {
 	for _, p := range pods {
 		if p.Spec.NodeName == n.Name {

@@ -13,7 +13,8 @@ import (
 // This file has what must hold while the storm is on. What a rule forgives for a while it
 // forgives in calm times only as long as Patience: after a misfortune the count begins anew.
 
-// Check looks at everything as it is now, and notes what breaks a rule.
+// Check looks at everything as it is now, and records what breaks a rule. The order of the rules doesn't
+// matter but for the last two steps, which forget what the rules have judged.
 func (h *History) Check(now time.Time) {
 	nodes, pods := h.live()
 	h.checkPlaces(now, nodes, pods)
@@ -148,6 +149,7 @@ func fits(p *v1.Pod, nodes []*v1.Node, pods []*v1.Pod) string {
 	return ""
 }
 
+// priority returns a pod's priority, 0 without one: admission sets it for all others.
 func priority(p *v1.Pod) int32 {
 	if p.Spec.Priority == nil {
 		return 0
@@ -155,6 +157,7 @@ func priority(p *v1.Pod) int32 {
 	return *p.Spec.Priority
 }
 
+// ready reports whether a node's kubelet says that it is ready.
 func ready(n *v1.Node) bool {
 	for _, c := range n.Status.Conditions {
 		if c.Type == v1.NodeReady {

@@ -23,7 +23,7 @@ type Watcher struct {
 	history *History // guarded by mu
 }
 
-// NewWatcher returns a watcher that Run has to be called of.
+// NewWatcher returns a watcher that sees nothing before Run.
 func NewWatcher(client kubernetes.Interface, c Config) *Watcher {
 	return &Watcher{client: client, history: New(c)}
 }
@@ -35,7 +35,8 @@ func (w *Watcher) Do(f func(*History)) {
 	f(w.history)
 }
 
-// Run watches until the context ends.
+// Run watches until the context ends. Each kind has a watch of its own, so their changes come in no
+// common order: rules compare revisions, never the times at which changes came.
 func (w *Watcher) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	core := w.client.CoreV1()
@@ -76,7 +77,7 @@ func (w *Watcher) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// stream is the watch of one kind of object.
+// stream is the watch of one kind of object. One goroutine has it.
 type stream struct {
 	kind    string
 	keep    bool // remembers the objects, to find those that were deleted in a gap
@@ -110,7 +111,8 @@ func (s *stream) run(ctx context.Context) {
 	}
 }
 
-// relist observes how everything is now, after a gap.
+// relist observes how everything is now, after a gap. What became of an object meanwhile lies between
+// upTo and the list's revision: After and By of the changes say so.
 func (s *stream) relist() error {
 	list, err := s.list(metav1.ListOptions{})
 	if err != nil {

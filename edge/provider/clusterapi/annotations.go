@@ -21,7 +21,8 @@ import (
 // Autoscaler, changes the names of the annotations, too.
 const DefaultGroup = "cluster.x-k8s.io"
 
-// keys are the names that begin with the API group.
+// keys are the names that begin with the API group, but for paused: Cluster API has that one under its
+// own name whatever CAPI_GROUP is.
 type keys struct{ min, max, options, deleteMachine, paused string }
 
 func keysOf(group string) keys {
@@ -71,7 +72,8 @@ const (
 )
 
 // groupOptions returns the options of a group, nil for none, and what is wrong with annotations,
-// "" for nothing. An option that can't be read is left out, so that the flag holds.
+// "" for nothing. An option that can't be read is left out, so that the flag holds. The remark is
+// logged when it changes; the group can be used all the same.
 func (k *keys) groupOptions(annotations map[string]string) (*cluster.GroupOptions, string) {
 	var o cluster.GroupOptions
 	var wrong []string

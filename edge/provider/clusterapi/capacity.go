@@ -42,6 +42,10 @@ const DefaultArch = "amd64"
 // template returns what a new node of an object's group looks like. The error names each annotation
 // that is missing or can't be read, with what would be accepted. arch is the architecture of nodes
 // that don't say.
+//
+// Labels are those that Cluster API copies from Machines to nodes, then those of the annotation, which
+// win. A template that is wrong keeps the group from growing from zero only: once it has a node, that
+// one is the model.
 func template(o *scalable, arch string) (*v1.Node, error) {
 	c := capacity{annotations: o.Annotations, allocatable: v1.ResourceList{}}
 	c.quantity(cpuKey, v1.ResourceCPU, required)
@@ -71,7 +75,8 @@ func template(o *scalable, arch string) (*v1.Node, error) {
 	return n, nil
 }
 
-// capacity is what is read of annotations.
+// capacity is what is read of annotations. Its methods read on after a fault, so that a person learns
+// of all of them at once.
 type capacity struct {
 	annotations map[string]string
 	allocatable v1.ResourceList
@@ -86,6 +91,7 @@ const (
 	required need = true
 )
 
+// refuse records that an annotation can't be used.
 func (c *capacity) refuse(key, want string) {
 	c.wrong = append(c.wrong, fmt.Sprintf("annotation %s is %q; it must be %s", key, c.annotations[key], want))
 }
@@ -121,6 +127,7 @@ func (c *capacity) count(key string) (n int64, ok bool) {
 	return n, true
 }
 
+// pods reads how many pods a node takes, which has a default: without it no pod would fit.
 func (c *capacity) pods() {
 	n, _ := c.count(maxPodsKey)
 	if n == 0 { // as with Cluster Autoscaler, which takes 0 for not said
@@ -156,6 +163,8 @@ func (c *capacity) parts(key string) []string {
 	return out
 }
 
+// labels reads the labels that new nodes will have. They are written by whoever makes the group: what
+// isn't a label is refused here, before it becomes part of a node.
 func (c *capacity) labels() map[string]string {
 	out := map[string]string{}
 	for _, part := range c.parts(labelsKey) {

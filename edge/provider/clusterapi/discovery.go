@@ -11,7 +11,8 @@ import (
 // discoverer is the name of this provider before the colon of --node-group-auto-discovery.
 const discoverer = "clusterapi"
 
-// Selection selects objects that may be node groups. What isn't set selects all.
+// Selection selects objects that may be node groups. What isn't set selects all. The zero value
+// selects every object.
 type Selection struct {
 	Namespace   string
 	ClusterName string // spec.clusterName of the object

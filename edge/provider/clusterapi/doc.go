@@ -9,7 +9,15 @@
 //	objects.go      the objects of Cluster API, as far as they are read
 //	watch.go        which versions the API server has, and the caches of the objects
 //	groups.go       the groups with their instances, and of which group a node is
+//	rollout.go      which groups roll out, so that none of their nodes may be chosen
 //	sizes.go        how groups are made larger and smaller
+//
+// What Berth writes is an annotation on the Machines that are to go, and the size in the scale
+// subresource of their owner. It creates and deletes no object.
+//
+// Locks, in the order in which they may be held together: Provider.reading, watching.mu, and
+// Provider.mu or objCache.mu. Calls that change sizes hold none of them while they wait for the API
+// server, so that a slow change doesn't hold up the reading of groups.
 //
 // Everything that is read comes from caches that watches keep up: reading the groups makes no
 // call. docs/cluster-api.md says what an operator needs to know.

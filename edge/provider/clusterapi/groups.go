@@ -16,7 +16,8 @@ import (
 // concerns its group only; a Machine is in the group of the object that controls it, by owner
 // references, and an instance is in one group at most.
 
-// Groups implements nodegroup.Provider.
+// Groups implements nodegroup.Provider. What it has read becomes what GroupOf and the changes of sizes
+// go by. Its error means that the groups of before hold; what is wrong with one object is in its group.
 func (p *Provider) Groups(ctx context.Context) ([]nodegroup.Group, error) {
 	p.reading.Lock()
 	defer p.reading.Unlock()
@@ -58,7 +59,8 @@ type group struct {
 // idOf returns the ID of a group, as Cluster Autoscaler has it.
 func idOf(kind string, o *scalable) string { return kind + "/" + o.Namespace + "/" + o.Name }
 
-// read returns the groups by ID.
+// read returns the groups by ID, as the caches have them now. It may see a Machine without its owner or
+// the other way round: the caches of two kinds aren't of one instant. The next reading sees both.
 func (p *Provider) read() []*group {
 	var out []*group
 	byID := map[string]*group{}
@@ -126,6 +128,10 @@ func (p *Provider) newGroup(id, resource string, o *scalable) *group {
 }
 
 // fill adds template, options and instances to a group that has its object and its Machines.
+//
+// Machines that Cluster API deletes are no instances: they don't count for the target, which was lowered
+// with them. Instances are nil for a MachinePool that wants nodes and lists none, which means that it
+// doesn't tell of them; an empty list means that there are none.
 func (p *Provider) fill(g *group) {
 	if g.Unreadable != "" {
 		return
@@ -160,7 +166,8 @@ func (p *Provider) fill(g *group) {
 
 // leaving returns the Machines that Cluster API deletes: those that are being deleted, and of those
 // that are marked as many as there are more Machines than the object wants. It deletes marked ones
-// before all others.
+// before all others. A mark without such excess counts for
+// nothing: the size wasn't lowered, or isn't yet.
 func (g *group) leaving(deleteMachine string) map[*machine]bool {
 	out := map[*machine]bool{}
 	for _, m := range g.machines {
@@ -178,7 +185,8 @@ func (g *group) leaving(deleteMachine string) map[*machine]bool {
 	return out
 }
 
-// membership says of which group a node is, and which Machine an instance is.
+// membership says of which group a node is, and which Machine an instance is. It isn't changed after
+// Groups has made it known.
 type membership struct {
 	groups map[string]*group // by ID
 	byID   map[string]*group // by the provider ID, or the key of the Machine

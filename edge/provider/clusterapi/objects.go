@@ -16,7 +16,8 @@ import (
 // This file has the objects of Cluster API, as far as they are read. The fields have the names of
 // v1beta1 and of v1beta2; where these differ, both are here.
 
-// scalable is a MachineDeployment, a MachineSet or a MachinePool.
+// scalable is a MachineDeployment, a MachineSet or a MachinePool. Caches share it: nobody changes one
+// after it was read.
 type scalable struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -64,7 +65,8 @@ type machine struct {
 	} `json:"status"`
 }
 
-// failures are what a Machine's status says of failures.
+// failures are what a Machine's status says of failures. v1beta2 has no reason and no message any
+// more but for the deprecated copy, and tells by conditions.
 type failures struct {
 	FailureReason  string      `json:"failureReason"`
 	FailureMessage string      `json:"failureMessage"`
@@ -91,7 +93,8 @@ const (
 	insufficientResources = "InsufficientResources"
 )
 
-// readScalable returns an object as it is kept.
+// readScalable returns an object as it is kept. One that can't be read keeps its name and annotations:
+// its group is shown as unreadable, and doesn't vanish with its nodes.
 func readScalable(u *unstructured.Unstructured) *scalable {
 	out := &scalable{}
 	if err := read(u, out); err != nil {
@@ -111,6 +114,7 @@ func readMachine(u *unstructured.Unstructured) *machine {
 	return out
 }
 
+// read turns an object into a type by way of JSON, so that fields that aren't read may be of any type.
 func read(u *unstructured.Unstructured, to any) error {
 	raw, err := json.Marshal(u.Object)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/berthproject/berth/core/door"
 )
 
-// Config says where Cluster API is, and which of its objects are node groups.
+// Config says where Cluster API is, and which of its objects are node groups. Only API is required.
 type Config struct {
 	// API reaches the management cluster.
 	API *rest.Config
@@ -41,7 +41,8 @@ type clients struct {
 	scales func(meta.RESTMapper) (scale.ScalesGetter, error)
 }
 
-// Provider implements nodegroup.Provider. It makes no call before Start.
+// Provider implements nodegroup.Provider. It makes no call before Start. Groups may be called by one
+// goroutine at a time and waits for its turn; the other methods by any number.
 type Provider struct {
 	cfg      Config
 	clients  clients
@@ -59,7 +60,8 @@ type Provider struct {
 
 var _ nodegroup.Provider = (*Provider)(nil)
 
-// New returns a provider. now is the clock.
+// New returns a provider. now is the clock. It makes no call: a management cluster that can't be
+// reached is an error of Groups, which is asked again, so that Berth starts without it.
 func New(cfg Config, now func() time.Time, log *slog.Logger) (*Provider, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(cfg.API)
 	if err != nil {
@@ -80,7 +82,7 @@ func newProvider(cfg Config, c clients, now func() time.Time, log *slog.Logger) 
 		watching: watching{namespace: namespaceOf(cfg.Discovery)}}
 }
 
-// Start has the provider watch the management cluster until ctx is done. It returns at once: an API
+// Start makes the provider watch the management cluster until ctx is done. It returns at once: an API
 // server that can't be reached, or that doesn't have Cluster API, is an error of Groups.
 func (p *Provider) Start(ctx context.Context) { p.watching.start(ctx) }
 

@@ -91,6 +91,10 @@ func (p *Provider) DeleteNodes(ctx context.Context, id string, instances []nodeg
 	return nil
 }
 
+// deleteMachines marks the Machines, lowers the size by as many, and takes the marks back when the size
+// wasn't lowered. Machines that are gone or going aren't counted: to lower the size for them as well would
+// cost another node. When the marks can't be taken back either, the error says so: a later, unrelated
+// scale-down would remove these Machines first.
 func (p *Provider) deleteMachines(ctx context.Context, g *group, instances []nodegroup.Instance) error {
 	going, err := p.machinesOf(g, instances)
 	if err != nil {
@@ -182,7 +186,8 @@ func (g *group) lists(in nodegroup.Instance) bool {
 }
 
 // mark sets the annotation by which Cluster API deletes a Machine before others, or takes it away
-// for a value of nil. there is false when the Machine is gone.
+// for a value of nil. there is false when the Machine is gone. The UID in the patch makes the API
+// server refuse it for another Machine of the same name.
 func (p *Provider) mark(ctx context.Context, m *machine, value any) (there bool, err error) {
 	_, version, err := p.watching.client()
 	if err != nil {
@@ -203,6 +208,9 @@ func (p *Provider) mark(ctx context.Context, m *machine, value any) (there bool,
 
 // resize changes the size of a group to what wanted returns for the one that it has. After an
 // answer that was lost it looks whether the size is the one that was written.
+//
+// The error is an UnknownOutcome when that can't be found out: then the caller must count the change as
+// possibly made, and not order again. wanted may be called several times; its error ends the tries.
 func (p *Provider) resize(ctx context.Context, g *group, wanted func(size int) (int, error)) error {
 	scales, version, err := p.watching.client()
 	if err != nil {
@@ -260,6 +268,7 @@ type final struct{ err error }
 // Error implements error.
 func (f *final) Error() string { return fmt.Sprint(f.err) }
 
+// within makes a call that may take callWithin.
 func within(ctx context.Context, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()

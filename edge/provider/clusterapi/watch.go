@@ -67,15 +67,17 @@ type objCache struct {
 	err error // of the last list or watch, nil when it succeeded; guarded by mu
 }
 
-// start says until when caches live that are made from now on.
+// start records until when caches live that are made from now on. Caches of an earlier start have
+// ended with its context.
 func (w *watching) start(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ctx, w.caches = ctx, map[string]*objCache{}
 }
 
-// sync has all kinds watched that the API server has, and returns when their caches are full. The
-// error says which kind can't be read, and why.
+// sync makes sure that all kinds are watched that the API server has, and returns when their caches
+// are full. The error says which kind can't be read, and why. It waits in the first reading only, and
+// after Cluster API was upgraded; otherwise the caches are full already.
 func (p *Provider) sync(ctx context.Context) error {
 	w := &p.watching
 	w.mu.Lock()
@@ -100,7 +102,7 @@ func (p *Provider) sync(ctx context.Context) error {
 }
 
 // dropGone ends the watches of kinds that the API server no longer has in this version: Cluster API
-// was upgraded. The caller holds mu.
+// was upgraded. The caller holds mu. All caches go, since their objects are of the old version.
 func (w *watching) dropGone() {
 	for _, resource := range resources {
 		if c := w.caches[resource]; c != nil && apierrors.IsNotFound(c.lastErr()) {
@@ -113,7 +115,8 @@ func (w *watching) dropGone() {
 	}
 }
 
-// watchKinds has the kinds watched that weren't there before. The caller holds mu.
+// watchKinds begins to watch the kinds that weren't there before. The caller holds mu. Optional kinds
+// that are missing are looked for again every lookAgain: they come with a feature gate or an upgrade.
 func (p *Provider) watchKinds() error {
 	w := &p.watching
 	if len(w.caches) == len(resources) || len(w.caches) > 0 && p.now().Sub(w.lookedAt) < lookAgain {
@@ -181,7 +184,8 @@ func (p *Provider) missing(what string) error {
 	return fmt.Errorf("the management cluster at %s has %s; install Cluster API there, or set --cloud-config to the kubeconfig of another cluster", p.clients.host, what)
 }
 
-// newCache has the objects of a resource cached until ctx is done or the cache is stopped.
+// newCache caches the objects of a resource until ctx is done or the cache is stopped. Objects are
+// turned into their types as they come: what is never read isn't kept.
 func newCache(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, namespace string) *objCache {
 	ctx, stop := context.WithCancel(ctx)
 	c := &objCache{stop: stop}
@@ -202,7 +206,7 @@ func newCache(ctx context.Context, client dynamic.Interface, resource schema.Gro
 	return c
 }
 
-// note takes the outcome of a list or a watch. What has expired is listed anew.
+// note records the outcome of a list or a watch. What has expired is listed anew.
 func (c *objCache) note(err error) {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return

@@ -54,7 +54,8 @@ func Check(ctx context.Context, cfg *Config, what Checking, out io.Writer) error
 	return nil
 }
 
-// check is one run of Check.
+// check is one run of Check, in one goroutine. What earlier calls have answered is what later ones ask
+// about.
 type check struct {
 	ctx     context.Context
 	server  protocol.CloudProviderClient
@@ -63,7 +64,9 @@ type check struct {
 	what    Checking
 	failed  bool
 
-	groups    []*protocol.NodeGroup
+	// groups are those that are in order; a group that isn't is asked about no further.
+	groups []*protocol.NodeGroup
+	// targets, instances and templates are by the ID of the group.
 	targets   map[string]int
 	instances map[string][]*protocol.Instance
 	templates map[string]*v1.Node
@@ -116,7 +119,7 @@ const (
 	optionally duty = true
 )
 
-// attempt makes a call within its deadline, and counts it.
+// attempt makes a call within its deadline, and counts it. Its error is the server's, unchanged.
 func attempt[Q, A any](c *check, l *line, call func(context.Context, Q, ...grpc.CallOption) (A, error), request Q) (A, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.timeout)
 	defer cancel()
@@ -171,12 +174,16 @@ func (c *check) run() {
 	c.print(&line{call: "Cleanup", note: "it would make the server think that its client is shutting down"})
 }
 
+// refresh is the first call of each reading, as with Cluster Autoscaler; a server without a cache has
+// no use for it.
 func (c *check) refresh() {
 	l := &line{call: "Refresh"}
 	try(c, l, optionally, "", c.server.Refresh, &protocol.RefreshRequest{})
 	c.print(l)
 }
 
+// nodeGroups reads the groups. It reports whether there was an answer: without one there is nothing to
+// ask about.
 func (c *check) nodeGroups() bool {
 	l := &line{call: "NodeGroups"}
 	answer, ok := try(c, l, required, "", c.server.NodeGroups, &protocol.NodeGroupsRequest{})
@@ -201,6 +208,8 @@ func (c *check) nodeGroups() bool {
 	return ok
 }
 
+// targetSizes reads the targets, and asks for a group that doesn't exist: a server that makes up a
+// target for it would hide that a group was deleted.
 func (c *check) targetSizes() {
 	l := &line{call: "NodeGroupTargetSize"}
 	c.targets = map[string]int{}
@@ -227,6 +236,8 @@ func (c *check) target(l *line, id string) (int, bool) {
 	return int(answer.GetTargetSize()), ok
 }
 
+// listNodes reads the instances. IDs must tell them apart across all groups, since a node is found in
+// its group by them.
 func (c *check) listNodes() {
 	l := &line{call: "NodeGroupNodes"}
 	c.instances = map[string][]*protocol.Instance{}
@@ -261,6 +272,8 @@ func (c *check) listed(l *line, id string) []*protocol.Instance {
 	return answer.GetInstances()
 }
 
+// groupsForNodes asks for the groups of some instances and of a node that no group can have: two calls
+// that disagree would make a node's group change from reading to reading.
 func (c *check) groupsForNodes() {
 	l := &line{call: "NodeGroupForNode"}
 	for _, g := range c.groups {
@@ -288,6 +301,7 @@ func (c *check) groupsForNodes() {
 	c.print(l)
 }
 
+// readTemplates reads what new nodes look like, as a server must say for groups that may be empty.
 func (c *check) readTemplates() {
 	l := &line{call: "NodeGroupTemplateNodeInfo", note: "templates are complete"}
 	c.templates = map[string]*v1.Node{}
@@ -313,6 +327,7 @@ func (c *check) readTemplates() {
 	c.print(l)
 }
 
+// readOptions reads the options that replace flags for a group.
 func (c *check) readOptions() {
 	l := &line{call: "NodeGroupGetOptions"}
 	for _, g := range c.groups {
@@ -334,6 +349,8 @@ func (c *check) readOptions() {
 	c.print(l)
 }
 
+// prices asks for the price of one hour and of two: a price that falls as the time grows isn't
+// one of a period, which is what the call is about.
 func (c *check) prices() {
 	l := &line{call: "PricingNodePrice"}
 	now := time.Now()

@@ -30,8 +30,8 @@ func (c *check) change(id string) {
 	}
 }
 
-// changeGroup orders a node, has the target lowered again, which the server may refuse, and has the
-// node deleted. It ends at the first call that goes wrong: what comes after it would say nothing.
+// changeGroup orders a node, lowers the target again, which the server may refuse, and deletes the node.
+// It ends at the first call that goes wrong: what comes after it would say nothing.
 func (c *check) changeGroup(id string, grow, lower, del *line) {
 	var limit int
 	for _, g := range c.groups {
@@ -66,7 +66,7 @@ func (c *check) changeGroup(id string, grow, lower, del *line) {
 	c.deleteNew(del, id, known, before)
 }
 
-// deleteNew waits for an instance that wasn't known, has it deleted, and waits until it is gone.
+// deleteNew waits for an instance that wasn't known, deletes it, and waits until it is gone.
 func (c *check) deleteNew(del *line, id string, known map[string]bool, before int) {
 	about := fmt.Sprintf("group %q: ", id)
 	instance := c.await(del, func(l *line) *protocol.Instance {
@@ -111,7 +111,7 @@ func (c *check) grow(l *line, id string, before int) bool {
 	return c.expect(l, id, before+1, "after scaling up by one node")
 }
 
-// expect has a group's target be what it is to be now.
+// expect checks that a group's target is what it must be now, and reports whether it is.
 func (c *check) expect(l *line, id string, want int, when string) bool {
 	reading := &line{call: "NodeGroupTargetSize"}
 	got, ok := c.target(reading, id)

@@ -50,7 +50,7 @@ func NewClient(cfg *Config, defaults cluster.GroupOptions, now func() time.Time,
 	}, nil
 }
 
-// Cleanup tells the server that its client goes away.
+// Cleanup tells the server that its client goes away. A server that has no such call is no error.
 func (c *Client) Cleanup(ctx context.Context) error {
 	_, err := invoke(ctx, c, "Cleanup", c.server.Cleanup, &protocol.CleanupRequest{})
 	if leftOut(err) {
@@ -87,7 +87,8 @@ func (c *Client) IncreaseSize(ctx context.Context, group string, delta int) erro
 }
 
 // DeleteNodes implements nodegroup.Provider. Nodes are sent with the labels and annotations that
-// they had last.
+// they had last. The protocol has one answer for all of them: after an error any of them may be gone,
+// which the next list shows.
 func (c *Client) DeleteNodes(ctx context.Context, group string, instances []nodegroup.Instance) error {
 	request := &protocol.NodeGroupDeleteNodesRequest{Id: group}
 	for i := range instances {

@@ -170,7 +170,8 @@ func ignoredOption(m *protocol.NodeGroupAutoscalingOptions) string {
 	return ""
 }
 
-// optionsMessage is the message of options, in which those that are nil are as in defaults.
+// optionsMessage is the message of options, in which those that are nil are as in defaults. Durations
+// are in the older and in the newer form where there are both: a peer reads the one that it knows.
 func optionsMessage(o *cluster.GroupOptions, defaults *protocol.NodeGroupAutoscalingOptions) *protocol.NodeGroupAutoscalingOptions {
 	out := &protocol.NodeGroupAutoscalingOptions{
 		ScaleDownUtilizationThreshold:    valueOr(o.UtilizationThreshold, defaults.GetScaleDownUtilizationThreshold()),

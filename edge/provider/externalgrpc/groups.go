@@ -73,7 +73,7 @@ func (c *Client) Groups(ctx context.Context) ([]nodegroup.Group, error) {
 	return groups, nil
 }
 
-// refresh has the server bring up to date what it keeps. When that fails, what it has kept may do.
+// refresh makes the server bring up to date what it keeps. When that fails, what it has kept may do.
 func (c *Client) refresh(ctx context.Context) {
 	const call = "Refresh"
 	_, err := optional(ctx, c, call, "", c.server.Refresh, &protocol.RefreshRequest{})
@@ -86,7 +86,7 @@ func (c *Client) refresh(ctx context.Context) {
 	c.warn(call, "")
 }
 
-// remember takes calls that turned out not to be implemented.
+// remember records calls that turned out not to be implemented.
 func (c *Client) remember(absent []string) {
 	for _, call := range absent {
 		c.absent[call] = true
@@ -120,11 +120,13 @@ func (c *Client) listed(answer *protocol.NodeGroupsResponse) []nodegroup.Group {
 	return out
 }
 
-// read is what was read of a group.
+// read is what was read of a group, by one of several goroutines. What it is to change in the client is
+// collected here and taken over when all groups are read.
 type read struct {
 	nodegroup.Group
 	knownGroup
-	absent               []string // calls that turned out not to be implemented
+	absent []string // calls that turned out not to be implemented
+	// optionsErr and priceErr say why these are still what they were; "" when they could be read.
 	optionsErr, priceErr string
 }
 

@@ -23,7 +23,8 @@ const (
 	nodesKept = 3
 )
 
-// nodes are those of the cluster, and what is known of their groups.
+// nodes are those of the cluster, and what is known of their groups. GroupOf is called for each change of a
+// node, so it never waits for the server.
 type nodes struct {
 	mu              sync.Mutex
 	lists           uint64                 // how often the groups were read; guarded by mu
@@ -76,7 +77,8 @@ func (s *nodes) listing(obj *v1.Node) (group string, ok bool) {
 	return group, ok
 }
 
-// listed takes the group of each instance, by its ID, and the groups by theirs.
+// listed records the group of each instance, by its ID, and the groups by theirs. Nodes for which
+// nobody has asked for some readings are forgotten: they are gone.
 func (s *nodes) listed(of map[string]string, groups map[string]*knownGroup) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +105,7 @@ func (s *nodes) unknown(now time.Time) []*v1.Node {
 	return out
 }
 
-// answer takes the server's answer for a node.
+// answer records the server's answer for a node, unless the node has become another meanwhile.
 func (s *nodes) answer(obj *v1.Node, group string, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,9 +16,10 @@ import (
 )
 
 // This file serves prices. Cluster Autoscaler's expander price leaves out every option with a pod that
-// it can't have priced, so pods have a price wherever nodes have one: that of Berth's own expander.
+// has no price, so pods have a price wherever nodes have one: that of Berth's own expander.
 
-// PricingNodePrice implements protocol.CloudProviderServer.
+// PricingNodePrice implements protocol.CloudProviderServer. The price is that of the node's group: all
+// its nodes cost the same here.
 func (s *Server) PricingNodePrice(ctx context.Context, in *protocol.PricingNodePriceRequest) (*protocol.PricingNodePriceResponse, error) {
 	id, err := s.groupOf(ctx, in.GetNode())
 	if err != nil {

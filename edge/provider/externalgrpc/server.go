@@ -54,7 +54,7 @@ func (s *Server) Cleanup(context.Context, *protocol.CleanupRequest) (*protocol.C
 	return &protocol.CleanupResponse{}, nil
 }
 
-// forget has the groups read again.
+// forget makes the next call read the groups again.
 func (s *Server) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,8 @@ func (s *Server) group(ctx context.Context, id string) (*nodegroup.Group, error)
 	return g, nil
 }
 
-// code returns an error of the provider's with the code that says as much.
+// code returns an error of the provider's with the code that says as much. callError on the other side
+// makes an error of the same class of it.
 func code(err error) error {
 	if err == nil {
 		return nil

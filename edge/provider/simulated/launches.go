@@ -37,7 +37,8 @@ type dueInstance struct {
 }
 
 // Advance registers the nodes whose launch is due and makes those ready whose startup is
-// over. What fails is tried again by the next call.
+// over. What fails is tried again by the next call. Node objects of deleted
+// instances that are still there are deleted first.
 func (p *Provider) Advance(ctx context.Context) {
 	p.mu.Lock()
 	orphans := slices.Sorted(maps.Keys(p.orphans))

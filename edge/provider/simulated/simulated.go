@@ -2,6 +2,10 @@
 // real Node objects after a delay, which become ready after another; removing a node
 // deletes its object. Launches can be slow, limited in rate, and fail. What runs on the
 // nodes is somebody else's business: the dev cluster's simulated kubelets, for one.
+//
+//	simulated.go  the groups, and what is asked of them
+//	launches.go   what happens by itself as time passes: nodes register and become ready
+//	seen.go       the groups as a shadow sees them, from the nodes alone
 package simulated
 
 import (
@@ -66,6 +70,7 @@ type group struct {
 
 // instance is one that was ordered or exists already: ordered, then registered as a
 // node at launchAt, then ready at readyAt; or never registered, when its launch fails.
+// A failed launch is found out at launchAt: until then nobody can tell it from the others.
 type instance struct {
 	launchAt, readyAt time.Time
 	fails             bool
@@ -85,7 +90,8 @@ func New(api API, f *simulatedgroup.File, now func() time.Time, log *slog.Logger
 }
 
 // Adopt takes the nodes that the API has of the groups for instances: after a restart,
-// before the provider is used. What was ordered and not registered is lost.
+// before the provider is used. What was ordered and not registered is lost: the target is lower then,
+// and Berth orders again what pods still need.
 func (p *Provider) Adopt(ctx context.Context) error {
 	list, err := p.api.List(ctx, metav1.ListOptions{LabelSelector: simulatedgroup.GroupLabel})
 	if err != nil {

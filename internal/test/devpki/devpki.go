@@ -19,7 +19,8 @@ import (
 	"time"
 )
 
-// Authority is a certificate authority, and the files that it has written.
+// Authority is a certificate authority, and the files that it has written. Its methods are for one
+// goroutine at a time.
 type Authority struct {
 	dir string
 	ca  *x509.Certificate
@@ -111,6 +112,7 @@ func (a *Authority) IssueKey(name string) error {
 	return a.writeKey(name+".key", key)
 }
 
+// writeKey writes a key in the form of SEC 1, unencrypted.
 func (a *Authority) writeKey(name string, key *ecdsa.PrivateKey) error {
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
@@ -119,6 +121,7 @@ func (a *Authority) writeKey(name string, key *ecdsa.PrivateKey) error {
 	return a.write(name, "EC PRIVATE KEY", der)
 }
 
+// write replaces a file, not atomically: a process that reads it again may meet half of it.
 func (a *Authority) write(name, kind string, der []byte) error {
 	raw := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 	if err := os.WriteFile(a.Path(name), raw, 0o600); err != nil {

@@ -6,6 +6,12 @@
 //	measure.go  figures from the output of benchmarks
 //	rates.go    the rate that each case of the dev cluster must have
 //	nights.go   what figures were at each commit that a night has measured, as plots
+//
+// There are two histories. docs/performance-history.tsv has what figures are held to, and gets a line
+// only when somebody records one; docs/performance-nights.tsv has every night.
+//
+// What must hold: nothing fails because the machine is slow. What is held is a count, or a ratio of two
+// times that were measured in the same run; times of one side alone are shown and never fail.
 package gate
 
 import (
@@ -44,6 +50,7 @@ const (
 )
 
 // rule is how figures of a kind are judged.
+// A bound of 1 means that any change for the worse fails.
 type rule struct {
 	kind        Kind
 	lessIsWorse bool
@@ -93,7 +100,7 @@ func (r rule) beyond(v, was float64) bool {
 	return v > r.worst(was)
 }
 
-// Figure is what was measured of one case.
+// Figure is what was measured of one case. Kind and Case identify it; Value is in the kind's unit.
 type Figure struct {
 	Kind  Kind
 	Case  string
@@ -115,7 +122,8 @@ type Entry struct {
 // header is the first line of the file.
 const header = "day\tcommit\tkind\tcase\tvalue"
 
-// History is all that figures have been, the oldest first.
+// History is all that figures have been, the oldest first. A figure is held to its newest entry, so a line
+// more is how a figure's floor is moved, in either direction.
 type History []Entry
 
 // Read reads a history file. Its error names the file, the line and what is wrong with it.
@@ -142,6 +150,7 @@ func Read(name string, r io.Reader) (History, error) {
 	return out, nil
 }
 
+// entryOf reads a line. Only allocations may be 0: a time, a ratio or a rate of 0 was not measured.
 func entryOf(line string) (Entry, error) {
 	fields := strings.Split(line, "\t")
 	if len(fields) != 5 {

@@ -41,6 +41,8 @@ type axis struct {
 	labels  []string // of the ticks: as many as there is room for
 }
 
+// axisOf returns the axis of what nights have measured, with at most so many labels. The newest commit
+// always has one.
 func axisOf(nights History, most int) axis {
 	a := axis{commits: nights.commits()}
 	every := (len(a.commits) + most - 1) / max(most, 1)

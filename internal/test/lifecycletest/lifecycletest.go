@@ -92,7 +92,8 @@ func (b *Bench) Flush() step.Ready {
 	return r
 }
 
-// Text returns a line for each decision and each piece of work of a Ready, for goldens.
+// Text returns a line for each decision and each piece of work of a Ready, for goldens. Kinds of work that
+// aren't here are left out: they go to whoever reads the Ready itself.
 func Text(r *step.Ready) string {
 	var out strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }

@@ -13,7 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Lease is a Lease that another program holds in the API.
+// Lease is a Lease that another program holds in the API. A change that fails ends nothing, but is
+// an error of the test.
 type Lease struct {
 	t      *testing.T
 	client *fake.Clientset
@@ -33,6 +34,7 @@ func HoldLease(t *testing.T, client *fake.Clientset, name, holder string, clock 
 	return l
 }
 
+// now returns the time by the holder's clock, which Berth must not compare with its own.
 func (l *Lease) now() *metav1.MicroTime {
 	return &metav1.MicroTime{Time: time.Now().Add(l.clock)}
 }

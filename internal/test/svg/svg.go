@@ -17,6 +17,7 @@ import (
 // Plot is one pair of axes in a figure. They are linear and begin at 0, with a tick at each EveryX
 // and EveryY; or logarithmic and begin at MinX and MinY, with a tick at each power of ten.
 type Plot struct {
+	// Out gets the elements, in the order in which they are drawn: later ones cover earlier ones.
 	Out                 *strings.Builder
 	Left, Top           float64 // of the drawing area
 	Width, Height       float64

@@ -6,7 +6,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
-// WithoutErrorBackoff has apimachinery log errors without slowing down those who report many:
+// WithoutErrorBackoff lets apimachinery log errors without slowing down code that reports many:
 // it counts from when the program started, which in a bubble of testing/synctest is decades ahead.
 func WithoutErrorBackoff(t testing.TB) {
 	all := utilruntime.ErrorHandlers

@@ -1,6 +1,16 @@
 // Package testkit builds API objects and random clusters for tests, so that a test shows only
 // what it is about. Builders (build*.go) are for tables and scripts; random objects
 // (random*.go, world.go) are for properties, which are checked with pgregory.net/rapid.
+//
+// Besides, there are the workloads that benchmarks and documents share (placement_cases.go, plans.go,
+// burst.go, part_full.go), changes of objects that nobody has thought of (perturb.go, mutate.go, odd.go,
+// fill.go), and checks of what is generated from code (generated.go, inventory.go, lengths.go,
+// constants.go).
+//
+// What must hold:
+//   - a builder sets what rules read, and little else;
+//   - names give UIDs, so that a test can name an object that it hasn't kept;
+//   - what is drawn shrinks to the plainest: false, the first of a list, the smallest number.
 package testkit
 
 import (
@@ -28,6 +38,8 @@ func Must[T any](v T, err error) T {
 	return v
 }
 
+// quantities returns a list of name, quantity pairs. It panics on what isn't a quantity: tests have
+// constants there.
 func quantities(pairs []string) v1.ResourceList {
 	list := v1.ResourceList{}
 	for i := 0; i < len(pairs); i += 2 {

@@ -55,6 +55,7 @@ func StatefulSet(name string, pairs ...string) *appsv1.StatefulSet {
 	return s
 }
 
+// labelMap returns key, value pairs as a map: an empty one, not nil, for none.
 func labelMap(pairs []string) map[string]string {
 	out := map[string]string{}
 	for i := 0; i < len(pairs); i += 2 {

@@ -144,6 +144,7 @@ func (b *PodBuilder) Spread(c v1.TopologySpreadConstraint) *PodBuilder {
 	return b
 }
 
+// spreadOver returns a constraint over pods with a label; otherwise is what to do when it can't be met.
 func spreadOver(topologyKey string, maxSkew int32, otherwise v1.UnsatisfiableConstraintAction, k, v string) v1.TopologySpreadConstraint {
 	return v1.TopologySpreadConstraint{MaxSkew: maxSkew, TopologyKey: topologyKey, WhenUnsatisfiable: otherwise,
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{k: v}}}

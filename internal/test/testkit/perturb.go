@@ -63,8 +63,8 @@ func perturbApp(t *rapid.T, b *PodBuilder) { b.Label("app", pick(t, apps, "app")
 
 func dropApp(_ *rapid.T, b *PodBuilder) { delete(b.Labels, "app") }
 
-// perturbIndex sets a label that tells pods of one Job apart, and sometimes has a
-// constraint read it.
+// perturbIndex sets a label that tells pods of one Job apart, and sometimes adds a constraint
+// that reads it.
 func perturbIndex(t *rapid.T, b *PodBuilder) {
 	b.Label("index", fmt.Sprint(rapid.IntRange(0, 2).Draw(t, "index")))
 	if maybe(t, 20, "selects index") {
@@ -93,7 +93,7 @@ func perturbRequest(t *rapid.T, b *PodBuilder) {
 	}
 }
 
-// perturbNothingRequested has a pod request zero, or nothing, which are scored differently.
+// perturbNothingRequested makes a pod request zero, or nothing, which are scored differently.
 func perturbNothingRequested(t *rapid.T, b *PodBuilder) {
 	requests := b.Spec.Containers[0].Resources.Requests
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {

@@ -11,7 +11,8 @@ import (
 // This file has the workloads of docs/performance.md, for benchmarks of single placements.
 // Berth's engine and kube-scheduler's algorithm are given the same nodes and pods.
 
-// PlacementCase is one workload: nodes in zones, and classes of pods that arrive in turn.
+// PlacementCase is one workload: nodes in zones, and classes of pods that arrive in turn. Names are those of
+// docs/performance.md and of the gate's history: a case that is renamed loses its floor.
 type PlacementCase struct {
 	Name    string
 	Goal    int // microseconds for a placement on 5,000 nodes

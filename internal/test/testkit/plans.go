@@ -9,7 +9,7 @@ import (
 )
 
 // PlanCase is a scale-up from nothing: pods that all wait at once, and node groups without nodes. A
-// node has 8 CPUs and 32 GiB.
+// node has 8 CPUs and 32 GiB. Pods may be changed: what a case is about holds for any number.
 type PlanCase struct {
 	Name   string
 	Groups int

@@ -199,7 +199,7 @@ func drawNodeRules(t *rapid.T, b *PodBuilder) {
 	}
 }
 
-// nameNodes has a pod require nodes by name: mostly one, as pods of a DaemonSet do, sometimes one
+// nameNodes makes a pod require nodes by name: mostly one, as pods of a DaemonSet do, sometimes one
 // of a few or of many, with or without a label. There may be no such nodes, or they come later.
 func nameNodes(t *rapid.T, b *PodBuilder) {
 	names := pick(t, []int{1, 1, 1, 1, 2, 3, 24}, "how many names")

@@ -11,7 +11,7 @@ const NotInRepository = "which is not part of the repository"
 // UsualChecks is how many random cases make test draws for each property.
 const UsualChecks = 100
 
-// DeepChecks has the packages in which few random cases show few faults, by path in the module: make
+// DeepChecks are the packages in which few random cases show few faults, by path in the module: make
 // test draws this many cases more for each of their properties.
 var DeepChecks = map[string]int{
 	"core":                        400,

@@ -121,6 +121,8 @@ func (w *World) Change(t *rapid.T) string {
 	}
 }
 
+// placePod puts a new pod on a node, whatever rules say: states that no scheduler would reach must be
+// counted right, too.
 func (w *World) placePod(t *rapid.T) string {
 	w.next++
 	obj, node := w.Pod(t, fmt.Sprint("p", w.next)), pick(t, w.Nodes, "on")
@@ -144,6 +146,7 @@ func (w *World) changePod(t *rapid.T) string {
 	return fmt.Sprintf("change %s on %s, which has the labels %v", old.Name(), n.Name, obj.Labels)
 }
 
+// changeStorage sets or removes an object of storage.
 func (w *World) changeStorage(t *rapid.T) string {
 	o, gone := RandomStored(t)
 	if gone {
@@ -154,6 +157,7 @@ func (w *World) changeStorage(t *rapid.T) string {
 	return fmt.Sprintf("set %T %s/%s", o, o.GetNamespace(), o.GetName())
 }
 
+// changeBudget sets or removes a disruption budget.
 func (w *World) changeBudget(t *rapid.T) string {
 	b, gone := RandomBudget(t)
 	if gone {
@@ -164,6 +168,7 @@ func (w *World) changeBudget(t *rapid.T) string {
 	return fmt.Sprintf("set budget %s/%s of %v to %d", b.Namespace, b.Name, b.Spec.Selector, b.Status.DisruptionsAllowed)
 }
 
+// changeNamespace sets a namespace's labels, or removes it while pods are in it.
 func (w *World) changeNamespace(t *rapid.T, gone bool) string {
 	if gone {
 		name := pick(t, spaces, "gone")
@@ -175,6 +180,7 @@ func (w *World) changeNamespace(t *rapid.T, gone bool) string {
 	return fmt.Sprintf("set namespace %s %v", n.Name, n.Labels)
 }
 
+// changeWorkload sets or removes a workload. Its pods stay.
 func (w *World) changeWorkload(t *rapid.T, gone bool) string {
 	wl := RandomWorkload(t)
 	if gone {

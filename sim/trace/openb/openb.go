@@ -189,6 +189,7 @@ func columns(path string, in *csv.Reader, want []string) (map[string]int, error)
 	return at, nil
 }
 
+// quantities returns a list of CPU, in thousandths of a core, and memory, in MiB.
 func quantities(cpuMilli, memoryMiB int64) v1.ResourceList {
 	return v1.ResourceList{
 		v1.ResourceCPU:    *resource.NewMilliQuantity(cpuMilli, resource.DecimalSI),

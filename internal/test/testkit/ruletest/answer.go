@@ -25,6 +25,7 @@ type answers struct {
 	problems []string
 }
 
+// problem records a violation of the contract. The case goes on: its answers say more.
 func (a *answers) problem(format string, args ...any) {
 	a.problems = append(a.problems, fmt.Sprintf(format, args...))
 }
@@ -81,7 +82,7 @@ func (a *answers) leavesOut(local framework.LocalRule, n *cluster.Node) bool {
 	return !slices.Contains(names, n.Name)
 }
 
-// filterTogether has the group rule filter all nodes at once, half of them as groups
+// filterTogether lets the group rule filter all nodes at once, half of them as groups
 // without candidates, and compares the codes with those of each node alone.
 func (a *answers) filterTogether() {
 	if a.rules.Group == nil {
@@ -107,6 +108,7 @@ func (a *answers) filterTogether() {
 	}
 }
 
+// neverFilters reports whether a rule says that it rejects nothing for this pod.
 func neverFilters(g framework.GroupRule) bool {
 	n, ok := g.(framework.NeverFilters)
 	return ok && n.NeverFilters()
@@ -130,8 +132,8 @@ func (a *answers) checkAspects(n *cluster.Node, code framework.Code, score int64
 	}
 }
 
-// checkCount has a rule that can count say how many pods the node takes, outside of its
-// state: some if the rule's code is OK, else none.
+// checkCount asks a rule that can count how many pods the node takes, outside of its
+// state: some if the rule's code is OK, otherwise none.
 func (a *answers) checkCount(n *cluster.Node, rule any, code framework.Code) {
 	if counter, ok := rule.(framework.Counter); ok {
 		if pods := counter.Count(n.Detached()); (pods > 0) != (code == framework.OK) {

@@ -27,7 +27,7 @@ type Objects = []runtime.Object
 // Nodes lists nodes in a table.
 type Nodes = []*testkit.NodeBuilder
 
-// Pods lists pods in a table: placed where spec.nodeName says, else nominated to
+// Pods lists pods in a table: placed where spec.nodeName says, or nominated to
 // status.nominatedNodeName.
 type Pods = []*testkit.PodBuilder
 

@@ -26,7 +26,9 @@ const (
 	Both  Part = "both parts"
 )
 
-// Signatures is a test of what a plugin signs: a pod, and changes of it.
+// Signatures is a test of what a plugin signs: a pod, and changes of it. A change that the signature
+// misses would put pods into one class that the plugin's rules tell apart; one that it has for nothing
+// only costs classes.
 type Signatures struct {
 	Plugin  Make
 	Nodes   Nodes
@@ -64,6 +66,7 @@ func (x Signatures) Run(t *testing.T) {
 	}
 }
 
+// signature is what a plugin signs of one pod, in the bytes that the engine compares.
 type signature struct{ local, group []byte }
 
 func sign(world *Cluster, plugin framework.Plugin, pod *cluster.Pod) signature {
@@ -72,6 +75,7 @@ func sign(world *Cluster, plugin framework.Plugin, pod *cluster.Pod) signature {
 	return signature{bytes.Clone(local.Bytes()), bytes.Clone(group.Bytes())}
 }
 
+// differs returns which parts tell two pods apart.
 func (a signature) differs(b signature) Part {
 	switch local, group := !bytes.Equal(a.local, b.local), !bytes.Equal(a.group, b.group); {
 	case local && group:

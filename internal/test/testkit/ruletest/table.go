@@ -183,7 +183,7 @@ func (c *Case) build(t testing.TB) (*Cluster, framework.Plugin) {
 }
 
 // prepare makes the rules for the pod. The second result is the answer for all nodes, where
-// it is decided without looking at nodes, else nil.
+// it is decided without looking at nodes, otherwise nil.
 func (c *Case) prepare(world *Cluster, plugin framework.Plugin) (*answers, map[string]string) {
 	a := &answers{c: world, plugin: plugin}
 	rules, reason := plugin.For(world.Parse(c.Pod), world.State)

@@ -149,7 +149,7 @@ func (a *Args) Done() {
 	}
 }
 
-// knows notes an argument for Done's message.
+// knows records an argument for Done's message.
 func (a *Args) knows(what string) {
 	if !slices.Contains(a.known, what) {
 		a.known = append(a.known, what)
