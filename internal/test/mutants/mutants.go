@@ -94,6 +94,8 @@ var All = []Mutant{
 	{"nodes that await others beside a pod's own stand-ins are passed over", "core/cluster/nominations.go", "			out = append(out, list...)\n", "			out = append(out, list[:0]...)\n", "./core/cluster", "TestNominatedNodesBut", "1"},
 	{"nodes that have come are listed in any order", "core/autoscaler/scaledown/checks.go", "	slices.SortFunc(come, func(a, b cluster.NodeIndex) int { return strings.Compare(world.Node(a).Name, world.Node(b).Name) })\n", "", "./core/autoscaler/scaledown", "TestOrder", "1"},
 	{"a list that names another group's node has its instance", "core/lifecycle/nodegroups/gone.go", "n != nil && n.Group == g.ID", "n != nil", "./core/lifecycle/nodegroups", "TestGoneByOwnList", "1"},
+	{"a plan that is the last one again is reported again", "core/plan_commit.go", "if isSameList(plan.NoHelp, c.scale.reported) {", "if isSameList(plan.NoHelp, c.scale.reported) && false {", "./core", "TestTheSameNoHelp", "1"},
+	{"a pod that had a node when a plan was reported is never told", "core/plan_commit.go", "			case p == nil:\n				c.scale.reported = nil\n", "			case p == nil:\n", "./core", "TestTheSameNoHelp", "1"},
 	{"a pod keeps no node but that of its place", "core/autoscaler/scaledown/pass.go", "			pod = pod.Instance(\"fits/\" + string(pod.UID))", "			continue", "./core/autoscaler/scaledown", "TheyFitOn", "1"},
 	{"what a node lacks is told as it was", "core/engine/shortfalls.go", "if s.told.node == i {", "if false {", "./core/engine", cached, "400"},
 	{"nobody is below anybody", "core/cluster/state.go", "		if p < priority {", "		if p < priority && false {", "./core/engine", cached, "400"},
