@@ -57,6 +57,7 @@ type autoscaling struct {
 	// reported are the NoHelp of the last plan, if it was reported of all of their pods as far as
 	// people care; nil otherwise.
 	reported []autoscaler.NoHelp
+	looked   int // at pods to report NoHelp of, in all; tests bound it
 }
 
 // newAutoscaling returns the machines of a core. Beside another scheduler no room can be kept

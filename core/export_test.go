@@ -13,3 +13,6 @@ func (c *Core) ReserveHomes(r *autoscaler.Removal) (why string) {
 
 // PodEvicted says that a pod was told to leave, as a node deletion does.
 func (c *Core) PodEvicted(uid types.UID) { c.scale.homes.PodEvicted(c.turn, c.state.PodOn(uid)) }
+
+// LookedForNoHelp returns how many pods were looked at in all to report that no group helps them.
+func (c *Core) LookedForNoHelp() int { return c.scale.looked }

@@ -239,6 +239,7 @@ func (c *Core) reportNoHelp(plan *autoscaler.Plan) {
 	for _, n := range plan.NoHelp {
 		reasons := strings.Join(n.Reasons, ", ")
 		for _, uid := range n.Pods {
+			c.scale.looked++
 			switch p := c.stillPending(uid); {
 			case p == nil:
 				c.scale.reported = nil

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -147,6 +148,68 @@ func TestNoHelpIsReportedOfPodsThatStillWait(t *testing.T) {
 	}
 	if want := []string{"NotScaledUp pod default/first: too large", "NotScaledUp pod default/second: too large"}; !slices.Equal(got, want) {
 		t.Errorf("decisions %q, want %q", got, want)
+	}
+}
+
+// TestTheSameNoHelpIsReportedOnce has plans say the same in one list, as those do that are the last
+// again. Its pods are looked at until it was reported of all of them: one has a node at first, and its
+// bind fails.
+func TestTheSameNoHelpIsReportedOnce(t *testing.T) {
+	w := newPlanned(t, false)
+	in := []step.Input{groups()}
+	var list []types.UID
+	for _, name := range []string{"placed", "waits"} {
+		in = append(in, step.PodSet{Pod: testkit.Pod(name).Req("cpu", "9").Obj()})
+		list = append(list, testkit.Pod(name).UID)
+	}
+	noHelp := []autoscaler.NoHelp{{Pods: list, Reasons: []string{"too large"}}}
+	r := w.c.Step(w.now, door.Must(in...)...)
+	for _, c := range []struct {
+		name   string
+		before step.Input // after the plan was asked for
+		looked int
+		want   []string
+	}{
+		{"one has a node", step.NodeSet{Node: testkit.Node("n").Alloc("cpu", "10").Obj()}, 2, []string{"NotScaledUp pod default/waits: too large"}},
+		{"its bind fails", nil, 2, []string{"NotScaledUp pod default/placed: too large"}},
+		{"nothing has changed", nil, 0, nil},
+	} {
+		for range 100 {
+			if r.Plan != nil {
+				break
+			}
+			w.now = w.now.Add(10 * time.Second)
+			r = w.c.Step(w.now)
+		}
+		if r.Plan == nil {
+			t.Fatalf("%s: no plan was asked for", c.name)
+		}
+		plan := autoscaler.NewPlan(r.Plan, 0)
+		plan.NoHelp = noHelp
+		var binds []step.Bind
+		if c.before != nil {
+			w.now = w.now.Add(time.Minute)
+			r = w.c.Step(w.now, door.Must(c.before)...)
+			binds = r.Binds
+		}
+		before := w.c.LookedForNoHelp()
+		r = w.c.Step(w.now, door.Must(step.PlanMade{Plan: plan})...)
+		var got []string
+		for i := range r.Decisions {
+			if r.Decisions[i].Kind == step.NotScaledUp {
+				got = append(got, r.Decisions[i].String())
+			}
+		}
+		if looked := w.c.LookedForNoHelp() - before; looked != c.looked || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %d pods are looked at and it is told %q, want %d and %q", c.name, looked, got, c.looked, c.want)
+		}
+		if len(binds) > 0 {
+			w.now = w.now.Add(time.Second)
+			after := w.c.Step(w.now, door.Must(step.NodeGone{Name: "n"}, step.BindDone{UID: list[0], Err: errors.New("the node is gone")})...)
+			if r.Plan == nil {
+				r = after
+			}
+		}
 	}
 }
 

@@ -121,6 +121,16 @@ func (b *broken) nominations() {
 			}
 		}
 	}
+	standIns := map[HeadroomID][]NodeIndex{}
+	for _, n := range s.nodes {
+		for k := 0; n != nil && k < len(n.Nominated); k++ {
+			id := n.Nominated[k].StandIn
+			if list := standIns[id]; len(list) == 0 || list[len(list)-1] != n.Index {
+				standIns[id] = append(list, n.Index)
+			}
+		}
+	}
+	b.same("the nodes of stand-ins", s.nominated.standIns, standIns)
 	b.same("the number of nominated pods", len(s.nominated.byPod), len(byPod))
 	b.same("the claims of nominated pods", s.nominated.users, users)
 	b.same("the disks of nominated pods", s.nominated.inline, inline)

@@ -8,6 +8,8 @@ package cluster
 //   - Node.Nominated has the pods nominated to the node's name, sorted by UID; nodes has the
 //     nodes that have such pods, by index, and apart the nominations to names of no node,
 //     sorted by name and UID;
+//   - standIns has, by the headroom that a nominated pod stands in for ("" for other pods), the
+//     nodes that have such pods, by index, and no empty list;
 //   - claims and users count the claims of all nominated pods, and inline their disks.
 //
 // There may be as many nominations as pods that wait for nodes, so a change of one takes
@@ -33,15 +35,18 @@ type Nomination struct {
 
 // nominations holds all nominations.
 type nominations struct {
-	byPod  map[types.UID]*Nomination
-	nodes  []NodeIndex
-	apart  []*Nomination
-	claims map[ClaimKey]int // how many nominated pods name a claim; ephemeral claims don't count
-	users  map[ClaimKey]int // the same, ephemeral claims included
-	inline map[string]int   // how often nominated pods have a disk in their spec, by Disk.Name
+	byPod map[types.UID]*Nomination
+	nodes []NodeIndex
+	apart []*Nomination
+	// standIns are nodes, by headroom.
+	standIns map[HeadroomID][]NodeIndex
+	claims   map[ClaimKey]int // how many nominated pods name a claim; ephemeral claims don't count
+	users    map[ClaimKey]int // the same, ephemeral claims included
+	inline   map[string]int   // how often nominated pods have a disk in their spec, by Disk.Name
 }
 
 func (b *nominations) init() {
+	b.standIns = map[HeadroomID][]NodeIndex{}
 	b.byPod, b.claims, b.users, b.inline = map[types.UID]*Nomination{}, map[ClaimKey]int{}, map[ClaimKey]int{}, map[string]int{}
 }
 
@@ -93,6 +98,38 @@ func (s *State) AnyNominated() bool { return len(s.nominated.byPod) > 0 }
 // state's own and valid until the next change.
 func (s *State) NominatedNodes() []NodeIndex { return s.nominated.nodes }
 
+// NominatedNodesBut returns the nodes that pods are nominated to which stand in for none of some
+// headrooms, by index, and other nodes that pods are nominated to only where most are such. It costs
+// O(headrooms) and what it returns: that may be in the memory of buf or the state's own, and is valid
+// until the next call or change.
+func (s *State) NominatedNodesBut(ids []HeadroomID, buf *[]NodeIndex) []NodeIndex {
+	b := &s.nominated
+	if !slices.ContainsFunc(ids, func(id HeadroomID) bool { return len(b.standIns[id]) > 0 }) {
+		return b.nodes
+	}
+	n, last := 0, []NodeIndex(nil)
+	for id, list := range b.standIns { // in any order: they are sorted
+		if !slices.Contains(ids, id) {
+			n, last = n+len(list), list
+		}
+	}
+	switch {
+	case n == len(last):
+		return last // of one headroom, or of none
+	case 4*n > len(b.nodes):
+		return b.nodes // sorting takes longer than passing over some
+	}
+	out := (*buf)[:0]
+	for id, list := range b.standIns {
+		if !slices.Contains(ids, id) {
+			out = append(out, list...)
+		}
+	}
+	slices.Sort(out)
+	*buf = slices.Compact(out)
+	return *buf
+}
+
 // NominatedApart returns the nominations to names of no node, by name and UID. The list is
 // the state's own and valid until the next change.
 func (s *State) NominatedApart() []*Nomination { return s.nominated.apart }
@@ -139,13 +176,22 @@ func (s *State) dropNomination(p *Pod) {
 		return
 	}
 	node := s.nodes[n.Node]
-	if node.unnominate(p); len(node.Nominated) == 0 {
+	node.unnominate(p)
+	if !node.awaits(p.StandIn) {
+		s.nominated.forgetStandIn(p.StandIn, node.Index)
+	}
+	if len(node.Nominated) == 0 {
 		s.nominated.forgetNode(node.Index)
 	}
 }
 
 // connect has a node await a pod.
 func (b *nominations) connect(node *Node, p *Pod) {
+	if !node.awaits(p.StandIn) {
+		list := b.standIns[p.StandIn]
+		at, _ := slices.BinarySearch(list, node.Index)
+		b.standIns[p.StandIn] = slices.Insert(list, at, node.Index)
+	}
 	if node.nominate(p); len(node.Nominated) == 1 {
 		at, _ := slices.BinarySearch(b.nodes, node.Index)
 		b.nodes = slices.Insert(b.nodes, at, node.Index)
@@ -155,6 +201,17 @@ func (b *nominations) connect(node *Node, p *Pod) {
 func (b *nominations) forgetNode(i NodeIndex) {
 	at, _ := slices.BinarySearch(b.nodes, i)
 	b.nodes = slices.Delete(b.nodes, at, at+1)
+}
+
+// forgetStandIn records that a node has no pod any more that stands in for a headroom.
+func (b *nominations) forgetStandIn(id HeadroomID, i NodeIndex) {
+	at, ok := slices.BinarySearch(b.standIns[id], i)
+	if !ok {
+		return // another of its pods has been cut off
+	}
+	if b.standIns[id] = slices.Delete(b.standIns[id], at, at+1); len(b.standIns[id]) == 0 {
+		delete(b.standIns, id)
+	}
 }
 
 func (b *nominations) setApart(n *Nomination) {
@@ -181,6 +238,7 @@ func (b *nominations) nodeRemoved(node *Node) {
 		n := b.byPod[p.UID]
 		n.Node = NoNode
 		b.setApart(n)
+		b.forgetStandIn(p.StandIn, node.Index)
 	}
 	if len(node.Nominated) > 0 {
 		b.forgetNode(node.Index)
@@ -192,6 +250,12 @@ func byNameAndUID(a, b *Nomination) int {
 }
 
 func byUID(p *Pod, uid types.UID) int { return strings.Compare(string(p.UID), string(uid)) }
+
+// awaits reports whether a pod is nominated to the node that stands in for a headroom; for "",
+// whether one is that stands in for none.
+func (n *Node) awaits(id HeadroomID) bool {
+	return slices.ContainsFunc(n.Nominated, func(p *Pod) bool { return p.StandIn == id })
+}
 
 func (n *Node) nominate(p *Pod) {
 	at, _ := slices.BinarySearchFunc(n.Nominated, p.UID, byUID)

@@ -152,3 +152,49 @@ func TestClaimsInUse(t *testing.T) {
 	s.Remove("pod-b")
 	check("after all have left", map[string]string{"shared": "0 users, awaited false, in use false"})
 }
+
+// TestNominatedNodesBut passes over nodes that await only stand-ins of some headrooms, and looks at
+// none of them: what it returns is all that its callers look at.
+func TestNominatedNodesBut(t *testing.T) {
+	s := newState()
+	for i := range 100 {
+		name := fmt.Sprintf("n%02d", i)
+		setNode(s, testkit.Node(name))
+		standIn := s.Schema.ParsePod(testkit.Pod("large-" + name).Obj())
+		standIn.StandIn = "large"
+		s.Nominate(standIn, name)
+	}
+	await := func(node string, in cluster.HeadroomID) {
+		p := s.Schema.ParsePod(testkit.Pod("of-" + string(in) + "-" + node).Obj())
+		p.StandIn = in
+		s.Nominate(p, node)
+	}
+	var buf []cluster.NodeIndex
+	for _, c := range []struct {
+		name string
+		do   func()
+		but  []cluster.HeadroomID
+		want string // the nodes, or how many
+	}{
+		{"of another headroom", func() {}, []cluster.HeadroomID{"small"}, "100"},
+		{"of no headroom", func() {}, nil, "100"},
+		{"all are of it", func() {}, []cluster.HeadroomID{"large"}, "[]"},
+		{"pods beside them", func() { await("n07", ""); await("n03", "") }, []cluster.HeadroomID{"large"}, "[3 7]"},
+		{"and others' stand-ins", func() { await("n05", "small"); await("n03", "small") }, []cluster.HeadroomID{"large"}, "[3 5 7]"},
+		{"which are admitted, too", func() {}, []cluster.HeadroomID{"large", "small"}, "[3 7]"},
+		{"only these are admitted", func() {}, []cluster.HeadroomID{"small"}, "100"},
+		{"a node goes", func() { s.RemoveNode("n03") }, []cluster.HeadroomID{"large"}, "[5 7]"},
+		{"it comes again", func() { setNode(s, testkit.Node("n03")) }, []cluster.HeadroomID{"large"}, "[3 5 7]"},
+		{"a pod comes", func() { s.Nominate(s.Node(7).Nominated[1], "") }, []cluster.HeadroomID{"large"}, "[3 5]"},
+	} {
+		c.do()
+		list := s.NominatedNodesBut(c.but, &buf)
+		got := fmt.Sprint(list)
+		if len(list) > 10 {
+			got = fmt.Sprint(len(list))
+		}
+		if got != c.want {
+			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
+		}
+	}
+}

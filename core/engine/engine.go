@@ -36,8 +36,9 @@ type Engine struct {
 	localEnds, groupEnds framework.Signature // see Engine.Class
 	keyBuf               []byte
 	admitting            []cluster.HeadroomID
-	exceptional          stamps // nodes that are entries of their own in the view
-	nominated            stamps // of them, those with nominated pods that count for the class
+	exceptional          stamps              // nodes that are entries of their own in the view
+	nominated            stamps              // of them, those with nominated pods that count for the class
+	awaiting             []cluster.NodeIndex // memory of mayAwaitOthers
 	view                 view
 	scratch              scratch
 	named                column // see namedColumn

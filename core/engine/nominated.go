@@ -39,6 +39,13 @@ type overlay struct {
 	node       cluster.Node   // the copy
 }
 
+// mayAwaitOthers returns the nodes to which pods may be nominated that the class has to leave room
+// for, by index: those that only keep room for it are left out, as there are thousands in a large
+// booking. The list is valid until the next call or change.
+func (e *Engine) mayAwaitOthers(c *Class) []cluster.NodeIndex {
+	return e.state.NominatedNodesBut(c.admitting, &e.awaiting)
+}
+
 // firstRejection returns the first rule that rejects a node with the nominated pods, or else
 // without, and why if f.explains. settled are kinds of rules that are known to take the class
 // on the node as it is; they are only asked what the nominated pods change.

@@ -70,7 +70,7 @@ func (e *Engine) rejections(c *Class) *rejections {
 			v.nodes[v.groups+k] = 0
 		}
 	}
-	for _, i := range e.state.NominatedNodes() {
+	for _, i := range e.mayAwaitOthers(c) {
 		n := e.state.Node(i)
 		if !slices.ContainsFunc(n.Nominated, c.LeavesRoomFor) {
 			continue

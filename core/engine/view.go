@@ -119,7 +119,7 @@ func (v *view) findExceptional(e *Engine, c *Class, all bool) {
 		eachNonzero(c.excluding, v.exclude) // first: an excluded node is no exceptional one
 		eachNonzero(c.telling, v.addExceptional)
 	}
-	for _, n := range e.state.NominatedNodes() {
+	for _, n := range e.mayAwaitOthers(c) {
 		if !col.cells[n].ok || !slices.ContainsFunc(e.state.Node(n).Nominated, c.LeavesRoomFor) {
 			continue
 		}

@@ -16,10 +16,10 @@ import (
 
 // checks are the cached answers of Check for all nodes.
 type checks struct {
-	answers []checked // by node index
-	// order has all nodes by name; it is rebuilt when nodes were added or removed.
-	order   []cluster.NodeIndex
-	ordered bool
+	answers []checked               // by node index
+	order   []cluster.NodeIndex     // all nodes by name, as of the last pass
+	moved   []cluster.NodeIndex     // where nodes have come or gone since
+	spare   []cluster.NodeIndex     // memory for the next order
 	rules   autoscaler.RemovalRules // by which Check has answered
 	startup time.Duration           // Readiness.StartupTime, likewise
 }
@@ -40,7 +40,7 @@ func (c *checks) follow(changes []cluster.Change) {
 		case x.Op == cluster.GroupSet && !sameForCheck(x.OldGroup, x.Group):
 			clear(c.answers)
 		case x.Op == cluster.NodeAdded || x.Op == cluster.NodeRemoved:
-			c.ordered = false
+			c.moved = append(c.moved, x.Node)
 			c.forget(x.Node)
 		case x.Node != cluster.NoNode:
 			c.forget(x.Node)
@@ -70,12 +70,34 @@ func (c *checks) begin(world *cluster.State, rules *autoscaler.RemovalRules, rea
 	if more := world.Len() - len(c.answers); more > 0 {
 		c.answers = append(c.answers, make([]checked, more)...)
 	}
-	if c.ordered {
-		return
+	if c.order == nil {
+		world.Nodes(func(n *cluster.Node) { c.moved = append(c.moved, n.Index) })
 	}
-	c.order, c.ordered = c.order[:0], true
-	world.Nodes(func(n *cluster.Node) { c.order = append(c.order, n.Index) })
-	slices.SortFunc(c.order, func(a, b cluster.NodeIndex) int { return strings.Compare(world.Node(a).Name, world.Node(b).Name) })
+	if len(c.moved) > 0 {
+		c.reorder(world)
+	}
+}
+
+// reorder takes the nodes that have gone out of the order and inserts those that have come: one
+// walk without looking at any node, and for each that has come a sort and a binary search.
+func (c *checks) reorder(world *cluster.State) {
+	moved := make([]bool, len(c.answers))
+	var come []cluster.NodeIndex
+	for _, i := range c.moved {
+		if !moved[i] && world.Node(i) != nil {
+			come = append(come, i)
+		}
+		moved[i] = true
+	}
+	stay := slices.DeleteFunc(c.order, func(i cluster.NodeIndex) bool { return moved[i] })
+	slices.SortFunc(come, func(a, b cluster.NodeIndex) int { return strings.Compare(world.Node(a).Name, world.Node(b).Name) })
+	order := slices.Grow(c.spare[:0], len(stay)+len(come)+1) // never nil
+	c.spare = c.order
+	for _, i := range come {
+		at, _ := slices.BinarySearchFunc(stay, world.Node(i).Name, func(x cluster.NodeIndex, name string) int { return strings.Compare(world.Node(x).Name, name) })
+		order, stay = append(append(order, stay[:at]...), i), stay[at:]
+	}
+	c.order, c.moved = append(order, stay...), c.moved[:0]
 }
 
 // checked returns the answer of Check for a node that is neither a candidate nor a home, in O(1)

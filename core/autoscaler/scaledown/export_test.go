@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
 )
@@ -29,6 +30,20 @@ func (s *Simulator) Repeated() bool { return s.repeated }
 
 // LeastPerPass is leastPerPass.
 const LeastPerPass = leastPerPass
+
+// Order returns the names of the nodes in the order in which a pass over a world lists them, after
+// changes of the world; the zero Orderer has made no pass.
+func (o *Orderer) Order(world *cluster.State, changes []cluster.Change) (out []string) {
+	o.follow(changes)
+	o.begin(world, &autoscaler.RemovalRules{}, &autoscaler.Readiness{})
+	for _, i := range o.order {
+		out = append(out, world.Node(i).Name)
+	}
+	return out
+}
+
+// Orderer is checks.
+type Orderer struct{ checks }
 
 // Broken says what is true of the simulator that must not be.
 func (s *Simulator) Broken() (out []string) {

@@ -50,15 +50,20 @@ func (b *builder) newLimits() limits {
 			l.totals[i].used += timesEach(a.unregistered, b.models[id].info.Allocatable.At(l.totals[i].id))
 		}
 	}
-	b.State.Nodes(func(n *cluster.Node) {
+	b.State.Nodes(func(n *cluster.Node) { l.use(n, 1) })
+	b.State.Unready(func(n *cluster.Node) {
 		if isLost(b.req.Conditions, n) {
-			return
-		}
-		for i := range l.totals {
-			l.totals[i].used += n.Allocatable.At(l.totals[i].id)
+			l.use(n, -1)
 		}
 	})
 	return l
+}
+
+// use counts what a node has, or with -1 takes it away.
+func (l *limits) use(n *cluster.Node, times int64) {
+	for i := range l.totals {
+		l.totals[i].used += times * n.Allocatable.At(l.totals[i].id)
+	}
 }
 
 // timesEach returns how much so many nodes have, which may be as many as a provider says.

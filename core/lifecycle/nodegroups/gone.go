@@ -14,7 +14,8 @@ import (
 // the last. A node without a provider ID can't be told from one that is. It costs O(nodes) when there
 // is such a group.
 func (m *Machine) findGone(state *cluster.State, groups []nodegroup.Group) {
-	listed := map[string]map[string]bool{}
+	lists := map[string]*groupList{}
+	var named []bool // by index: nodes that a list of their group names
 	for i := range groups {
 		g := &groups[i]
 		if g.Instances == nil {
@@ -24,16 +25,22 @@ func (m *Machine) findGone(state *cluster.State, groups []nodegroup.Group) {
 		if last, ok := m.lists[g.ID]; ok && sameInstances(last.all, g.Instances) {
 			continue
 		}
-		listed[g.ID] = idsAndNames(g.Instances)
+		if named == nil {
+			named = make([]bool, state.Len())
+		}
+		noteNamed(state, g, named)
+		lists[g.ID] = &groupList{instances: g.Instances}
 		delete(m.gone, g.ID)
 	}
-	if len(listed) == 0 {
+	if len(lists) == 0 {
 		return
 	}
 	m.coming.counted = false
 	state.Nodes(func(n *cluster.Node) {
-		known, id := listed[n.Group], n.Object.Spec.ProviderID
-		if known == nil || id == "" || known[id] || known[n.Name] {
+		if named[n.Index] || n.Object.Spec.ProviderID == "" {
+			return
+		}
+		if list := lists[n.Group]; list == nil || list.has(n.NodeInfo) {
 			return
 		}
 		if m.gone[n.Group] == nil {
@@ -41,6 +48,29 @@ func (m *Machine) findGone(state *cluster.State, groups []nodegroup.Group) {
 		}
 		m.gone[n.Group][n.Name] = true
 	})
+}
+
+// noteNamed marks the nodes of a group that its list has by their names: most, as a rule.
+func noteNamed(state *cluster.State, g *nodegroup.Group, named []bool) {
+	for i := range g.Instances {
+		if n := state.NodeByName(g.Instances[i].Node); n != nil && n.Group == g.ID {
+			named[n.Index] = true
+		}
+	}
+}
+
+// groupList is what the provider lists of a group.
+type groupList struct {
+	instances []nodegroup.Instance
+	known     map[string]bool // idsAndNames, once a node needs it
+}
+
+// has reports whether the instance of a node that has a provider ID is listed.
+func (l *groupList) has(n *cluster.NodeInfo) bool {
+	if l.known == nil {
+		l.known = idsAndNames(l.instances)
+	}
+	return l.known[n.Object.Spec.ProviderID] || l.known[n.Name]
 }
 
 // Lost reports whether a node isn't ready and its instance is gone.

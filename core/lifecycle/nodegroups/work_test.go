@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -115,5 +116,34 @@ func TestGroupsThatAreGoneAreForgotten(t *testing.T) {
 	}
 	if n := len(turn.State.Groups()); n != 1 {
 		t.Errorf("the state has %d groups, want the one that is listed", n)
+	}
+}
+
+// TestGoneByOwnList has a list name a node of another group, whose own list doesn't have it.
+func TestGoneByOwnList(t *testing.T) {
+	m, turn, groups := newOf(2, 2, launching.Config{}) // n0 is of g0, n1 of g1
+	n := testkit.Node("n0").Obj()
+	n.Spec.ProviderID = "n0"
+	for i := range n.Status.Conditions {
+		n.Status.Conditions[i].Status = v1.ConditionFalse
+	}
+	turn.State.SetNode(turn.State.Schema.ParseNode(n, "g0"))
+	for _, c := range []struct {
+		name string
+		g    int
+		inst nodegroup.Instance
+		want bool
+	}{
+		{"the other's list names it", 1, nodegroup.Instance{ID: "x", Node: "n0"}, true},
+		{"the other's list has its ID", 1, nodegroup.Instance{ID: "n0"}, true},
+		{"its own names it", 0, nodegroup.Instance{ID: "x", Node: "n0"}, false},
+		{"its own has its ID", 0, nodegroup.Instance{ID: "n0"}, false},
+	} {
+		groups[0].Instances, groups[1].Instances = []nodegroup.Instance{}, []nodegroup.Instance{}
+		groups[c.g].Instances = []nodegroup.Instance{c.inst}
+		m.GroupsSet(turn, step.GroupsSet{Groups: groups})
+		if got := m.Lost(turn.State.NodeByName("n0").NodeInfo); got != c.want {
+			t.Errorf("%s: the node is lost: %t, want %t", c.name, got, c.want)
+		}
 	}
 }
