@@ -19,9 +19,9 @@ import (
 )
 
 // BenchmarkArrival has 2,000 ordered nodes come and turn ready, 20 at a time, for 18,000
-// pods, while other pods are placed on 1,000 nodes that are there: what a node's coming
-// takes per pod, what a pod takes that is placed where it has its place, and what the
-// decision for another pod takes while 18,000 are nominated.
+// pods, while other pods are placed on 1,000 nodes that are there: the time per pod
+// when a node comes, when a pod is placed where it has its place, and when another pod is
+// decided on while 18,000 are nominated.
 func BenchmarkArrival(b *testing.B) {
 	for _, kind := range []string{"plain", "hard zone spread"} {
 		b.Run(kind, func(b *testing.B) { benchmarkArrival(b, kind != "plain") })

@@ -153,8 +153,8 @@ func (c *Core) whyRecalled(r *autoscaler.Recall) string {
 	return fmt.Sprintf("pending pod %s fits on it and would otherwise need a new node", c.pods[r.Pods[i]].Parsed.Name())
 }
 
-// noteDue takes note, of nodes that waited though their time had come, which have begun to go
-// now and what keeps the others.
+// noteDue records for each candidate that was due whether its removal has begun now, and
+// otherwise what keeps it.
 func (c *Core) noteDue(due []candidates.Due) {
 	for i := range due {
 		n := c.state.NodeByName(due[i].Node)
@@ -170,7 +170,7 @@ func (c *Core) noteDue(due []candidates.Due) {
 	}
 }
 
-// tellLimits has an event of the status ConfigMap written when a plan is the first to find that
+// tellLimits emits an event about the status ConfigMap when a plan is the first to find that
 // the cluster is too sick to be resized, or that it has as many nodes as it may.
 func (c *Core) tellLimits(plan *autoscaler.Plan) {
 	sick := plan.Sick != ""

@@ -57,7 +57,7 @@ func (w *World) forbidEvictions(x *scenario.Fault, pick func(int) int) {
 // maxStop is after how long somebody kills a pod that doesn't stop, whatever its grace period.
 const maxStop = time.Hour
 
-// timeToStop returns how long a pod takes that is asked to terminate within its grace period.
+// timeToStop returns how long a pod needs to end once it is asked to, within its grace period.
 func (w *World) timeToStop(p *pod, grace time.Duration) time.Duration {
 	group := ""
 	if p.node != nil {

@@ -140,7 +140,7 @@ func TestScriptsTakeTheirCasesOnly(t *testing.T) {
 	}
 }
 
-// TestRulesRefuseWhatDoesNotWork has mistakes that pages have made, and others like them.
+// TestRulesRefuseWhatDoesNotWork has mistakes of earlier pages, and others like them.
 func TestRulesRefuseWhatDoesNotWork(t *testing.T) {
 	t.Chdir(repository)
 	for command, want := range map[string]string{

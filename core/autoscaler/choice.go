@@ -19,6 +19,7 @@ const ByMinimum = "minimum"
 
 // Option is what growing one group would bring.
 type Option struct {
+	// Group is the group that was packed; the nodes may be of it and of With.
 	Group string   `json:"group"`
 	With  []string `json:"with,omitempty"` // groups that grow with it, to balance sizes or zones
 	Nodes int      `json:"nodes"`          // new ones in all; 0 of a group that a mix has none of

@@ -26,6 +26,7 @@ type Consolidation struct {
 	Before, After float64
 	// Pods is how many pods are moved, and Score by how much the shares differ that
 	// Consolidate.Threshold compares.
+	// Score is 0 or more in a plan: at least what Threshold asks for.
 	Pods  int
 	Score float64
 }

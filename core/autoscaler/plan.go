@@ -23,13 +23,16 @@ const ToBeDeletedTaint = "ToBeDeletedByClusterAutoscaler"
 type Request struct {
 	// Number tells requests of one core apart; the first is 1.
 	Number uint64
-	Now    time.Time
+	// Now is the core's time. Terms that a process began itself are measured by it.
+	Now time.Time
 	// ServerNow is the API server's time, by which objects are created, as far as it is
 	// known (lifecycle.Turn).
 	ServerNow time.Time
 	Pending   []*cluster.Pod // pods that were tried and found no node, in order
 	// Whole are further pods, for all of which nodes are to be bought, or for none.
-	Whole     []*cluster.Pod
+	Whole []*cluster.Pod
+	// Limits, Readiness and Balancing are from the flags. They are part of the request, so that a
+	// recording needs no configuration to be replayed.
 	Limits    Limits
 	Readiness Readiness
 	Balancing Balancing
@@ -80,6 +83,7 @@ func (c GroupCondition) Lost(n *cluster.NodeInfo) bool { return c.Gone[n.Name] &
 
 // Place is an ordered node by the pods that it is for: they have its room before others.
 type Place struct {
+	// Group has the node, or will. Pods is never empty: a place without pods ends.
 	Group string
 	Node  string // "" while the node isn't registered
 	Pods  []types.UID
@@ -90,7 +94,8 @@ type Join struct {
 	Group string
 	Node  string    // "" while the node isn't registered
 	With  types.UID // a pod for which a place on the node is kept already; "" when none is
-	Pods  []types.UID
+	// Pods are in the order in which they were placed on the node.
+	Pods []types.UID
 }
 
 // Limits bound what plans may propose.
@@ -105,7 +110,8 @@ type Limits struct {
 	// when more than OKTotalUnready nodes, and more than this percentage of all, aren't
 	// ready (--max-total-unready-percentage, --ok-total-unready-count).
 	MaxTotalUnready float64
-	OKTotalUnready  int
+	// Both must be exceeded. That is Cluster Autoscaler's rule (clusterstate.IsClusterHealthy).
+	OKTotalUnready int
 	// EnforceMinSize has groups grow to their minimum, whether or not pods need it
 	// (--enforce-node-group-min-size).
 	EnforceMinSize bool
@@ -113,6 +119,7 @@ type Limits struct {
 
 // Total bounds one resource of the whole cluster.
 type Total struct {
+	// Resource is cpu, memory, or the resource of a GPU.
 	Resource v1.ResourceName
 	Min, Max int64 // in cores, bytes, or units
 }
@@ -127,9 +134,12 @@ type Plan struct {
 	At cluster.Seq
 	// Recalls are nodes of Request.Recallable that pending pods need: else nodes would be bought
 	// for these.
-	Recalls  []Recall
+	Recalls []Recall
+	// ScaleUps are in the order in which they were chosen. Each assumes that those before it are
+	// ordered.
 	ScaleUps []ScaleUp
-	NoHelp   []NoHelp
+	// NoHelp has the pending pods that are left, by class.
+	NoHelp []NoHelp
 	// Removals are the nodes that could be removed, all of them together, in the order in
 	// which they were found. Kept are the others, by name.
 	Removals []*Removal
@@ -176,7 +186,8 @@ type Packing struct {
 
 // Fitting is a pending pod that fits on a node as it is.
 type Fitting struct {
-	Pod  *cluster.Pod
+	Pod *cluster.Pod
+	// Node is a name and no index: the core's state may have another node at that index by now.
 	Node string
 }
 
@@ -189,6 +200,7 @@ type Recallable struct {
 
 // Recall is a node on its way out that is to stay, with the pending pods that fit on it then.
 type Recall struct {
+	// Node is one of Request.Recallable. No pod of Pods is in another recall.
 	Node string
 	Pods []types.UID
 }
@@ -207,6 +219,8 @@ type GroupNodes struct {
 // ScaleUp proposes more nodes of a group.
 type ScaleUp struct {
 	Group string
+	// Nodes is how many nodes are added, not the new target. The core may order fewer, when limits
+	// or pods have changed since the request.
 	Nodes int
 	// Wasted is the share of the nodes' CPU plus that of their memory which the pods
 	// leave unused: 0 to 2.
@@ -242,6 +256,7 @@ func (m *Mix) String() string {
 
 // NoHelp says why no group would help pods of one class.
 type NoHelp struct {
+	// Pods are in the order of Request.Pending.
 	Pods    []types.UID
 	Reasons []string // "COUNT reason": how many groups give it; sorted
 	// Later says that a group takes such pods which may not grow in this plan, and may soon:

@@ -50,6 +50,7 @@ type RemovalRules struct {
 
 // ScaleDown is the part of a request that asks which nodes could be removed together.
 type ScaleDown struct {
+	// Rules are from the flags. Groups whose provider has options of its own override some of them.
 	Rules RemovalRules
 	// Displaced are pods that have to find a node before any other may be given up: those on
 	// nodes that are on their way out, and those that were evicted lately and whose
@@ -67,6 +68,7 @@ type ScaleDown struct {
 // Removal is a node that could be removed, together with all others of its plan. It doesn't
 // change once it is in a plan.
 type Removal struct {
+	// Node is a name. The core checks that the node still stands as planned before it is tainted.
 	Node string
 	// Utilization is the largest share of a resource that its pods request: 0 to 1, or more.
 	Utilization float64
@@ -83,13 +85,16 @@ func (r *Removal) Empty() bool { return len(r.Homes) == 0 }
 
 // Home is the node that has room for the replacement of a pod that would be evicted.
 type Home struct {
+	// Pod is the pod that would be evicted: its replacement has no UID yet.
 	Pod  types.UID
 	Node string
 }
 
 // Kept is why a node stays.
 type Kept struct {
-	Node   string
+	Node string
+	// Reason is the first of the reasons below that holds; the cheap ones are checked first, and the
+	// simulation last.
 	Reason KeptReason
 	// Pod is the pod that keeps the node, by name, "" where none does.
 	Pod string
@@ -110,15 +115,17 @@ type KeptReason string
 
 // The reasons for which a node isn't a candidate.
 const (
-	KeptNotAutoscaled     KeptReason = "NotAutoscaled"               // it is in no node group
-	KeptDisabled          KeptReason = "ScaleDownDisabledAnnotation" // its annotation says so
-	KeptRollout           KeptReason = "NodeGroupRollingOut"         // the provider replaces its group's nodes, and chooses itself which one goes
-	KeptUnready           KeptReason = "ScaleDownUnreadyDisabled"    // unready nodes aren't removed
-	KeptStarting          KeptReason = "Starting"                    // it isn't ready yet and is waited for
-	KeptLeaving           KeptReason = "CurrentlyBeingDeleted"       // it is on its way out
-	KeptUtilized          KeptReason = "NotUnderutilized"            // its utilization is above the threshold
-	KeptReplaced          KeptReason = "AwaitsReplacement"           // it goes when the nodes are there that are to replace it
-	KeptReplacement       KeptReason = "IsReplacement"               // its group has grown to replace other nodes, which are still going
+	KeptNotAutoscaled KeptReason = "NotAutoscaled"               // it is in no node group
+	KeptDisabled      KeptReason = "ScaleDownDisabledAnnotation" // its annotation says so
+	KeptRollout       KeptReason = "NodeGroupRollingOut"         // the provider replaces its group's nodes, and chooses itself which one goes
+	KeptUnready       KeptReason = "ScaleDownUnreadyDisabled"    // unready nodes aren't removed
+	KeptStarting      KeptReason = "Starting"                    // it isn't ready yet and is waited for
+	KeptLeaving       KeptReason = "CurrentlyBeingDeleted"       // it is on its way out
+	KeptUtilized      KeptReason = "NotUnderutilized"            // its utilization is above the threshold
+	KeptReplaced      KeptReason = "AwaitsReplacement"           // it goes when the nodes are there that are to replace it
+	KeptReplacement   KeptReason = "IsReplacement"               // its group has grown to replace other nodes, which are still going
+	// Of both minimums only what is left above them may go: which nodes are kept depends on the
+	// order in which nodes are considered.
 	KeptMinSize           KeptReason = "NodeGroupMinSizeReached"
 	KeptMinTotal          KeptReason = "MinimalResourceLimitExceeded"
 	KeptAwaited           KeptReason = "PodIsToCome"              // a pod is nominated to it
@@ -141,6 +148,7 @@ const (
 // DrainTier is how long pods from a priority on may take to terminate when their node is
 // drained (--drain-priority-config). Pods of lower tiers leave first.
 type DrainTier struct {
+	// Priority is the lowest of the tier; the tier ends below that of the next.
 	Priority int32
 	Grace    time.Duration
 }

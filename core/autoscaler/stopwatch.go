@@ -36,6 +36,8 @@ const Spans = int(Drains) + 1
 type Questions struct {
 	Watch Stopwatch // nil for no bound
 	Cuts  []int     // the numbers of those that were answered with yes: Plan.Cuts
+	// asked is the number of the last question. A replay gives the same answers by these numbers
+	// (Cuts), since it can't measure the same times.
 	asked int
 }
 
@@ -78,7 +80,8 @@ func (q *Questions) Skip(n int) bool {
 // Cuts are a stopwatch that knows which questions of one plan are answered with yes: the
 // first is 1.
 type Cuts struct {
-	At    []int // sorted
+	At []int // sorted
+	// asked starts from 0 with each plan: Start(WholePlan) resets it.
 	asked int
 }
 

@@ -56,7 +56,7 @@ const (
 	SafeOnCompletion
 )
 
-// Eviction is what a pod says of being evicted.
+// Eviction is what a pod's annotations and owner allow about its eviction.
 type Eviction struct {
 	// LocalVolume is the first of the pod's volumes whose data an eviction would lose and
 	// that LocalVolumesAnnotation doesn't name; "" for none.
@@ -71,7 +71,8 @@ type Eviction struct {
 	Ended bool
 }
 
-// evictionOf reads what a pod says of being evicted.
+// evictionOf reads what a pod's spec, status and annotations say about its eviction. A value that
+// can't be read counts as not set, and is added to problems.
 func evictionOf(p *v1.Pod, problems *[]Problem) Eviction {
 	e := Eviction{LocalVolume: localVolume(p), Grace: v1.DefaultTerminationGracePeriodSeconds, Terminating: p.DeletionTimestamp != nil,
 		Ended: p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed}

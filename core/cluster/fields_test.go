@@ -169,7 +169,7 @@ func stripped(text string) string {
 }
 
 // TestPropertyAnUpdateWithoutATraceChangesNothing changes one object of a cluster
-// anywhere. If the state takes that for no change, every answer has to be as if
+// anywhere. If the state treats that as no change, every answer has to be as if
 // the cluster had been read anew.
 func TestPropertyAnUpdateWithoutATraceChangesNothing(t *testing.T) {
 	passed := map[string]int{}

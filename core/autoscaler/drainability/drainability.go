@@ -1,4 +1,4 @@
-// Package drainability says of a pod whether it may be evicted so that its node can be
+// Package drainability decides whether a pod may be evicted so that its node can be
 // removed. The rules are Cluster Autoscaler's (pkg/simulator/drainability/rules there), of
 // the same names and in the same order; beside them, Karpenter's karpenter.sh/do-not-disrupt
 // is honoured.

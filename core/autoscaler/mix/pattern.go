@@ -62,7 +62,7 @@ func (e *edge) subtract(free []int64, pods int) {
 	}
 }
 
-// fitsIn returns how many pods of the edge's class a node takes that has so much free and
+// fitsIn returns how many more pods of the edge's class fit on a node with so much free, which
 // holds some of them already.
 func (e *edge) fitsIn(free []int64, already int) int {
 	fit := int64(e.fit - already)

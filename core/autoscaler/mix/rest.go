@@ -91,8 +91,8 @@ func (b *rest) fill(class, group int) pattern {
 	return p
 }
 
-// fitsIn returns how many pods of a class a node of a group takes that holds none of them, and has
-// so much free.
+// fitsIn returns how many pods of a class fit on a node of a group that holds none of them and has
+// so much free; 0 when the group rejects the class.
 func (b *rest) fitsIn(class, group int, free []int64) int {
 	c := &b.classes[class]
 	if _, takes := slices.BinarySearch(c.Takes, group); !takes {

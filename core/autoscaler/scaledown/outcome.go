@@ -9,7 +9,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler"
 )
 
-// This file has a pass come to the outcome of the last one without looking at any node. It may
+// This file lets a pass reuse the outcome of the last one without looking at any node. It may
 // when the last pass has left the world as it found it, by nothing that lasts for one pass only,
 // and since then
 //
@@ -20,7 +20,9 @@ import (
 
 // outcome is that of a pass which the next may come to again.
 type outcome struct {
-	version  uint64
+	// version is that of the simulator after the pass: the outcome holds for no other.
+	version uint64
+	// removals and kept are handed out again as they are; plans share them and don't change them.
 	removals []*autoscaler.Removal
 	kept     []autoscaler.Kept
 	until    time.Time // by the API server's time; zero for ever
@@ -37,12 +39,15 @@ type stuck struct {
 
 // asked is what of a request the outcome of a pass depends on.
 type asked struct {
-	rules   autoscaler.RemovalRules
+	// Each field is compared by value: all of it may come from new objects though nothing changed.
+	rules autoscaler.RemovalRules
+	// waits is Readiness.StartupTime, after which an unready node counts as late.
 	waits   time.Duration
 	leaving map[string]int
 	totals  []autoscaler.Total
 }
 
+// same reports whether two requests ask for the same, except for their times.
 func (a *asked) same(b *asked) bool {
 	return a.rules == b.rules && a.waits == b.waits && maps.Equal(a.leaving, b.leaving) && slices.Equal(a.totals, b.totals)
 }

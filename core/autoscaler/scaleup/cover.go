@@ -36,7 +36,8 @@ func (b *builder) cover(pending []*run) []*run {
 	return b.placeOnComing(left)
 }
 
-// placeOnComing is place, and has the plan say which pods are on which coming node.
+// placeOnComing is place, and records in Plan.Joins which pods are on which coming node. The joins
+// are in the order of groups, and within one in that of arrivals.nodes, as Plan.Joins promises.
 func (b *builder) placeOnComing(runs []*run) []*run {
 	left := b.placeAnd(runs, func(pod *cluster.Pod, c engine.Choice) {
 		if join := b.joins[c.Node]; join != nil {
@@ -55,14 +56,16 @@ func (b *builder) placeOnComing(runs []*run) []*run {
 
 // arrivals are the coming nodes of one group.
 type arrivals struct {
+	// Invariant: nodes[:starting] are registered and starting; nodes[starting:] were added by next,
+	// and unregistered is how many next may still add.
 	group        *cluster.NodeGroup
 	unregistered int                 // how many that aren't registered don't stand in the state yet
 	nodes        []cluster.NodeIndex // those that do, the starting ones first
 	starting     int                 // how many of them are starting
 }
 
-// arrivals has the nodes of a group that are starting stand in the state as they will be
-// once they are usable, with their daemon pods.
+// arrivals replaces the starting nodes of a group in the state by what they will be once they are
+// usable, with their daemon pods.
 func (b *builder) arrivals(g *cluster.NodeGroup) *arrivals {
 	coming := b.coming[g.ID]
 	a := &arrivals{group: g, unregistered: coming.Unregistered, starting: len(coming.Starting)}
@@ -75,8 +78,8 @@ func (b *builder) arrivals(g *cluster.NodeGroup) *arrivals {
 	return a
 }
 
-// next has one more of the coming nodes that aren't registered, of which there must be one,
-// stand in the state.
+// next adds one more of the unregistered coming nodes to the state. The caller checks that
+// a.unregistered is positive.
 func (b *builder) next(a *arrivals) cluster.NodeIndex {
 	a.unregistered--
 	n := b.addNode(b.models[a.group.ID], comingNode(a.group, len(a.nodes)-a.starting))
@@ -85,7 +88,7 @@ func (b *builder) next(a *arrivals) cluster.NodeIndex {
 	return n
 }
 
-// fitsNow has the plan say that a pod fits on a node as it is.
+// fitsNow records in the plan that a pod fits on a node as it is.
 func (b *builder) fitsNow(pod *cluster.Pod, node cluster.NodeIndex) {
 	b.plan.Fitting = append(b.plan.Fitting, autoscaler.Fitting{Pod: pod, Node: b.State.Node(node).Name})
 }
@@ -169,6 +172,7 @@ type pending struct {
 	class *engine.Class
 }
 
+// index returns the pods of all runs by UID, with their classes.
 func index(runs []*run) map[types.UID]*pending {
 	out := map[types.UID]*pending{}
 	for _, r := range runs {

@@ -14,8 +14,8 @@ import (
 // who ask. No plan pays for it: a plan packs what is left together, an estimate each class
 // alone.
 
-// Estimate is what there is to say of the pods of one class that no node takes that exists or
-// is coming.
+// Estimate describes what the pods of one class need of each group. Only pods that fit on no
+// existing or coming node are counted.
 type Estimate struct {
 	Pods   []*cluster.Pod // at least one, in order
 	Groups []GroupEstimate

@@ -140,7 +140,8 @@ func (d *Drain) over(t *lifecycle.Turn, p *pod) bool {
 	return !t.Now.Before(p.since.Add(d.cfg.MaxEviction))
 }
 
-// gone reports whether a pod is waited for no more, and takes note if it has been told to leave.
+// gone reports whether a pod is no longer waited for, and records when the API
+// shows that it terminates, whoever told it to leave.
 func (d *Drain) gone(t *lifecycle.Turn, p *pod) bool {
 	n := t.State.NodeOf(p.uid)
 	if n == nil || n.Name != d.node {

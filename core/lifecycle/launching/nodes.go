@@ -55,7 +55,7 @@ func (m *Machine) InstanceListed(now time.Time, group, id, name string) {
 	m.reached(now, n, step.LaunchListed)
 }
 
-// whichOrder says of which order an instance is.
+// whichOrder selects, among the open orders of a group, the one that an instance belongs to.
 type whichOrder bool
 
 const (

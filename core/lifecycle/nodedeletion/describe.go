@@ -7,7 +7,7 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
-// This file says of nodes on their way out how far they are, and why they go.
+// This file describes how far nodes on their way out are, and why they go.
 
 // Description is how far a node is on its way out at one moment, for people.
 type Description struct {
