@@ -40,11 +40,23 @@ func (c *checks) follow(changes []cluster.Change) {
 		case x.Op == cluster.GroupSet && !sameForCheck(x.OldGroup, x.Group):
 			clear(c.answers)
 		case x.Op == cluster.NodeAdded || x.Op == cluster.NodeRemoved:
-			c.moved = append(c.moved, x.Node)
+			c.noteMoved(x.Node)
 			c.forget(x.Node)
 		case x.Node != cluster.NoNode:
 			c.forget(x.Node)
 		}
+	}
+}
+
+// noteMoved records that a node has come or gone. After as many as there were, as when no passes are
+// made for long, the next order is made anew.
+func (c *checks) noteMoved(i cluster.NodeIndex) {
+	switch {
+	case c.order == nil:
+	case len(c.moved) >= len(c.order):
+		c.order, c.moved = nil, nil
+	default:
+		c.moved = append(c.moved, i)
 	}
 }
 

@@ -96,6 +96,7 @@ var All = []Mutant{
 	{"a list that names another group's node has its instance", "core/lifecycle/nodegroups/gone.go", "n != nil && n.Group == g.ID", "n != nil", "./core/lifecycle/nodegroups", "TestGoneByOwnList", "1"},
 	{"a plan that is the last one again is reported again", "core/plan_commit.go", "if isSameList(plan.NoHelp, c.scale.reported) {", "if isSameList(plan.NoHelp, c.scale.reported) && false {", "./core", "TestTheSameNoHelp", "1"},
 	{"a pod that had a node when a plan was reported is never told", "core/plan_commit.go", "			case p == nil:\n				c.scale.reported = nil\n", "			case p == nil:\n", "./core", "TestTheSameNoHelp", "1"},
+	{"nodes that have come and gone without a pass are remembered for ever", "core/autoscaler/scaledown/checks.go", "			c.noteMoved(x.Node)\n", "			c.moved = append(c.moved, x.Node)\n", "./core", "TestAYearOfChurn", "1"},
 	{"a pod keeps no node but that of its place", "core/autoscaler/scaledown/pass.go", "			pod = pod.Instance(\"fits/\" + string(pod.UID))", "			continue", "./core/autoscaler/scaledown", "TheyFitOn", "1"},
 	{"what a node lacks is told as it was", "core/engine/shortfalls.go", "if s.told.node == i {", "if false {", "./core/engine", cached, "400"},
 	{"nobody is below anybody", "core/cluster/state.go", "		if p < priority {", "		if p < priority && false {", "./core/engine", cached, "400"},
