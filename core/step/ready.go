@@ -204,8 +204,8 @@ type Condition struct {
 type StatusWrite struct {
 	UID             types.UID
 	Namespace, Name string
-	Buffer  *autoscalingapi.CapacityBufferStatus
-	Request *autoscalingapi.ProvisioningRequestStatus
+	Buffer          *autoscalingapi.CapacityBufferStatus
+	Request         *autoscalingapi.ProvisioningRequestStatus
 }
 
 // Event is a Kubernetes event about an object.
