@@ -91,7 +91,7 @@ type Decision struct {
 	RunnerUp *RunnerUp `json:"runnerUp,omitempty"`
 	// Rejected are the reasons for which nodes were rejected, when all were.
 	Rejected []Why `json:"rejected,omitempty"`
-	// Reason is text for people, and part of the digest like every other field.
+	// Reason is text for people, and part of the digest.
 	Reason  string   `json:"reason,omitempty"`
 	Victims []string `json:"victims,omitempty"` // namespace/name
 	Profile string   `json:"profile,omitempty"` // schedulerName
