@@ -26,7 +26,8 @@ type Consolidation struct {
 	Before, After float64
 	// Pods is how many pods are moved, and Score by how much the shares differ that
 	// Consolidate.Threshold compares.
-	// Score is 0 or more in a plan: at least what Threshold asks for.
+	// Score is a ratio: the share of the price that is saved, divided by the share of the pods that
+	// are moved.
 	Pods  int
 	Score float64
 }

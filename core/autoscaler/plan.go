@@ -31,8 +31,8 @@ type Request struct {
 	Pending   []*cluster.Pod // pods that were tried and found no node, in order
 	// Whole are further pods, for all of which nodes are to be bought, or for none.
 	Whole []*cluster.Pod
-	// Limits, Readiness and Balancing are from the flags. They are part of the request, so that a
-	// recording needs no configuration to be replayed.
+	// Limits, Readiness and Balancing are from the flags, and the same in every request but for
+	// Limits.MaxNodesLaunching.
 	Limits    Limits
 	Readiness Readiness
 	Balancing Balancing
@@ -138,7 +138,7 @@ type Plan struct {
 	// ScaleUps are in the order in which they were chosen. Each assumes that those before it are
 	// ordered.
 	ScaleUps []ScaleUp
-	// NoHelp has the pending pods that are left, by class.
+	// NoHelp has the pending pods that no purchase helps, by class, except for the unplanned ones.
 	NoHelp []NoHelp
 	// Removals are the nodes that could be removed, all of them together, in the order in
 	// which they were found. Kept are the others, by name.

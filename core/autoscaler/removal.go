@@ -93,8 +93,8 @@ type Home struct {
 // Kept is why a node stays.
 type Kept struct {
 	Node string
-	// Reason is the first of the reasons below that holds; the cheap ones are checked first, and the
-	// simulation last.
+	// Reason is the first that a pass has found: whether a node may be a candidate is checked
+	// before anything is simulated.
 	Reason KeptReason
 	// Pod is the pod that keeps the node, by name, "" where none does.
 	Pod string

@@ -17,10 +17,12 @@ import (
 
 // PodBlock is a pod that keeps its node.
 type PodBlock struct {
-	Pod  string `json:"pod"`  // namespace/name
+	Pod string `json:"pod"` // namespace/name
+	// Rule is the first rule that keeps the pod; others may keep it once this one no longer does.
 	Rule string `json:"rule"` // of core/autoscaler/drainability, or DisruptionBudget
 	Why  string `json:"why"`  // in words that follow the pod's name
 	// Change says what would let it go.
+	// It is a command where one is enough, with the pod's own namespace and name.
 	Change string `json:"change"`
 }
 

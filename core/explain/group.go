@@ -15,7 +15,9 @@ import (
 
 // GroupExplanation is where a node group stands.
 type GroupExplanation struct {
-	Group string  `json:"group"`
+	Group string `json:"group"`
+	// Min and Max bound Target. Orders never exceed Max, but somebody else may have set a target
+	// beyond it at the provider.
 	Min   int     `json:"min"`
 	Max   int     `json:"max"`
 	Price float64 `json:"price,omitempty"` // of a node, an hour
@@ -34,22 +36,28 @@ type GroupExplanation struct {
 	// TemplateError is why the provider can't say what its new nodes look like.
 	TemplateError string `json:"templateError,omitempty"`
 	// MaxOrder is how many nodes one order may have after one that failed, 0 for any number.
-	MaxOrder int      `json:"maxOrder,omitempty"`
-	Backoff  *Backoff `json:"backoff,omitempty"`
+	MaxOrder int `json:"maxOrder,omitempty"`
+	// Backoff is nil when the group may be asked for nodes.
+	Backoff *Backoff `json:"backoff,omitempty"`
 	// Next is when the oldest of the nodes that are launching is expected.
 	Next *Expectation `json:"next,omitempty"`
 	// Launches are how long those that are over took; nil before the first.
 	Launches *LaunchTimes `json:"launches,omitempty"`
 	// LaunchControl is what launch control says of the cluster and of the group, in words.
-	LaunchControl []string              `json:"launchControl,omitempty"`
-	Instances     []nodegroups.Instance `json:"instances,omitempty"` // those that aren't nodes
-	Ordered       *Order                `json:"ordered,omitempty"`   // last
-	Failed        *Failure              `json:"failed,omitempty"`    // last
+	LaunchControl []string `json:"launchControl,omitempty"`
+	// Instances are by ID. Ordered and Failed are nil when this process has seen none: neither is
+	// taken over from the process before.
+	Instances []nodegroups.Instance `json:"instances,omitempty"` // those that aren't nodes
+	Ordered   *Order                `json:"ordered,omitempty"`   // last
+	Failed    *Failure              `json:"failed,omitempty"`    // last
 }
 
 // Backoff is why a group isn't asked for nodes, and until when.
 type Backoff struct {
-	Class  string    `json:"class"` // as Cluster Autoscaler has it
+	// Class is the error class of Cluster Autoscaler (InstanceErrorClass): it tells a lack of
+	// resources at the provider from every other failure.
+	Class string `json:"class"` // as Cluster Autoscaler has it
+	// Reason is in the provider's words where there are any.
 	Reason string    `json:"reason"`
 	Until  time.Time `json:"until"`
 }
@@ -63,12 +71,15 @@ type Failure struct {
 
 // Order is an order of nodes of a group, and how it came about.
 type Order struct {
-	Group  string             `json:"group"`
-	At     time.Time          `json:"at"`
-	From   int                `json:"from"`
-	To     int                `json:"to"`
-	Wanted int                `json:"wanted"` // nodes that the plan proposed
-	Pods   int                `json:"pods"`   // that waited for it
+	Group string    `json:"group"`
+	At    time.Time `json:"at"`
+	// From and To are the targets before and after the order. To-From is less than Wanted when a
+	// limit, or pods that found a node meanwhile, reduced the order.
+	From   int `json:"from"`
+	To     int `json:"to"`
+	Wanted int `json:"wanted"` // nodes that the plan proposed
+	Pods   int `json:"pods"`   // that waited for it
+	// Choice has the options that were compared.
 	Choice *autoscaler.Choice `json:"choice,omitempty"`
 	// Failed is what has failed last in the group since the order; "" for nothing.
 	Failed string `json:"failed,omitempty"`
@@ -112,7 +123,9 @@ type Expectation struct {
 
 // LaunchTimes are how long launches of a group took, from the order to the usable node.
 type LaunchTimes struct {
-	Launches      int     `json:"launches"`
+	// Launches is the size of the sample: only the latest launches of the group are kept.
+	Launches int `json:"launches"`
+	// MedianSeconds and P90Seconds are p50 and p90 of the sample.
 	MedianSeconds float64 `json:"medianSeconds"`
 	P90Seconds    float64 `json:"p90Seconds"`
 }

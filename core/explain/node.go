@@ -33,11 +33,13 @@ type NodeExplanation struct {
 	Group string  `json:"group,omitempty"` // "" when it is in none
 	Ready bool    `json:"ready"`
 	Price float64 `json:"price,omitempty"` // an hour
-	State string  `json:"state"`
+	// State is one of the constants above; which fields are set depends on it.
+	State string `json:"state"`
 	// Reason is why it stays, or what a candidate waits for.
 	Reason autoscaler.KeptReason `json:"reason,omitempty"`
 	Pod    string                `json:"pod,omitempty"` // that keeps it, as namespace/name
-	Detail string                `json:"detail,omitempty"`
+	// Detail explains Reason in a sentence, with the numbers that decided: for people only.
+	Detail string `json:"detail,omitempty"`
 	// Utilization is the largest share of a resource that its pods request; nil when the last
 	// plan doesn't say.
 	Utilization *float64 `json:"utilization,omitempty"`
@@ -68,6 +70,7 @@ type NodeExplanation struct {
 
 // Leaving is how far a node is on its way out.
 type Leaving struct {
+	// Step of a draining node ends with the number of pods that are left. Why is a sentence.
 	Step string `json:"step"` // as core/lifecycle/nodedeletion has them
 	Why  string `json:"why"`  // it goes
 	// Next is when it is looked at though nothing happens; nil for never.
@@ -76,7 +79,9 @@ type Leaving struct {
 
 // PodHome is a pod that has to leave a node, with the node that has room for its replacement.
 type PodHome struct {
-	Pod  string `json:"pod"`            // namespace/name
+	Pod string `json:"pod"` // namespace/name
+	// Home is a node by name. Of a node that is being drained it is where room is kept, which may
+	// change until the replacement comes.
 	Home string `json:"home,omitempty"` // "" when no node has room
 	Why  string `json:"why,omitempty"`  // of no node, in kube-scheduler's words
 }
@@ -151,7 +156,8 @@ func (v *View) destinations(n *cluster.Node) []scaledown.Destination {
 	return v.whatIf.Destinations(n, v.drainRules())
 }
 
-// drainRules returns what says of a pod whether it may be evicted, as things are now.
+// drainRules returns the rules of drainability at this moment. Ages of pods are measured by the
+// API server's clock, which stamped their creation.
 func (v *View) drainRules() *drainability.Context {
 	return &drainability.Context{Rules: &v.Autoscaler.Removal, State: v.State, Now: v.ServerNow()}
 }
@@ -218,8 +224,8 @@ func (v *View) price(group string) float64 {
 	return 0
 }
 
-// NodeNames returns the names of all nodes, for people who mistype one; ok is false when
-// Berth only schedules and there is nothing to say of any.
+// NodeNames returns the names of all nodes, for suggestions to people who mistype one; ok is
+// false when Berth only schedules, and no node can be explained.
 func (v *View) NodeNames() (names []string, ok bool) {
 	v.State.Nodes(func(n *cluster.Node) { names = append(names, n.Name) })
 	return names, v.Autoscaler != nil

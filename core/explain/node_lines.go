@@ -14,8 +14,10 @@ import (
 
 // NodeLine is a node in one line.
 type NodeLine struct {
-	Node  string  `json:"node"`
-	Group string  `json:"group,omitempty"` // "" when it is in none
+	// Node is the name of the node, by which lines that are otherwise equal are sorted.
+	Node  string `json:"node"`
+	Group string `json:"group,omitempty"` // "" when it is in none
+	// Ready is the node's condition; a ready node may be cordoned or tainted all the same.
 	Ready bool    `json:"ready"`
 	Price float64 `json:"price,omitempty"` // an hour
 	// State and Reason are for scale-down, as in NodeExplanation; "" when Berth only schedules.
@@ -25,13 +27,16 @@ type NodeLine struct {
 	Step   string                `json:"step,omitempty"` // of one on its way out, as core/lifecycle/nodedeletion has them
 	// Unschedulable says that it is cordoned.
 	Unschedulable bool `json:"unschedulable,omitempty"`
-	Pods          int  `json:"pods"`
-	CPU           Use  `json:"cpu"`    // in thousandths
-	Memory        Use  `json:"memory"` // in bytes
+	// Pods counts all pods on the node, those of DaemonSets and static pods included.
+	Pods   int `json:"pods"`
+	CPU    Use `json:"cpu"`    // in thousandths
+	Memory Use `json:"memory"` // in bytes
 }
 
 // Use is how much of a resource of a node its pods request.
 type Use struct {
+	// Requested is the sum of the requests of the pods that count for the node, in the unit of
+	// Allocatable. It is larger than Allocatable when the node shrank or was overcommitted.
 	Requested   int64 `json:"requested"`
 	Allocatable int64 `json:"allocatable"`
 }
@@ -82,7 +87,7 @@ func (v *View) nodeLine(n *cluster.Node, sum *nodesSummary) NodeLine {
 	return x
 }
 
-// order says which lines come first.
+// order returns the rank of a line in the list; lines of a lower rank come first.
 func (x *NodeLine) order() int {
 	switch {
 	case x.State == NodeLeaving:
@@ -95,5 +100,6 @@ func (x *NodeLine) order() int {
 	return 3
 }
 
-// share returns the larger of the shares that are requested.
+// share returns the larger of the shares of CPU and memory that are requested: the scarcer one
+// limits what the node still takes.
 func (x *NodeLine) share() float64 { return max(x.CPU.Share(), x.Memory.Share()) }

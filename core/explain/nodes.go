@@ -17,7 +17,8 @@ import (
 // ScaleDownStatus says in a word where scale-down stands.
 type ScaleDownStatus string
 
-// The statuses. Where Cluster Autoscaler has one, the word is its own.
+// The statuses. Where Cluster Autoscaler has one, the word is its own. Exactly one holds: what
+// concerns the whole cluster comes before what delays single candidates (scaleDownStatus).
 const (
 	ScaleDownDisabled     ScaleDownStatus = "Disabled"
 	ScaleDownUnknown      ScaleDownStatus = "Unknown"           // no plan has looked at nodes
@@ -35,6 +36,7 @@ var ScaleDownStatuses = []ScaleDownStatus{
 
 // NodesExplanation sums up where the nodes of a cluster stand.
 type NodesExplanation struct {
+	// Status is of the time of the answer, and follows from a plan that may be older (Planned).
 	Status ScaleDownStatus `json:"status"`
 	Why    string          `json:"why,omitempty"` // of a status in which no node is looked at
 	// Planned is when the plan was asked for that says so; nil before the first.
@@ -52,7 +54,9 @@ type NodesExplanation struct {
 // NodesSum is a number of nodes with what they cost together an hour, as far as the provider
 // says.
 type NodesSum struct {
-	Nodes int     `json:"nodes"`
+	Nodes int `json:"nodes"`
+	// Price omits nodes of which the provider states no price, and nodes of no group: it is a lower
+	// bound of the cost. 0 when no price is known.
 	Price float64 `json:"price,omitempty"`
 }
 
@@ -60,6 +64,7 @@ func (s *NodesSum) add(price float64) { s.Nodes, s.Price = s.Nodes+1, s.Price+pr
 
 // NodesOfReason are the nodes that stand alike.
 type NodesOfReason struct {
+	// State is one of the states of NodeExplanation; State and Reason together are unique.
 	State  string                `json:"state"`
 	Reason autoscaler.KeptReason `json:"reason,omitempty"` // "" where the state says all
 	NodesSum
@@ -70,6 +75,7 @@ type NodesOfReason struct {
 
 // NodesOfGroup are the nodes of one group, "" for those that are in none.
 type NodesOfGroup struct {
+	// The embedded sum has all nodes of the group; Candidates and Leaving are parts of it.
 	Group string `json:"group"`
 	NodesSum
 	Candidates NodesSum `json:"candidates,omitzero"`
@@ -136,13 +142,15 @@ func (v *View) scaleDownStatus(sum *nodesSummary) ScaleDownStatus {
 
 // nodesSummary adds up nodes.
 type nodesSummary struct {
-	v        *View
+	v *View
+	// removals are the last plan's, by node; empty before the first plan.
 	removals map[string]*autoscaler.Removal
 	all      NodesSum
 	skipped  time.Duration // of the node that has been skipped longest
-	states   map[string]int
-	reasons  map[reasonKey]*NodesOfReason
-	groups   map[string]*NodesOfGroup
+	// states counts nodes by state; reasons and groups hold what explanation sorts and returns.
+	states  map[string]int
+	reasons map[reasonKey]*NodesOfReason
+	groups  map[string]*NodesOfGroup
 }
 
 type reasonKey struct {

@@ -2,7 +2,7 @@ package explain
 
 // This file says for people where a whole cluster stands, at a glance: which pods have no node
 // and what they wait for, which nodes are being bought, which are leaving, and which pods take
-// the place of others. Nodes one by one are in overview_nodes.go.
+// the place of others. Nodes one by one are in node_lines.go.
 
 import (
 	"cmp"
@@ -27,7 +27,8 @@ import (
 
 // Overview is where a cluster stands, at a glance.
 type Overview struct {
-	// Placed is how many pods are on nodes, those that are being bound included.
+	// Placed is how many pods are on nodes, those that are being bound included: these are in
+	// Pending, too, as PendingBinding.
 	Placed int `json:"placed"`
 	// Pending are the pods without a node by what they wait for, the most pods first.
 	Pending []PendingPods `json:"pending"`
@@ -46,6 +47,7 @@ type Overview struct {
 }
 
 // maxListed is how many nodes on their way out and how many preempting pods an overview lists.
+// Only the lists are cut: Nodes.ScaleDown and Pending count all.
 const maxListed = 50
 
 // What a pod without a node waits for, or which state it is in.
@@ -62,6 +64,7 @@ const (
 
 // PendingPods are pods without a node that wait for the same.
 type PendingPods struct {
+	// State is one of the constants above: the first that holds, in the order of pendingState.
 	State string `json:"state"`
 	// Reason says of rejected pods, in kube-scheduler's words, for what most nodes reject them,
 	// and of gated ones why; of those for which a node is coming it is the node group.
@@ -76,6 +79,7 @@ type PendingPods struct {
 
 // NodesOverview counts nodes.
 type NodesOverview struct {
+	// Nodes is Ready and NotReady together. A cordoned node is in one of these as well.
 	Nodes         int `json:"nodes"`
 	Ready         int `json:"ready"`
 	NotReady      int `json:"notReady,omitempty"`
@@ -87,11 +91,13 @@ type NodesOverview struct {
 
 // Buying is a node group of which nodes are coming.
 type Buying struct {
-	Group string       `json:"group"`
-	Nodes int          `json:"nodes"`           // that are coming
-	Price float64      `json:"price,omitempty"` // of all these an hour, 0 when it isn't known
-	Pods  int          `json:"pods"`            // that have a place on them
-	Next  *Expectation `json:"next,omitempty"`  // of the oldest
+	Group string  `json:"group"`
+	Nodes int     `json:"nodes"`           // that are coming
+	Price float64 `json:"price,omitempty"` // of all these an hour, 0 when it isn't known
+	// Pods may be fewer than the nodes would hold, and 0 for nodes that were ordered to reach the
+	// group's minimum.
+	Pods int          `json:"pods"`           // that have a place on them
+	Next *Expectation `json:"next,omitempty"` // of the oldest
 }
 
 // LeavingNode is a node on its way out.
@@ -105,7 +111,8 @@ type LeavingNode struct {
 
 // Preempting is a pod whose victims are leaving.
 type Preempting struct {
-	Pod     string   `json:"pod"` // namespace/name
+	Pod string `json:"pod"` // namespace/name
+	// Node is the nominated node, where all Victims are; "" when the nomination was lost meanwhile.
 	Node    string   `json:"node"`
 	Victims []string `json:"victims"` // namespace/name
 }
@@ -226,8 +233,9 @@ func (v *View) pendingState(p *record.Description, preempts bool, waiting map[*e
 	return PendingPods{State: PendingRejected, Plugin: plugin, Reason: reason}
 }
 
-// tooLarge says of which resource a pod requests more than an empty node of any group has; "" for
-// none, without groups, or when it isn't known what a node of each looks like.
+// tooLarge returns a sentence about the first resource that a pod requests more of than an empty
+// node of any group has. It returns "" when there is none, without groups, and when the template
+// of a group isn't known: that group might be large enough.
 func tooLarge(p *cluster.Pod, groups []*cluster.NodeGroup) string {
 	unknown := func(g *cluster.NodeGroup) bool { return g.Template == nil || g.TemplateError != "" }
 	if len(groups) == 0 || slices.ContainsFunc(groups, unknown) {

@@ -1,7 +1,7 @@
 package explain
 
 // This file explains to people where one pod stands: in the queue, on the way to its
-// node, and what each rule says of it now. An explanation decides nothing: what it tries
+// node, and how each rule judges it now. An explanation decides nothing: what it tries
 // in the state is rolled back.
 
 import (
@@ -23,11 +23,14 @@ import (
 
 // Explanation is why a pod is where it is, or nowhere.
 type Explanation struct {
-	Pod      string `json:"pod"`     // namespace/name
-	Outcome  string `json:"outcome"` // step.Placed, Fits, step.Waits or step.Gated
-	Node     string `json:"node,omitempty"`
-	Message  string `json:"message,omitempty"` // as the condition has it
-	Attempts int    `json:"attempts,omitempty"`
+	Pod     string `json:"pod"`     // namespace/name
+	Outcome string `json:"outcome"` // step.Placed, Fits, step.Waits or step.Gated
+	// Node is where the pod is, or is being bound to; "" while it waits or is gated.
+	Node string `json:"node,omitempty"`
+	// Message is "" for a pod that has a node or fits on one.
+	Message string `json:"message,omitempty"` // as the condition has it
+	// Attempts counts the decisions that found no node, and errors.
+	Attempts int `json:"attempts,omitempty"`
 	// Queue is the stage of a pod without a node: active, backoff, unschedulable,
 	// gated, held (its victims are being asked to leave) or in flight.
 	Queue   string     `json:"queue,omitempty"`
@@ -41,8 +44,8 @@ type Explanation struct {
 	Victims []string `json:"victims,omitempty"`
 	// Preemption is why preempting other pods doesn't help, in kube-scheduler's words.
 	Preemption string `json:"preemption,omitempty"`
-	// Relax says on how many nodes one plugin alone rejects the pod: so many would take
-	// it without that rule.
+	// Relax counts the nodes that one plugin alone rejects, the most nodes first: as many would
+	// take the pod without that plugin. Nodes that two plugins reject are in no entry.
 	Relax []Relaxed `json:"relax,omitempty"`
 	// Reasons say which rules reject which nodes, the most nodes first.
 	Reasons []step.Why `json:"reasons,omitempty"`
@@ -60,12 +63,16 @@ type Explanation struct {
 
 // PermissionWait is a plugin that a pod with a node waits for.
 type PermissionWait struct {
+	// Plugin implements Permit. All that are listed must allow the pod; one that refuses is enough
+	// to take its node away.
 	Plugin string    `json:"plugin"`
 	Until  time.Time `json:"until"` // when the wait ends and the pod loses its node
 }
 
 // WaitsFor is a change that a plugin waits for, in words.
 type WaitsFor struct {
+	// Plugin rejects at least one node. Change is the plugin's own text (framework.Waker), for
+	// people only.
 	Plugin string `json:"plugin"`
 	Change string `json:"change"`
 }
@@ -84,7 +91,9 @@ type Reserved struct {
 
 // Candidate is a node that all rules allow, with what makes up its score.
 type Candidate struct {
-	Node   string               `json:"node"`
+	Node string `json:"node"`
+	// Score is the sum of Scores, which are weighted and normalized as kube-scheduler does it:
+	// scores of different pods can't be compared.
 	Score  int64                `json:"score"`
 	Scores []engine.PluginScore `json:"scores"`
 }
@@ -179,6 +188,7 @@ func (v *View) explainPlaced(pod *cluster.Pod, x *Explanation) {
 func (v *View) explainNodes(pod *cluster.Pod, x *Explanation) {
 	mark := v.State.Mark()
 	defer v.State.Rollback(mark)
+	// Otherwise the pod would compete with itself, for resources and in its own (anti-)affinity.
 	v.State.Remove(pod.UID)
 	v.State.Nominate(pod, "")
 	e := v.Scheduler.Engine(pod)

@@ -30,10 +30,13 @@ type Scaling struct {
 	// Ordered is the order of nodes that was last made for the pod among others.
 	Ordered *Order `json:"ordered,omitempty"`
 	// Coming is the node that the pod has a place on once it is usable.
+	// It is nil when no node is coming that would take the pod.
 	Coming *ComingNode `json:"coming,omitempty"`
 	// Weighed is of a pod that could preempt and waits: for what, and what preempting costs.
+	// It is nil for a pod that doesn't wait for a place.
 	Weighed *weighing.Result `json:"weighed,omitempty"`
-	Groups  []GroupAnswer    `json:"groups,omitempty"`
+	// Groups has an answer for each node group, by ID; empty until the provider has listed them.
+	Groups []GroupAnswer `json:"groups,omitempty"`
 }
 
 // ComingNode is a node that is waited for.
@@ -45,6 +48,7 @@ type ComingNode struct {
 	// Stays says that the node is on its way out, and that the next plan has it stay for the pod.
 	// Nothing is expected of it.
 	Stays bool `json:"stays,omitempty"`
+	// The embedded Expectation is empty when it isn't known when the node was ordered.
 	Expectation
 }
 
@@ -60,20 +64,27 @@ const (
 
 // GroupAnswer is why a node group was or wasn't bought for a pod.
 type GroupAnswer struct {
-	Group  string `json:"group"`
+	Group string `json:"group"`
+	// Answer is one of the constants above. The first that holds is given, in the order of
+	// explainGroups: a group that was ordered for the pod is Bought though it is at its limit now.
 	Answer string `json:"answer"`
 	// Reasons are why, in Cluster Autoscaler's words for limits, and in kube-scheduler's for
 	// rules.
 	Reasons []string `json:"reasons,omitempty"`
 	Plugin  string   `json:"plugin,omitempty"` // that rejects an empty node
 	// Missing is how much such a node has too little of.
+	// It is nil when the node is rejected for another reason than a lack of resources.
 	Missing []Missing `json:"missing,omitempty"`
-	Detail  string    `json:"detail,omitempty"`
+	// Detail is for people only and has no fixed form: the order, until when the group backs off,
+	// or which option was chosen instead.
+	Detail string `json:"detail,omitempty"`
 }
 
 // Missing is a resource of which an empty node of a group has too little for a pod, in its
 // base unit.
 type Missing struct {
+	// Resource is a resource name of the API, such as cpu (whose base unit is a thousandth of a
+	// core), memory (bytes) or an extended resource.
 	Resource  string `json:"resource"`
 	Needed    int64  `json:"needed"`
 	Available int64  `json:"available"`
@@ -204,8 +215,8 @@ func (v *View) explainGroups(p *record.Description, answer *scaleup.Answer, x *S
 	}
 }
 
-// limitDetail says until when a group backs off, and why, or why the provider can't say what
-// its nodes look like; "" when neither is so.
+// limitDetail returns until when a group backs off, and why, or why the provider can't say what
+// its nodes look like; "" for any other limit, which needs no detail.
 func (v *View) limitDetail(group, limit string) string {
 	d, _ := v.Autoscaler.Groups.Describe(group)
 	switch {
@@ -233,7 +244,7 @@ func notChosen(asked *nodegroups.Asked, group string) string {
 	return fmt.Sprintf("%s: %s instead of %s", chosenBy(choice), describeOption(chosen), describeOption(other))
 }
 
-// chosenBy says who made a choice, from how much.
+// chosenBy returns which expander made a choice; in other words where there was nothing to choose.
 func chosenBy(choice *autoscaler.Choice) string {
 	switch choice.By {
 	case "":

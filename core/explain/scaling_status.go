@@ -22,7 +22,8 @@ type LaunchWindows = launching.Windows
 
 // ScalingStatus is where the autoscaler stands.
 type ScalingStatus struct {
-	Known  bool // the provider has told of its groups
+	Known bool // the provider has told of its groups
+	// Limits are the flags', for people who compare Cores, Memory and Nodes with them.
 	Limits autoscaler.Limits
 	// Sick says why the size of the cluster isn't changed, "" when it may be.
 	Sick   string
@@ -32,11 +33,15 @@ type ScalingStatus struct {
 	// before the first.
 	Candidates int
 	Planned    time.Time
-	// Cores and Memory, in bytes, are what all nodes have together but those on their way out.
+	// Cores and Memory are the capacity of all nodes except those on their way out, in whole
+	// cores and in bytes. Cluster Autoscaler compares the same sums with --cores-total and
+	// --memory-total.
 	Cores, Memory int64
-	// Taints are how many taints of each type nodes have.
+	// Taints counts the taints of all nodes by type (Readiness.TaintType), as the metric
+	// node_taints_count does.
 	Taints map[string]int
-	// Launches are how many nodes may be launching at a time, of the cluster and of each group.
+	// Launches are how many nodes may be launching at a time: of the cluster first, then of
+	// each group; those without a limit are left out.
 	Launches []LaunchWindows
 	// Unschedulable are the pods that were tried and found no node, Untried those that are still
 	// to be tried a first time.
@@ -45,6 +50,8 @@ type ScalingStatus struct {
 
 // GroupStatus is how a node group stands.
 type GroupStatus struct {
+	// The embedded NodeGroup is a copy: its sizes are those that the core assumes, orders and
+	// deletions without an answer included.
 	cluster.NodeGroup
 	NodeCounts
 	Candidates int // nodes that could be removed
@@ -58,6 +65,7 @@ type GroupStatus struct {
 // NodeCounts are nodes by where they stand, as Cluster Autoscaler counts them. Ready, NotStarted,
 // Unready, Suspended and Deleted make up Registered.
 type NodeCounts struct {
+	// Registered includes nodes on their way out, until the API no longer shows them.
 	Registered int // shown by the API
 	Ready      int // take pods as their template says
 	NotStarted int // aren't ready, and are younger than --max-node-startup-time
@@ -131,8 +139,8 @@ func (x *NodeCounts) deleted() {
 	x.Leaving++
 }
 
-// add counts a node of the state. One that is tainted for its removal counts as what it else is:
-// the group's target includes it.
+// add counts a node of the state. A node that is tainted for its removal is counted by its
+// readiness like any other: the group's target still includes it.
 func (x *NodeCounts) add(v *View, n *cluster.Node) {
 	readiness, leaving := &v.Autoscaler.Readiness, n.HasTaint(autoscaler.ToBeDeletedTaint)
 	x.Registered++
@@ -186,8 +194,9 @@ func (v *View) countCandidates(s *ScalingStatus, at map[string]int) {
 	})
 }
 
-// healthy reports whether few enough nodes of a group are missing or unready which nobody waits
-// for, as Cluster Autoscaler's IsNodeGroupHealthy.
+// healthy reports whether few enough nodes of a group are missing or unready, as Cluster
+// Autoscaler's IsNodeGroupHealthy (clusterstate). Neither coming nodes nor long unregistered
+// instances count as missing. An unready node does, as it does there.
 func (g *GroupStatus) healthy(limits *autoscaler.Limits) bool {
 	missing := g.Target - g.LongUnregistered - g.Coming - g.Ready - g.Suspended
 	all := g.Ready + g.Unready + g.NotStarted + g.Suspended

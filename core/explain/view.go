@@ -66,14 +66,17 @@ type Autoscaler struct {
 	Homes      Homes
 }
 
-// Scheduler has the rules by which pods are placed.
+// Scheduler has the rules by which pods are placed. Engine returns the engine of the pod's
+// profile, which caches answers on the state: it may be asked within a mark. Gate returns nil
+// when no PreEnqueue rule keeps the pod out of the queue.
 type Scheduler interface {
 	Engine(*cluster.Pod) *engine.Engine
 	Gate(*cluster.Pod) *framework.Reason
 	Responsible(*cluster.Pod) bool
 }
 
-// Queue describes the pods that wait.
+// Queue describes the pods that wait. Get returns nil for a pod that isn't in the queue.
+// Pending counts only the pods for which counted returns true.
 type Queue interface {
 	Get(types.UID) *queue.Item
 	Each(func(*queue.WaitingClass))
@@ -86,13 +89,15 @@ type Pods interface {
 	All() iter.Seq[record.Description] // in no particular order
 }
 
-// Victims describes the pods that are to leave their nodes for others.
+// Victims describes the pods that are to leave their nodes for others. A victim is listed from
+// the decision until it is gone or its preemption has failed.
 type Victims interface {
 	VictimsOf(preemptor types.UID) []types.UID
 	EachVictim(func(victim, preemptor types.UID))
 }
 
-// Places describes the places that are kept for pods.
+// Places describes the places that are kept for pods. WaitsFor reports whether a pod that could
+// preempt waits for its place instead.
 type Places interface {
 	Of(types.UID) (reservation.Place, bool)
 	WaitsFor(types.UID) bool
@@ -112,13 +117,16 @@ type Plans interface {
 	Eligible(types.UID) (now bool, from time.Time)
 }
 
-// Planning describes when plans are made.
+// Planning describes when plans are made. NextWake returns zero while a plan is being made, and
+// while no node group is known.
 type Planning interface {
 	State(now time.Time) planning.State
 	NextWake() time.Time
 }
 
-// Groups describes node groups.
+// Groups describes node groups. Known reports whether the provider has listed them; before that
+// nothing can be explained about any. BackingOff, LastAsked and LastFailure return nil for
+// nothing. ScaleDownDelay returns the zero time when no delay holds.
 type Groups interface {
 	Known() bool
 	Describe(group string) (nodegroups.Description, bool)
@@ -130,7 +138,8 @@ type Groups interface {
 	ScaleDownDelay(now time.Time, group string) (until time.Time, why string)
 }
 
-// Launches describes the nodes that are launching.
+// Launches describes the nodes that are launching. Underway returns the oldest order first;
+// launches whose order isn't known come before, with a zero Ordered.
 type Launches interface {
 	DescribeControl(group string) []string
 	Times(group string) launching.Times
@@ -144,7 +153,9 @@ type Nodes interface {
 	NotPlanned() string
 }
 
-// KeptNodes describes why the last plan keeps nodes.
+// KeptNodes describes why the last plan keeps nodes. Plan returns nil before the first plan, and
+// Removal nil for a node that the last plan doesn't remove. Held returns why plans give up no
+// node at all, "" when they may.
 type KeptNodes interface {
 	Of(node string) (keptnodes.Stay, bool)
 	Plan() *autoscaler.Plan
@@ -158,7 +169,8 @@ type Candidates interface {
 	Each(func(node string))
 }
 
-// Deletions describes the nodes on their way out.
+// Deletions describes the nodes on their way out. EachOutOfState calls with the nodes that the
+// provider was asked to delete: they are kept out of the state, so that no pod is placed there.
 type Deletions interface {
 	Describe(node string) (nodedeletion.Description, bool)
 	Counts() (all, draining int)

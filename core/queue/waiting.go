@@ -67,7 +67,10 @@ func (s waitingState) probing() bool {
 
 // WaitingClass are the unschedulable and held pods of one class.
 type WaitingClass struct {
+	// class is the key of Queue.waiting: every pod here has it, until it is reclassified.
 	class *engine.Class
+	// state follows the table above. Invariant: while it is probing, some pod has probeOf set to
+	// this class; while it is exhausted, only held pods are left (invariants.go).
 	state waitingState
 	since int64 // when it came to wait or was woken, in nanoseconds
 	// diagnosis says why the class fits on no node. This is the one place where
@@ -139,14 +142,15 @@ func (q *Queue) Hold(now time.Time, item *Item, d *engine.Diagnosis) {
 	q.held++
 }
 
-// countAttempt counts an attempt that found no node, and has the backoff begin.
+// countAttempt counts an attempt that found no node, and begins the backoff. As in kube-scheduler
+// the backoff runs from the attempt, so that it may be over by the time the pod is woken.
 func (q *Queue) countAttempt(now time.Time, item *Item) {
 	item.attempts++
 	item.tried = now.UnixNano()
 	item.until = now.UnixNano() + int64(q.cfg.backoff(item.attempts))
 }
 
-// ReleaseToTry has a held pod tried, when its backoff is over.
+// ReleaseToTry releases a held pod to be tried again: at once, or when its backoff is over.
 func (q *Queue) ReleaseToTry(now time.Time, item *Item) {
 	q.takeOut(item)
 	if item.until > now.UnixNano() {
@@ -163,7 +167,8 @@ func (q *Queue) ReleaseToWait(now time.Time, item *Item, d *engine.Diagnosis) {
 	q.park(item, q.waitUntried(now, item, d))
 }
 
-// park puts a pod in flight among the unschedulable ones of its class.
+// park moves a pod that is in flight to the unschedulable ones of its class. It counts as incoming
+// under the event of a failed attempt, as in kube-scheduler's queue_incoming_pods_total.
 func (q *Queue) park(item *Item, w *WaitingClass) {
 	q.came[Incoming{"unschedulable", EventFailure}]++
 	item.stage = Unschedulable
@@ -205,7 +210,8 @@ func (q *Queue) waitUntried(now time.Time, item *Item, d *engine.Diagnosis) *Wai
 	return w
 }
 
-// newWaiting has a class wait of which no pod waits yet.
+// newWaiting adds a waiting class, for a class of which no pod waits yet. The caller adds the pod:
+// a waiting class without pods is pruned.
 func (q *Queue) newWaiting(now time.Time, c *engine.Class, d *engine.Diagnosis) *WaitingClass {
 	w := &WaitingClass{class: c, diagnosis: d, since: now.UnixNano(), pods: q.newHeap(), nominated: q.newHeap()}
 	q.waiting[c] = w
@@ -215,7 +221,8 @@ func (q *Queue) newWaiting(now time.Time, c *engine.Class, d *engine.Diagnosis) 
 	return w
 }
 
-// setWaiting has a class wait for the reason d, which it may do already.
+// setWaiting puts a class into state waiting, for the reason d. A class that waits already keeps
+// its since, by which the leftover sweep finds it.
 func (q *Queue) setWaiting(now time.Time, w *WaitingClass, d *engine.Diagnosis) {
 	if w.state != waiting {
 		w.state, w.since = waiting, now.UnixNano()
@@ -233,7 +240,7 @@ func (q *Queue) Refresh(c *engine.Class, d *engine.Diagnosis) {
 }
 
 // Wake asks each waiting class once what the changes since the last call do for it,
-// and has the pods of those that they help tried. mayHelp is given the class's
+// and wakes those that they help. mayHelp is given the class's
 // diagnosis, and returns the one to keep. Nominated pods that are to be tried for the sake
 // of their own node are woken before (WakePod).
 func (q *Queue) Wake(now time.Time, mayHelp func(*engine.Class, *engine.Diagnosis) (engine.Help, *engine.Diagnosis)) {
@@ -251,6 +258,8 @@ func (q *Queue) WakeClass(now time.Time, c *engine.Class, mayHelp func(*engine.C
 	}
 }
 
+// ask asks one class about the changes, and wakes it if they help. A class that is probed isn't
+// asked: its probe sees the changes. mayHelp may return a newer diagnosis also when nothing helps.
 func (q *Queue) ask(now time.Time, w *WaitingClass, mayHelp func(*engine.Class, *engine.Diagnosis) (engine.Help, *engine.Diagnosis)) {
 	if w.state != waiting || w.Pods() == 0 {
 		return
@@ -284,7 +293,9 @@ func (q *Queue) wake(now time.Time, w *WaitingClass, state waitingState) {
 	q.probe(w)
 }
 
-// probe has the next pod of a woken class tried.
+// probe makes the next pod of a woken class its probe: the first in the queue's order, nominated or
+// not. For preemption nominated pods are left out. Without a pod that could be the probe, the
+// probing ends.
 func (q *Queue) probe(w *WaitingClass) {
 	from := &w.pods
 	if n := &w.nominated; w.state != probingPreempt && n.Len() > 0 && (from.Len() == 0 || q.less(n.items[0], from.items[0])) {
@@ -315,15 +326,16 @@ func (q *Queue) endProbe(item *Item) {
 	}
 }
 
-// WakePod has an unschedulable pod tried, though its class isn't woken.
+// WakePod takes an unschedulable pod out of its class to be tried, although the class isn't woken.
+// The class goes on waiting with the others.
 func (q *Queue) WakePod(now time.Time, item *Item) {
 	q.takeOut(item)
 	item.swept = false
 	q.tryWoken(now.UnixNano(), item)
 }
 
-// tryWoken has a pod in flight tried that was woken at a time: at once, or after its
-// backoff.
+// tryWoken queues a pod that was woken at a time: as active, or, when its backoff ends later than
+// that, in backoff.
 func (q *Queue) tryWoken(at int64, item *Item) {
 	item.afterError = false
 	event := EventChange

@@ -6,7 +6,7 @@ import (
 	"github.com/berthproject/berth/core/engine"
 )
 
-// This file holds what a shadow says of each pod: how the node that the other scheduler has
+// This file holds what a shadow reports about each pod: how the node that the other scheduler has
 // put it on compares with Berth's choice.
 
 // Verdict is how the node of the other scheduler compares with the one that Berth chooses in
@@ -67,7 +67,8 @@ type Comparison struct {
 // Earlier is what Berth decided of a pod at its own time, in a cluster where its own earlier
 // decisions had come true.
 type Earlier struct {
-	Node   string        `json:"node,omitempty"` // "" when it found none
+	Node string `json:"node,omitempty"` // "" when it found none
+	// Score is that of Node in the cluster as Berth had it then, weighted.
 	Score  int64         `json:"score,omitempty"`
 	Took   time.Duration `json:"took"`             // from when the pod was first seen until it was decided
 	Why    string        `json:"why,omitempty"`    // why it found no node

@@ -75,22 +75,26 @@ type Decision struct {
 	Time time.Time `json:"time"`
 	// Position is the seq up to which the decision has seen the journal. The digest leaves
 	// it out.
-	Position uint64       `json:"position"`
-	Kind     DecisionKind `json:"kind"`
-	Pod      string       `json:"pod,omitempty"` // namespace/name
-	Node     string       `json:"node,omitempty"`
-	Group    string       `json:"group,omitempty"`
-	Nodes    int          `json:"nodes,omitempty"`
-	Score    int64        `json:"score,omitempty"`
+	Position uint64 `json:"position"`
+	// Kind says which of the fields below are set, and what Reason means.
+	Kind DecisionKind `json:"kind"`
+	Pod  string       `json:"pod,omitempty"` // namespace/name
+	Node string       `json:"node,omitempty"`
+	// Group is a node group by ID. Nodes is how many of its nodes the decision is about.
+	Group string `json:"group,omitempty"`
+	Nodes int    `json:"nodes,omitempty"`
+	// Score is that of Node: the sum of Scores.
+	Score int64 `json:"score,omitempty"`
 	// Scores are what made up the score, by plugin, weighted.
 	Scores []engine.PluginScore `json:"scores,omitempty"`
 	// RunnerUp is nil when no other node was feasible.
 	RunnerUp *RunnerUp `json:"runnerUp,omitempty"`
 	// Rejected are the reasons for which nodes were rejected, when all were.
-	Rejected []Why    `json:"rejected,omitempty"`
-	Reason   string   `json:"reason,omitempty"`
-	Victims  []string `json:"victims,omitempty"` // namespace/name
-	Profile  string   `json:"profile,omitempty"` // schedulerName
+	Rejected []Why `json:"rejected,omitempty"`
+	// Reason is text for people, and part of the digest.
+	Reason  string   `json:"reason,omitempty"`
+	Victims []string `json:"victims,omitempty"` // namespace/name
+	Profile string   `json:"profile,omitempty"` // schedulerName
 	// Choice is how the group of ScaledUp was chosen. The digest leaves it out: what was
 	// decided is in the other fields.
 	Choice *autoscaler.Choice `json:"choice,omitempty"`
@@ -103,6 +107,7 @@ type Decision struct {
 
 // RunnerUp is the best of the nodes that weren't chosen.
 type RunnerUp struct {
+	// Score is weighted like Decision.Score: the difference is by how much Node lost.
 	Node  string `json:"node"`
 	Score int64  `json:"score"`
 }
@@ -129,22 +134,29 @@ func (d *Decision) String() string {
 
 // Why is a reason for which nodes were rejected.
 type Why struct {
-	Plugin  string     `json:"plugin"`
-	Message string     `json:"message"`
-	Nodes   int        `json:"nodes"`
-	Short   *Shortfall `json:"short,omitempty"`
+	// Plugin and Message are kube-scheduler's; together they are unique in a list.
+	Plugin  string `json:"plugin"`
+	Message string `json:"message"`
+	// Nodes is how many nodes have this reason. A node may be counted under several reasons of the
+	// plugin that rejects it, so the numbers may add up to more than there are nodes.
+	Nodes int `json:"nodes"`
+	// Short is nil when the reason isn't a lack of a resource.
+	Short *Shortfall `json:"short,omitempty"`
 }
 
 // Shortfall is how much of a resource is missing on the node that comes
 // nearest, in the resource's base unit.
 type Shortfall struct {
+	// Needed and Available are in thousandths for cpu, in bytes for memory and storage, and in units
+	// for everything else.
 	Resource  string `json:"resource"`
 	Needed    int64  `json:"needed"`
 	Available int64  `json:"available"`
 	Node      string `json:"node"`
 }
 
-// WhyRejected lists the reasons of a diagnosis.
+// WhyRejected lists the reasons of a diagnosis. Reasons that hold for every node come last, with
+// the number of all nodes.
 func WhyRejected(d *engine.Diagnosis) []Why {
 	out := make([]Why, 0, len(d.Counts())+1)
 	for _, n := range d.Counts() {

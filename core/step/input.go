@@ -74,13 +74,15 @@ type ServerTime struct{ At time.Time }
 // PlanMade is the outcome of Ready.Plan.
 type PlanMade struct{ Plan *autoscaler.Plan }
 
-// BindDone is the outcome of a Bind.
+// BindDone is the outcome of a Bind. After an error the pod leaves its node in the state and is
+// tried again, unless the API shows it as bound.
 type BindDone struct {
 	UID types.UID
 	Err error
 }
 
-// TaintDone is the outcome of a Taint.
+// TaintDone is the outcome of a Taint. Key and Remove tell it from the outcomes of other taints of
+// the same node.
 type TaintDone struct {
 	Node   string
 	Key    string // of the taint
@@ -90,7 +92,8 @@ type TaintDone struct {
 
 // EvictionDone is the outcome of an Eviction.
 type EvictionDone struct {
-	UID  types.UID
+	UID types.UID
+	// Node is where the pod was when the eviction was asked for.
 	Node string
 	Err  error
 	// Refused says that Err is a disruption budget's (ErrRefused): it may allow the eviction
@@ -113,6 +116,7 @@ type SurgeDone struct {
 // ScaleUpDone is the outcome of a ScaleUp.
 type ScaleUpDone struct {
 	Group string
+	// Nodes is how many nodes were asked for, as in the ScaleUp, also when Err is set.
 	Nodes int
 	Err   error
 	// Class is that of Err (nodegroup.ClassOf).
@@ -124,6 +128,7 @@ type ScaleUpDone struct {
 
 // NodeDeletionDone is the outcome of the NodeDeletion with the same node and instance.
 type NodeDeletionDone struct {
+	// Node and Instance are those of the NodeDeletion, "" where it had none.
 	Node, Instance string
 	Err            error
 	// Unknown reports that the call had no answer (nodegroup.OutcomeUnknown): Err says why. The
@@ -134,19 +139,23 @@ type NodeDeletionDone struct {
 // PreemptionDone is the outcome of a Preemption. That the victim is gone already is no
 // failure.
 type PreemptionDone struct {
+	// UID is the victim's, and By the preemptor's.
 	UID, By types.UID
 	Err     error
 }
 
 // NominationDone is the outcome of a Nomination.
 type NominationDone struct {
-	UID  types.UID
+	UID types.UID
+	// Node is what was written, "" for a nomination that was cleared: with several writes of one pod
+	// under way it tells which of them this is the outcome of.
 	Node string
 	Err  error
 }
 
 // StatusWritten is the outcome of a StatusWrite.
 type StatusWritten struct {
+	// UID is that of the object that asks for headroom.
 	UID types.UID
 	Err error
 }
@@ -177,10 +186,12 @@ type ObjectGone struct {
 	Namespace, Name string
 }
 
-// Agreed are the victims on a node that extenders agree to.
+// Agreed are the victims on a node that extenders agree to. An extender may only narrow down
+// the candidates of the Consult and their victims (ProcessPreemption).
 type Agreed struct {
-	Node       string
-	Pods       []types.UID
+	Node string
+	Pods []types.UID
+	// Violations is how many of these evictions violate disruption budgets, as extenders count them.
 	Violations int
 }
 

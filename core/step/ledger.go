@@ -16,7 +16,9 @@ import (
 // Ledger turns decisions into lines of JSON and keeps their digest. The zero
 // value only digests.
 type Ledger struct {
-	To    io.Writer // may be nil
+	To io.Writer // may be nil
+	// hash is of all lines so far, without the fields that the digest leaves out; nil before the
+	// first decision. err is the first error; later lines are still digested and written.
 	hash  hash.Hash
 	count int
 	err   error

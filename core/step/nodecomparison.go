@@ -2,7 +2,7 @@ package step
 
 import "time"
 
-// This file holds what a shadow says of nodes: which of them it and the other autoscaler both
+// This file holds what a shadow reports about nodes: which of them it and the other autoscaler both
 // buy or remove, and which only one of them does.
 
 // NodeVerdict says who bought or removed nodes, or would have.
@@ -30,15 +30,17 @@ type NodeComparison struct {
 	Time    time.Time   `json:"time"` // when the verdict was found
 	Verdict NodeVerdict `json:"verdict"`
 	Group   string      `json:"group"`
-	Nodes   int         `json:"nodes"`
-	Node    string      `json:"node,omitempty"`  // of a removal
-	Price   float64     `json:"price,omitempty"` // of all these nodes in an hour; 0 when it isn't known
+	// Nodes is 1 for a removal.
+	Nodes int     `json:"nodes"`
+	Node  string  `json:"node,omitempty"`  // of a removal
+	Price float64 `json:"price,omitempty"` // of all these nodes in an hour; 0 when it isn't known
 	// Wished is when Berth would have bought or removed, the zero time when it wouldn't have.
 	Wished time.Time `json:"wished,omitzero"`
 	// Ahead is how much earlier that was than when the other's deed was seen; 0 unless both did it,
 	// and 0 when the other was sooner.
 	Ahead time.Duration `json:"ahead,omitempty"`
 	// Pods are some of those that Berth would have bought the nodes for, by name.
-	Pods   []string `json:"pods,omitempty"`
-	Reason string   `json:"reason,omitempty"`
+	Pods []string `json:"pods,omitempty"`
+	// Reason explains the verdict, for people only.
+	Reason string `json:"reason,omitempty"`
 }

@@ -85,7 +85,8 @@ type Ready struct {
 type Bind struct {
 	UID             types.UID
 	Namespace, Name string
-	Node            string
+	// Node is where the state has the pod already: the pod is assumed.
+	Node string
 	// Profile is the pod's schedulerName, Attempts how often it was tried, and Queued
 	// when it was first queued: for events and metrics.
 	Profile  string
@@ -105,7 +106,8 @@ type Taint struct {
 	Node string
 	// UID is that of the node which the core knows: another one that has its name by now is left
 	// alone. It is "" when the core knows none.
-	UID    types.UID `json:",omitempty"`
+	UID types.UID `json:",omitempty"`
+	// Taint replaces whatever taint of its key the node has. With Remove only the key counts.
 	Taint  v1.Taint
 	Remove bool
 	// Cordon has the node also be made unschedulable with the taint. The removal of the taint
@@ -120,7 +122,8 @@ type Taint struct {
 type Eviction struct {
 	UID             types.UID
 	Namespace, Name string
-	Node            string
+	// Node is where the pod is, for the outcome and for events: the API evicts by pod.
+	Node string
 	// Grace is how long the pod may take to terminate; nil for as long as it says itself.
 	Grace *time.Duration `json:",omitempty"`
 }
@@ -137,6 +140,7 @@ type Surge struct {
 // ScaleUp asks for more nodes in a group.
 type ScaleUp struct {
 	Group string
+	// Nodes is by how many nodes the group is to grow, not its new target.
 	Nodes int
 	// GPU is the resource of the GPUs of the group's nodes, "" when they have none.
 	GPU v1.ResourceName `json:",omitempty"`
@@ -179,6 +183,7 @@ func (r RemovalReason) OfNode() bool {
 // TargetDecrease lowers the target of a group without deleting a node.
 type TargetDecrease struct {
 	Group string
+	// Nodes is by how much the target is lowered; it must not go below the instances that exist.
 	Nodes int
 }
 
@@ -210,8 +215,10 @@ type Event struct {
 	Namespace, Name string // Name is "" for the status ConfigMap (StatusEvent)
 	// Related is the node group or the node that an event of the status ConfigMap speaks of;
 	// "" for none. Events that differ in it are never one series.
-	Related        string
-	Warning        bool
+	Related string
+	// Warning events have the type Warning, all others Normal.
+	Warning bool
+	// Reason is one of EventReasons.
 	Reason, Action string
 	Message        string
 }
@@ -221,14 +228,16 @@ type Event struct {
 type Preemption struct {
 	UID             types.UID
 	Namespace, Name string
-	Node            string
-	By              types.UID // the preempting pod
-	Message         string    // of the condition
+	// Node is the victim's node, which the preempting pod is nominated to.
+	Node    string
+	By      types.UID // the preempting pod
+	Message string    // of the condition
 }
 
 // ScaleUpFailure says that nodes of a group weren't made.
 type ScaleUpFailure struct {
 	Group string
+	// Nodes is how many nodes failed: those of the order, or the instances.
 	Nodes int
 	// Code is the kind of failure in Cluster Autoscaler's words (nodegroup.FailureCode).
 	Code string
@@ -239,6 +248,7 @@ type ScaleUpFailure struct {
 // RemovalWait is how long a node that was due to be removed waited until its removal began, or
 // until it was needed again.
 type RemovalWait struct {
+	// Removed is false when the node was needed again.
 	Removed bool
 	Reason  autoscaler.KeptReason // what kept it last; "" when nothing did
 	Took    time.Duration         // from when it was due
@@ -282,8 +292,9 @@ type Consult struct {
 	UID types.UID
 	// Number tells the question from others about the pod, as it was or will be.
 	Number uint64
-	Pod    *v1.Pod
-	Nodes  []string // that the rules allow, by name
+	// Pod is as the extenders are to see it; nobody changes it.
+	Pod   *v1.Pod
+	Nodes []string // that the rules allow, by name
 	// Candidates are the nodes where preemption would help.
 	Candidates []PreemptionCandidate `json:",omitempty"`
 }
@@ -297,6 +308,7 @@ type PreemptionCandidate struct {
 
 // PermitWait is how a pod's wait for permission has ended, for metrics.
 type PermitWait struct {
+	// Allowed is false when a plugin refused the pod or didn't answer in time.
 	Allowed bool
 	Took    time.Duration
 }

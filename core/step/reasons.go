@@ -5,9 +5,11 @@ package step
 
 // EventReason is one kind of event.
 type EventReason struct {
-	About   string // what the event is about
+	About string // what the event is about
+	// Reason is unique among the events about the same kind of object.
 	Reason  string
 	Warning bool // its type, else Normal
+	// Meaning completes a sentence about the object: "it was bound to a node".
 	Meaning string
 }
 

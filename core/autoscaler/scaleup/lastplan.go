@@ -16,8 +16,8 @@ import (
 
 // lastPlan is a plan that proposed nothing, and what it was made for.
 type lastPlan struct {
-	// epoch and head are the position of the state that was planned on. Any change since then,
-	// even of an object that no rule reads, makes the plan worthless.
+	// epoch and head are the position of the state that was planned on. Any change since
+	// then makes the plan worthless.
 	epoch cluster.Epoch
 	head  cluster.Seq
 	// req is compared with the next request (sameRequest); its slices and maps are copies.

@@ -19,14 +19,17 @@ import (
 
 // event is when something last happened, and to which group; the zero value for never.
 type event struct {
+	// group is for the message of ScaleDownDelay: with ClusterDelays it may be another group than
+	// the one that is delayed.
 	at    time.Time
 	group string
 }
 
-// delays is what delays deletions: of one group, or of all.
+// delays has the latest event of each kind: of one group, or of all. An earlier one never matters,
+// since all delays of a kind are equally long.
 type delays struct{ grew, shrank, failed event }
 
-// delaysOf returns where what happens to a group is noted.
+// delaysOf returns the delays that an event of a group is recorded in, and that hold for it.
 func (m *Machine) delaysOf(id string) *delays {
 	if m.cfg.ClusterDelays {
 		return &m.delays

@@ -79,7 +79,8 @@ type Machine struct {
 	delays    delays // of all groups, with ClusterDelays
 	groups    map[string]*group
 	instances followed // not registered, or being deleted
-	coming    comingNodes
+	// coming is read through Coming only, which brings it up to date first.
+	coming comingNodes
 	// lists are what the provider listed last, by group, as long as the nodes are as they were
 	// then, by what nodes has read of the journal.
 	lists map[string]instanceList
@@ -122,6 +123,7 @@ func New(cfg Config, deletions Deletions, launches Launches) *Machine {
 	}
 }
 
+// group returns what is remembered of a group; it begins to remember an unknown one.
 func (m *Machine) group(id string) *group {
 	g := m.groups[id]
 	if g == nil {
