@@ -59,7 +59,8 @@ type rule struct {
 // Reads implements framework.LocalRule.
 func (*rule) Reads() framework.Aspects { return framework.ReadsObject }
 
-// EvalNode implements framework.LocalRule.
+// EvalNode implements framework.LocalRule. NoExecute counts like NoSchedule: the pod would be
+// evicted, at once or after its tolerationSeconds (Filter of kube-scheduler's TaintToleration).
 func (r *rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	if !n.Tainted {
 		return framework.OK, 0
