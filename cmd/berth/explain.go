@@ -80,7 +80,7 @@ what they cost. Times are UTC.
 	fs.StringVarP(&f.reach.Namespace, "namespace", "n", "", "namespace of a pod given without one (default: that of the context)")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
 	f.reach.Register(s.FlagSet("connection"))
-	setSections(cmd, s)
+	term.SetSections(cmd, s)
 	return cmd
 }
 

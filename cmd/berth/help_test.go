@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/berthproject/berth/internal/term"
 )
 
 // TestHelpHasSections: each flag that isn't hidden is in one section, and the sections are those of
@@ -61,7 +63,7 @@ func TestHelpIsWrapped(t *testing.T) {
 	s := f.register(pflag.NewFlagSet("run", pflag.ContinueOnError))
 	for _, width := range []int{100, 160} {
 		var out bytes.Buffer
-		printHelp(&out, &cobra.Command{}, s, width)
+		term.PrintHelp(&out, &cobra.Command{}, s, width)
 		if n := longest(out.String()); n > width || n < width-20 {
 			t.Errorf("with a width of %d the longest line has %d characters", width, n)
 		}

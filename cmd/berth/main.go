@@ -9,7 +9,6 @@
 //	               what asks a running Berth and prints the answer
 //	simulate.go, replay.go, plan.go
 //	               what needs no cluster: simulations, replays and single plans
-//	memory.go      how much garbage there may be
 //
 // What must hold:
 //   - here are flags and wiring only: whatever decides, waits or talks to somebody is a package;

@@ -18,6 +18,7 @@ import (
 	"github.com/berthproject/berth/edge/provider/externalgrpc"
 	"github.com/berthproject/berth/edge/provider/simulated"
 	"github.com/berthproject/berth/internal/simulatedgroup"
+	"github.com/berthproject/berth/internal/term"
 )
 
 // This file is berth provider: the simulated provider as a process of its own, and the check of
@@ -69,7 +70,7 @@ removed node it deletes the object. Only one such process may serve a cluster at
 	fs.StringVar(&f.tls.Key, "tls-private-key-file", "", "path to a PEM file with the private key of that certificate")
 	fs.StringVar(&f.tls.ClientCA, "client-ca-file", "", "path to a PEM file with the CA certificates that clients' certificates are verified with")
 	logsapi.AddFlags(f.logging, s.FlagSet("logs"))
-	setSections(cmd, s)
+	term.SetSections(cmd, s)
 	return cmd
 }
 

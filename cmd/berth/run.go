@@ -29,6 +29,8 @@ import (
 	"github.com/berthproject/berth/edge/live"
 	"github.com/berthproject/berth/edge/observe"
 	"github.com/berthproject/berth/edge/provider"
+	"github.com/berthproject/berth/internal/background"
+	"github.com/berthproject/berth/internal/term"
 )
 
 // This file puts berth run together: flags and files (run_flags.go), the API server
@@ -52,7 +54,7 @@ and removes its nodes, until it is interrupted.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	setSections(cmd, f.register(cmd.Flags()))
+	term.SetSections(cmd, f.register(cmd.Flags()))
 	hasVersion(cmd)
 	return cmd
 }
@@ -65,7 +67,7 @@ and removes its nodes, until it is interrupted.`,
 // not write the Lease would wait for it forever; and the checks of probes are complete before the
 // server answers the first of them.
 func (f *runFlags) run(cmd *cobra.Command) error {
-	limitGarbage(os.LookupEnv)
+	background.LimitGarbage(os.LookupEnv)
 	ctx := cmd.Context()
 	log, err := f.logger()
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/berthproject/berth/edge/incumbent"
 	"github.com/berthproject/berth/edge/observe"
 	"github.com/berthproject/berth/edge/provider"
+	"github.com/berthproject/berth/internal/term"
 )
 
 // This file holds the flags of berth run: their names and defaults, what is refused,
@@ -76,7 +77,7 @@ func (f *runFlags) register(commandLine *pflag.FlagSet) cliflag.NamedFlagSets {
 	f.serving.Flags(s.FlagSet)
 	logsapi.AddFlags(f.logging, s.FlagSet("logs"))
 	commandLine.SetNormalizeFunc(s.NormalizeNameFunc)
-	addSections(commandLine, s)
+	term.AddSections(commandLine, s)
 	config.AddForeign(commandLine)
 	return s
 }

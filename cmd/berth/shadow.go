@@ -13,6 +13,7 @@ import (
 
 	"github.com/berthproject/berth/edge/observe"
 	"github.com/berthproject/berth/edge/reach"
+	"github.com/berthproject/berth/internal/term"
 	"github.com/berthproject/berth/sim/report"
 )
 
@@ -59,7 +60,7 @@ report saved with -o json can be read with --file after the shadow has stopped.`
 	fs.StringVar(&f.file, "file", "", "path of a report saved with -o json, to read instead of querying a running shadow")
 	fs.StringVarP(&f.output, "output", "o", "text", "text, json or html")
 	f.reach.Register(s.FlagSet("connection"))
-	setSections(cmd, s)
+	term.SetSections(cmd, s)
 	return cmd
 }
 

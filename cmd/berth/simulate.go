@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	cliflag "k8s.io/component-base/cli/flag"
 
+	"github.com/berthproject/berth/internal/term"
 	"github.com/berthproject/berth/sim"
 	"github.com/berthproject/berth/sim/report"
 	"github.com/berthproject/berth/sim/scenario"
@@ -81,7 +82,7 @@ and every scenario is run with each policy.`,
 	fs.StringVar(&f.replay, "replay", "", "replay a recording of berth run --record instead of a scenario")
 	fs.StringVar(&f.config, "config", "", "with --replay: KubeSchedulerConfiguration to use instead of the recorded one")
 	fs.StringArrayVar(&f.flags, "autoscaler-flag", nil, "with --replay: flag of berth run to use; may be repeated (all others have their defaults)")
-	setSections(cmd, s)
+	term.SetSections(cmd, s)
 	return cmd
 }
 

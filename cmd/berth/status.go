@@ -48,7 +48,7 @@ decisions. Times are UTC.
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
 	fs.BoolVar(&f.brief, "brief", false, "print one line: what pods and nodes wait for")
 	f.reach.Register(s.FlagSet("connection"))
-	setSections(cmd, s)
+	term.SetSections(cmd, s)
 	return cmd
 }
 

@@ -51,7 +51,7 @@ least utilized first. Without a terminal it prints everything once.
 	fs.DurationVar(&f.interval, "interval", 2*time.Second, "refresh interval")
 	fs.BoolVar(&f.once, "once", false, "print one screen and exit")
 	f.reach.Register(s.FlagSet("connection"))
-	setSections(cmd, s)
+	term.SetSections(cmd, s)
 	return cmd
 }
 

@@ -1,4 +1,4 @@
-package main
+package term
 
 import (
 	"fmt"
@@ -7,14 +7,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	cliflag "k8s.io/component-base/cli/flag"
-
-	"github.com/berthproject/berth/internal/term"
 )
 
 // This file prints help as kube-scheduler does: flags in sections, wrapped to the terminal's width.
 
-// addSections adds the flags of sections to those of a command, in the order of the sections.
-func addSections(commandLine *pflag.FlagSet, sections cliflag.NamedFlagSets) {
+// AddSections adds the flags of sections to those of a command, in the order of the sections.
+func AddSections(commandLine *pflag.FlagSet, sections cliflag.NamedFlagSets) {
 	commandLine.SortFlags = false
 	for _, name := range sections.Order {
 		sections.FlagSets[name].SortFlags = false
@@ -22,17 +20,17 @@ func addSections(commandLine *pflag.FlagSet, sections cliflag.NamedFlagSets) {
 	}
 }
 
-// setSections adds the flags of sections to a command, and lists them by section in its help.
-func setSections(cmd *cobra.Command, sections cliflag.NamedFlagSets) {
-	addSections(cmd.Flags(), sections)
+// SetSections adds the flags of sections to a command, and lists them by section in its help.
+func SetSections(cmd *cobra.Command, sections cliflag.NamedFlagSets) {
+	AddSections(cmd.Flags(), sections)
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		out := cmd.OutOrStdout()
-		printHelp(out, cmd, sections, term.Width(out))
+		PrintHelp(out, cmd, sections, Width(out))
 	})
 }
 
-// printHelp prints the help of a command. A width of 0 wraps nothing.
-func printHelp(out io.Writer, cmd *cobra.Command, sections cliflag.NamedFlagSets, width int) {
+// PrintHelp prints the help of a command. A width of 0 wraps nothing.
+func PrintHelp(out io.Writer, cmd *cobra.Command, sections cliflag.NamedFlagSets, width int) {
 	for _, name := range []string{"help", "version"} { // cobra adds them late
 		if f := cmd.Flags().Lookup(name); f != nil && sections.FlagSet("global").Lookup(name) == nil {
 			sections.FlagSet("global").AddFlag(f)

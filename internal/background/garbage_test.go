@@ -1,4 +1,4 @@
-package main
+package background
 
 import (
 	"runtime/debug"
@@ -13,7 +13,7 @@ func TestGOGCSaysHowMuchGarbageThereMayBe(t *testing.T) {
 		set  bool
 		want int
 	}{{true, before}, {false, garbagePercent}} {
-		limitGarbage(func(name string) (string, bool) { return "50", x.set && name == "GOGC" })
+		LimitGarbage(func(name string) (string, bool) { return "50", x.set && name == "GOGC" })
 		if got := debug.SetGCPercent(before); got != x.want {
 			t.Errorf("with GOGC set %v the collector's percentage is %d, want %d", x.set, got, x.want)
 		}

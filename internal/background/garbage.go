@@ -1,4 +1,4 @@
-package main
+package background
 
 import "runtime/debug"
 
@@ -7,9 +7,9 @@ import "runtime/debug"
 // 75 it takes 344, and a twentieth more CPU.
 const garbagePercent = 75
 
-// limitGarbage sets that, unless the environment variable GOGC has something to say. lookup is
+// LimitGarbage sets garbagePercent, unless the environment variable GOGC is set. lookup is
 // os.LookupEnv.
-func limitGarbage(lookup func(string) (string, bool)) {
+func LimitGarbage(lookup func(string) (string, bool)) {
 	if _, ok := lookup("GOGC"); !ok {
 		debug.SetGCPercent(garbagePercent)
 	}
