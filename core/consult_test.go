@@ -127,7 +127,7 @@ func TestAChangeDuringAConsultationCounts(t *testing.T) {
 }
 
 // TestAnOldAnswerDoesNotEndTheProbingOfItsClass: three pods of one class wait, of which the
-// extender is asked about the first when a node comes. What it says of that one must not keep
+// extender is asked about the first when a node comes. What it says about that one must not keep
 // the others from the node.
 func TestAnOldAnswerDoesNotEndTheProbingOfItsClass(t *testing.T) {
 	e := newExtended(t)

@@ -38,7 +38,7 @@ type edge struct {
 	nodes    map[string]*v1.Node
 	version  int
 	consults bool // each pod is placed by what an extender says
-	// allows is what extenders say of a pod and a node.
+	// allows is what extenders say about a pod and a node.
 	allows func(pod *v1.Pod, node string) bool
 	// binding has the pods whose binds have no outcome yet.
 	binding map[types.UID]bool

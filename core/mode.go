@@ -34,14 +34,14 @@ type mode interface {
 	// rejected carries out a decision that found no node. Decisions are handed over by value: the
 	// address of one that goes to an unknown mode would have each allocated.
 	rejected(p *record.Pod, item *queue.Item, d scheduler.Decision)
-	// reportGate says of a pod that a gate holds it, if one does.
+	// reportGate reports that a gate holds a pod, if one does.
 	reportGate(p *record.Pod)
-	// reportProblems says of a pod which of its values can't be taken as they stand.
+	// reportProblems reports which values of a pod can't be taken as they stand.
 	reportProblems(pod *cluster.Pod)
 	// nodeShown takes how the API has a node and returns how the state is to have it, nil
 	// for not at all.
 	nodeShown(obj *v1.Node, info *cluster.NodeInfo) *cluster.NodeInfo
-	// reportNode says of a node which of its values can't be taken as they stand, when this
+	// reportNode reports which values of a node can't be taken as they stand, when this
 	// instance becomes the leader.
 	reportNode(*cluster.NodeInfo)
 	// resumeNode takes over, of a core that scales, what another instance had begun with a node,

@@ -26,7 +26,7 @@ func newShadowOfNodes(t rapid.TB, change func(*core.Autoscale)) *shadow {
 	})
 }
 
-// groupOf returns what the provider says of a group of nodes with 4 CPUs for 0.50 an hour.
+// groupOf returns what the provider says about a group of nodes with 4 CPUs for 0.50 an hour.
 func groupOf(id string, target int, instances ...string) step.GroupsSet {
 	g := nodegroup.Group{ID: id, Max: 10, Target: target, Price: 0.5, Instances: []nodegroup.Instance{},
 		Template: testkit.Node(id).Alloc("cpu", "4", "memory", "8Gi", "pods", "10").Obj()}

@@ -135,7 +135,7 @@ func TestPodWithASharedClaimIsSignedAgain(t *testing.T) {
 }
 
 // TestFollowThenLead has a core follow another: it decides and says nothing, and
-// when it leads says what there is to say of objects as they stand, and takes
+// when it leads says what there is to say about objects as they stand, and takes
 // over a removal that the other had begun.
 func TestFollowThenLead(t *testing.T) {
 	schema := cluster.NewSchema()

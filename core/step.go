@@ -55,7 +55,7 @@ func (c *Core) forget(keep cluster.Seq) {
 }
 
 // BecomeLeader ends the time of StandBy. What the other instance had begun is taken over:
-// it may have got no further. What there is to say of objects as they stand goes out with
+// it may have got no further. What there is to say about objects as they stand goes out with
 // the next Step; the other may have said it, or not. It takes O(pods + nodes).
 func (c *Core) BecomeLeader(now time.Time) {
 	c.turn.Now = now
@@ -227,9 +227,9 @@ func (c *Core) tryNominated(known bool, changes []cluster.Change) {
 	}
 }
 
-// mayFitNow is false if a nominated pod can't be let onto its node, which changes haven't touched,
-// by what has happened elsewhere. One without a place that is kept for it may wait in vain, too, and
-// counts as long as its rules look beyond the node.
+// mayFitNow reports whether changes elsewhere may let a nominated pod onto its node, which they
+// haven't touched. A pod without a reserved place may also wait in vain: it is tried whenever its
+// rules look beyond the node.
 func (c *Core) mayFitNow(item *queue.Item, n cluster.NodeIndex, helped func(*engine.Class) bool) bool {
 	pod, class := item.Pod(), item.Class()
 	if !c.sched.Reserved(pod.UID) {

@@ -19,7 +19,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the table of values in docs/install.md anew")
 
-// property is what a schema says of a value.
+// property is what a schema says about a value.
 type property struct {
 	Description string
 	Properties  map[string]json.RawMessage

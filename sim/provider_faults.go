@@ -11,7 +11,7 @@ import (
 	"github.com/berthproject/berth/sim/scenario"
 )
 
-// This file is what goes wrong between what there is and what the cloud and the API say of it:
+// This file is what goes wrong between what there is and what the cloud and the API say about it:
 // instances that are listed late, change their group or have the ID of another; Node objects
 // without an instance; clocks that differ.
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// This file specifies what berth simulate --explain says of pods, by examples/explain.
+// This file specifies what berth simulate --explain says about pods, by examples/explain.
 
 // explainExample returns the output of berth simulate --explain for a pod of examples/explain.
 func explainExample(t *testing.T, args ...string) (string, error) {

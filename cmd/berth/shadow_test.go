@@ -48,7 +48,7 @@ func exampleReport() *observe.ShadowReport {
 		}}}}
 }
 
-// exampleNodes is what the example says of nodes.
+// exampleNodes is what the example says about nodes.
 func exampleNodes(at time.Time) *core.ShadowNodes {
 	return &core.ShadowNodes{Since: at, Buying: 1, Removing: 2, Early: 1, Again: 3, BoughtAhead: 9 * time.Second, RemovedAhead: time.Minute,
 		Verdicts: map[step.NodeVerdict]int{step.BoughtByBoth: 7, step.BoughtOnlyByBerth: 2, step.RemovedByBoth: 4, step.RemovedOnlyByOther: 1},

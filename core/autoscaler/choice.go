@@ -1,7 +1,7 @@
 package autoscaler
 
-// This file records how a choice among node groups was made: what a plan says of how it came to
-// buy nodes of a group. It is for people; nothing is decided by it.
+// This file records how a choice among node groups was made: why a plan buys
+// nodes of a group. It is for people; nothing is decided by it.
 
 // Choice is how the group of a ScaleUp was chosen.
 type Choice struct {

@@ -76,7 +76,7 @@ const (
 )
 
 // TaintType returns the type of a taint in Cluster Autoscaler's metrics: the key of one that
-// Cluster Autoscaler or the node's condition has put there, else what it says of the node.
+// Cluster Autoscaler or the node's condition has put there, else what it says about the node.
 func (r *Readiness) TaintType(t v1.Taint) string {
 	switch {
 	case strings.HasPrefix(t.Key, ignoreTaintPrefix):

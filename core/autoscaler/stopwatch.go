@@ -101,7 +101,8 @@ func (c *Cuts) Over(Span) bool {
 	return over
 }
 
-// skip has questions count as asked, if none of them is answered with yes.
+// skip counts questions as asked, and reports whether it could: not if one of them is answered with
+// yes.
 func (c *Cuts) skip(n int) bool {
 	at, yes := slices.BinarySearch(c.At, c.asked+1)
 	if yes || at < len(c.At) && c.At[at] <= c.asked+n {

@@ -1,6 +1,6 @@
 package cluster
 
-// This file holds what pods and nodes say of being given up: whether a pod may be evicted
+// This file holds what pods and nodes say about being given up: whether a pod may be evicted
 // for its node's removal, how long it may take to terminate, and whether a node may be
 // removed at all. The rules that read it are core/autoscaler/drainability and
 // core/autoscaler/scaledown; a plan asks them of every pod, so that texts are read here,
@@ -31,11 +31,11 @@ const (
 	// DoNotDisruptAnnotation keeps a node, or a pod with its node, when its value is
 	// "true". It is Karpenter's.
 	DoNotDisruptAnnotation = "karpenter.sh/do-not-disrupt"
-	// SurgeAnnotation, on a Deployment's pod template, has the pod's successor made before
-	// the pod leaves a node that is drained, when its value is "true".
+	// SurgeAnnotation, on a Deployment's pod template with the value "true", asks for the pod's
+	// successor before the pod is evicted from a node that is drained.
 	SurgeAnnotation = "berth.dev/surge"
 	// SurgedAtAnnotation is written to the pod template to that end, with the time. Its
-	// change has the Deployment roll.
+	// change makes the Deployment roll.
 	SurgedAtAnnotation = "berth.dev/surged-at"
 )
 

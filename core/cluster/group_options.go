@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// GroupOptions are what a provider says of one node group in place of the autoscaler's flags of
+// GroupOptions are what a provider says about one node group in place of the autoscaler's flags of
 // the same names (NodeGroupAutoscalingOptions of Cluster Autoscaler's externalgrpc
 // protocol). A field that is nil leaves the flag's value.
 type GroupOptions struct {

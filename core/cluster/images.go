@@ -1,6 +1,6 @@
 package cluster
 
-// This file holds container images: what a node's object says of those that it has, and
+// This file holds container images: what a node's object says about those that it has, and
 // on how many nodes each one is. Invariants:
 //
 //   - an image counts once for each node in the state that lists it, under each of its names;

@@ -8,7 +8,7 @@ import (
 )
 
 // What Berth reads of a Node. What isn't here stays out of recordings: addresses,
-// what the kubelet says of itself, annotations of others, the volumes in use. A
+// what the kubelet says about itself, annotations of others, the volumes in use. A
 // heartbeat changes none of it.
 
 var nodeFields = []field[v1.Node, *NodeInfo]{

@@ -13,7 +13,7 @@ package cluster
 //   - claims and users count the claims of all nominated pods, and inline their disks.
 //
 // There may be as many nominations as pods that wait for nodes, so a change of one takes
-// O(log) of them and of what is moved in a list of nodes.
+// O(log) of them, what is moved in a list of nodes, and a walk over the pods nominated to its node.
 
 import (
 	"cmp"

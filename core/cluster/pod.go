@@ -46,7 +46,7 @@ type Pod struct {
 	// ScaleUpDelay is how long the pod has to wait before nodes are bought for it, as its
 	// annotation asks; 0 without.
 	ScaleUpDelay time.Duration
-	// Eviction is what the pod says of being evicted.
+	// Eviction is what the pod says about being evicted.
 	Eviction Eviction
 	Problems []Problem
 }

@@ -30,7 +30,7 @@ var podFields = []field[v1.Pod, *Pod]{
 	}, func(a, b *Pod) bool {
 		return a.Object.Namespace != SystemNamespace || a.Object.CreationTimestamp.Equal(&b.Object.CreationTimestamp)
 	}},
-	// Conditions say of which version of the spec they are.
+	// Conditions name the version of the spec that they describe.
 	{"metadata.generation", func(to, from *v1.Pod) { to.Generation = from.Generation }, nil},
 	{"metadata.labels", func(to, from *v1.Pod) { to.Labels = from.Labels }, func(a, b *Pod) bool {
 		return maps.Equal(a.Object.Labels, b.Object.Labels)

@@ -60,7 +60,7 @@ var csiNodeKind = kindOf[*storagev1.CSINode]{
 	local: func(s *State, o *storagev1.CSINode, touch func(NodeIndex)) { s.touchNamed(o.Name, touch) },
 }
 
-// CSINode returns what CSI drivers say of a node, or nil.
+// CSINode returns what CSI drivers say about a node, or nil.
 func (s *State) CSINode(node string) *storagev1.CSINode {
 	return find[*storagev1.CSINode](s, CSINodeKind, "", node)
 }

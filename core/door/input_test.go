@@ -56,7 +56,7 @@ func TestInputsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestGroupsThatListTooMuch: what a provider says of one group keeps nothing of the others.
+// TestGroupsThatListTooMuch: what a provider says about one group keeps nothing of the others.
 func TestGroupsThatListTooMuch(t *testing.T) {
 	template := testkit.Node("t").Alloc("cpu", "4").Obj()
 	tainted := template.DeepCopy()

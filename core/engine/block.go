@@ -172,7 +172,7 @@ func (c *column) askOfObjects(b *block) {
 	}
 }
 
-// evaluate adds what a rule says of each node to its score, unless a rule rejects it; of all nodes or,
+// evaluate adds what a rule says about each node to its score, unless a rule rejects it; of all nodes or,
 // with changed, of those whose object may have changed.
 func (b *block) evaluate(r *localRule, changed bool) {
 	if r.many != nil && !changed {

@@ -12,11 +12,11 @@ import (
 // sync touched, each once, from the state as it now is. Whoever reads a column syncs
 // it first. Then it holds:
 //
-//   - cells[i] is what the local rules say of node i, or has no group when there is no
+//   - cells[i] is what the local rules say about node i, or has no group when there is no
 //     such node;
 //   - every node is in the group of its structural key (groups.go);
 //   - a node's key in the tree of its group is its score and rank when the local rules
-//     allow it, else 0.
+//     allow it, 0 otherwise.
 //
 // Cost of a sync: 100 to 200 ns for each distinct node touched, bound by cache misses (block.go),
 // and some 60 where another column has evaluated it (column.source).

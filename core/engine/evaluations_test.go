@@ -9,7 +9,7 @@ import (
 	"github.com/berthproject/berth/internal/test/testkit"
 )
 
-// Which plugins count a pod: those that have something to say of its class; at Filter
+// Which plugins count a pod: those that have something to say about its class; at Filter
 // those that filter, at Score those with a weight.
 func TestEvaluationsCountPodsByPlugin(t *testing.T) {
 	s := named("n0")

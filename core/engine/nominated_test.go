@@ -173,7 +173,7 @@ func TestPropertyAPodThatARuleDoesNotReadChangesNothing(t *testing.T) {
 	})
 }
 
-// filtered returns what a group rule says of each node.
+// filtered returns what a group rule says about each node.
 func filtered(s *cluster.State, r framework.GroupRule) []framework.Code {
 	g := &framework.Groups{}
 	s.Nodes(func(n *cluster.Node) {

@@ -43,7 +43,7 @@ type GroupExplanation struct {
 	Next *Expectation `json:"next,omitempty"`
 	// Launches are how long those that are over took; nil before the first.
 	Launches *LaunchTimes `json:"launches,omitempty"`
-	// LaunchControl is what launch control says of the cluster and of the group, in words.
+	// LaunchControl is what launch control says about the cluster and of the group, in words.
 	LaunchControl []string `json:"launchControl,omitempty"`
 	// Instances are by ID. Ordered and Failed are nil when this process has seen none: neither is
 	// taken over from the process before.

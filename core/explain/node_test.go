@@ -23,7 +23,7 @@ import (
 )
 
 // TestExplainNodeSaysWhyItStays has a node for each state, and compares what the explanation
-// says of it: state, reason, pod, since when, and what would change it.
+// says about it: state, reason, pod, since when, and what would change it.
 func TestExplainNodeSaysWhyItStays(t *testing.T) {
 	p := newHandPlanned(t, func(a *core.Autoscale) { a.UnneededTime, a.DelayAfterAdd = time.Minute, 0 })
 	if x, ok := p.View().ExplainNode("n1"); !ok || x.State != explain.NodeUnknown || x.Detail != "no plan has been made since this instance became the leader" {
@@ -360,7 +360,7 @@ func TestEveryReasonHasARemedy(t *testing.T) {
 	}
 }
 
-// TestExplainNodeWithoutAutoscaler: there is nothing to say of nodes.
+// TestExplainNodeWithoutAutoscaler: there is nothing to say about nodes.
 func TestExplainNodeWithoutAutoscaler(t *testing.T) {
 	c := newCore(t, core.DefaultConfig())
 	c.Step(time.Unix(1, 0), door.Must(step.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "4").Obj()})...)

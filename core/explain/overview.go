@@ -66,8 +66,8 @@ const (
 type PendingPods struct {
 	// State is one of the constants above: the first that holds, in the order of pendingState.
 	State string `json:"state"`
-	// Reason says of rejected pods, in kube-scheduler's words, for what most nodes reject them,
-	// and of gated ones why; of those for which a node is coming it is the node group.
+	// Reason is why most nodes reject a rejected pod, in kube-scheduler's words, and why a gated pod
+	// waits; for a pod for which a node is coming it is the node group.
 	Reason string `json:"reason,omitempty"`
 	Plugin string `json:"plugin,omitempty"` // that rejects most nodes
 	Pods   int    `json:"pods"`

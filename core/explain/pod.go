@@ -183,7 +183,7 @@ func (v *View) explainPlaced(pod *cluster.Pod, x *Explanation) {
 	}
 }
 
-// explainNodes says what the rules say of each node for the pod, wherever the pod is now:
+// explainNodes says what the rules say about each node for the pod, wherever the pod is now:
 // it is taken off its node, and its nomination back, while they are asked.
 func (v *View) explainNodes(pod *cluster.Pod, x *Explanation) {
 	mark := v.State.Mark()

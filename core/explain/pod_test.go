@@ -134,7 +134,7 @@ func TestRejectingPluginsSayWhatWakes(t *testing.T) {
 }
 
 // TestExplainSaysWhyAGroupHasNoTemplate has a provider that can't say what the nodes of a group
-// look like: that is what there is to say of the group, not what such nodes would lack.
+// look like: that is what there is to say about the group, not what such nodes would lack.
 func TestExplainSaysWhyAGroupHasNoTemplate(t *testing.T) {
 	c := newCore(t, autoscaling(func(*core.Autoscale) {}))
 	c.Step(time.Unix(1, 0), door.Must(step.PodSet{Pod: testkit.Pod("p").Req("cpu", "1").Obj()},

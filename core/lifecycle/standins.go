@@ -13,7 +13,7 @@ import (
 // stand-in is like, and which of them may have lost their room since a machine last looked.
 
 // StandInShape returns what the stand-ins of a template's pods are like, but for name, UID and owner.
-// They keep what the template says of where its pods may run and what they need. Volumes are left out:
+// They keep what the template says about where its pods may run and what they need. Volumes are left out:
 // room is kept on nodes, not in storage. They preempt nobody, and no gate holds them.
 func StandInShape(namespace string, template *v1.PodTemplateSpec) *v1.Pod {
 	never := v1.PreemptNever

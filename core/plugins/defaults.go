@@ -33,7 +33,7 @@ import (
 	"github.com/berthproject/berth/core/weighing"
 )
 
-// Options are what configuration says of a profile. The zero value is kube-scheduler's
+// Options are what configuration says about a profile. The zero value is kube-scheduler's
 // default profile.
 type Options struct {
 	SchedulerName string // default "default-scheduler"

@@ -30,8 +30,8 @@ type Scheduler struct {
 	// Reserved reports whether a place is kept for a pod on a node that is coming, and Asking
 	// whether it asks for one (core/lifecycle/reservation). Such a pod preempts nobody.
 	Reserved, Asking func(types.UID) bool
-	// Weigh says of a pod that could have the victims of a candidate leave whether it asks for
-	// a place on a node first, or preempts; nil when it preempts and nothing else was possible.
+	// Weigh decides whether a pod that could preempt the victims of a candidate asks for a place on
+	// a coming node first; nil when it preempts and nothing else was possible.
 	Weigh func(*cluster.Pod, *engine.Candidate) *weighing.Result
 	// MaxHeld is how much each engine may hold before the classes are forgotten that nobody needs
 	// (ForgetClasses).

@@ -54,7 +54,7 @@ type WorkloadGone struct {
 	Namespace, Name string
 }
 
-// GroupsSet is what the provider tells of all its node groups. What it says of a group must
+// GroupsSet is what the provider tells of all its node groups. What it says about a group must
 // not be older than the last outcome of a call of that group. As with all inputs, nobody changes
 // what it refers to any more: the same list of instances again says the same.
 type GroupsSet struct {

@@ -23,7 +23,7 @@ const (
 // Policies are all policies, the default first.
 func Policies() []Policy { return []Policy{PreemptFirst, BuyFirst, Cheapest} }
 
-// Config is what a profile says of its pods that could preempt. Zero is a value: start from
+// Config is what a profile says about its pods that could preempt. Zero is a value: start from
 // Default.
 type Config struct {
 	Policy Policy

@@ -10,7 +10,7 @@
 //	burst.go        how soon a burst of pods brings a request for nodes
 //	nodes.go        nodes and pods as informers deliver them
 //	progress.go     the table that people watch
-//	console.go      what Berth says of itself while a demo runs
+//	console.go      what Berth says about itself while a demo runs
 //
 // A demo is a test as well: its error says what was expected and didn't come about, and the program
 // exits with 1. The night and the services have no deadline, since the machine may be

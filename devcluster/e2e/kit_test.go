@@ -19,7 +19,7 @@ import (
 	"github.com/berthproject/berth/devcluster/api"
 )
 
-// This file has what tests say of a cluster, and how they wait for it.
+// This file has what tests say about a cluster, and how they wait for it.
 
 // eventually polls until something holds. It waits long enough for a machine that stands
 // still for a while, but less than the five minutes of the leftover sweep, which would

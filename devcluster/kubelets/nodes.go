@@ -17,7 +17,7 @@ import (
 // This file is what kubelets do with nodes: they report a new node ready and renew its
 // lease until it is deleted.
 
-// nodeChanged begins to renew the lease of a new node, completes what its object says of it,
+// nodeChanged begins to renew the lease of a new node, completes what its object says about it,
 // and reports a node ready that needs it.
 func (k *kubelets) nodeChanged(n *v1.Node) {
 	k.mu.Lock()

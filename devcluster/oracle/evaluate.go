@@ -26,7 +26,7 @@ type Outcome struct {
 	Chosen  string
 }
 
-// Answer is what kube-scheduler's plugins say of a pod and a node.
+// Answer is what kube-scheduler's plugins say about a pod and a node.
 type Answer struct {
 	OK       bool             // the node is feasible
 	Plugin   string           // that rejects, when not OK

@@ -22,8 +22,8 @@ type Chain struct {
 	log       *slog.Logger
 }
 
-// NewChain returns the extenders of a configuration; concerns says of each, by index,
-// which pods it concerns. An error says which extender's TLS settings can't be used.
+// NewChain returns the extenders of a configuration; concerns has, by index,
+// the pods that each concerns. An error says which extender's TLS settings can't be used.
 func NewChain(list []kubeschedulerv1.Extender, concerns []framework.Extender, log *slog.Logger) (*Chain, error) {
 	c := &Chain{log: log}
 	sent := &nodeEncodings{}

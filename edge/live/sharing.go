@@ -13,7 +13,7 @@ import (
 
 // sharer lets the pods that a controller made from one template share the memory of what that
 // says: labels, containers, tolerations, affinity. It is more than half of what the cache keeps of
-// a pod. Nodes of one size share what they say of it. Nobody changes an object of the cache, so
+// a pod. Nodes of one size share what they say about it. Nobody changes an object of the cache, so
 // nobody can tell.
 type sharer struct {
 	seed maphash.Seed
@@ -62,7 +62,7 @@ func (s *sharer) template(p *v1.Pod) uint64 {
 	return sum
 }
 
-// shareNode lets a node share what it says of its size with one that said the same lately. Most
+// shareNode lets a node share what it says about its size with one that said the same lately. Most
 // nodes can allocate all that they have.
 func (s *sharer) shareNode(n *v1.Node) {
 	s.mu.Lock()

@@ -147,7 +147,7 @@ func (s *Server) takesTurn(ctx context.Context) bool {
 	}
 }
 
-// reply is what there is to say of what was asked for: a value, or why there is none. It is made in the
+// reply is what there is to say about what was asked for: a value, or why there is none. It is made in the
 // goroutine that owns the core; whatever takes long of it comes later, in the request's.
 type reply struct {
 	value   any

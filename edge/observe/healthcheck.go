@@ -68,7 +68,7 @@ func (h *health) lead(leads bool) {
 	h.succeeded, h.groupsRead = false, false
 }
 
-// step records what a Step says of plans and groups.
+// step records what a Step says about plans and groups.
 func (h *health) step(inputs []step.Input, ready *step.Ready) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -106,7 +106,7 @@ func (m *shadowMetrics) state(c *core.Core) {
 	}
 }
 
-// nodesAre sets what the core says of nodes.
+// nodesAre sets what the core says about nodes.
 func (m *shadowMetrics) nodesAre(r *core.ShadowNodes) {
 	for of, h := range map[string]core.ShadowHours{"cluster": r.Cluster, "berth": r.Berth} {
 		m.hours.WithLabelValues(of).Set(h.Hours)

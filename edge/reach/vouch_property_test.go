@@ -8,7 +8,7 @@ import (
 )
 
 // TestPropertyCredentialsGoWhereTheAPIServerVouches draws Leases, the pods that they name, and what the user
-// says of Berth's: a connection is opened exactly if the user names the pod, or the API server
+// says about Berth's: a connection is opened exactly if the user names the pod, or the API server
 // shows that the pod has Berth's namespace and service account.
 func TestPropertyCredentialsGoWhereTheAPIServerVouches(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

@@ -161,7 +161,7 @@ func everythingWithSecrets(csi *v1.CSIPersistentVolumeSource) (in []step.Input, 
 }
 
 // TestNothingSecretIsTold shows objects with secrets to a core that schedules and scales, and
-// searches what it says of them: decisions, conditions and events, explanations, and the dump of
+// searches what it says about them: decisions, conditions and events, explanations, and the dump of
 // its state.
 func TestNothingSecretIsTold(t *testing.T) {
 	in, pod := everythingWithSecrets(&v1.CSIPersistentVolumeSource{})

@@ -11,7 +11,7 @@ import (
 	"github.com/berthproject/berth/core/explain"
 )
 
-// This file writes what berth explain says of nodes: why one stays, or how far it is on its way
+// This file writes what berth explain says about nodes: why one stays, or how far it is on its way
 // out, and all of them on one screen. Times are UTC.
 
 // stayWords are the reasons for which nodes stay as people read them, in at most some fifty

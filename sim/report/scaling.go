@@ -11,7 +11,7 @@ import (
 	"github.com/berthproject/berth/core/explain"
 )
 
-// This file writes what berth explain says of node groups: for a pod that waits, and of the
+// This file writes what berth explain says about node groups: for a pod that waits, and of the
 // groups themselves. Times are UTC.
 
 // scaling writes what node groups do for a pod, section by section: what has been ordered, which node

@@ -9,7 +9,7 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
-// This file puts what a shadow says of nodes into words.
+// This file puts what a shadow says about nodes into words.
 
 // addNodes adds the facts, tables and differences about nodes. Until the provider has listed its
 // groups there is nothing to compare, and a note says so in their place.

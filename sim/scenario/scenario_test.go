@@ -115,6 +115,19 @@ func TestBadScenariosNameLineFieldAndRemedy(t *testing.T) {
 	}
 }
 
+// TestMistakesAreBounded: of a file in which very much is wrong, the first mistakes are reported and the
+// others counted.
+func TestMistakesAreBounded(t *testing.T) {
+	text := head + "  nodes:\n" + strings.Repeat("  - {count: -1}\n", 300)
+	_, err := scenario.Parse("s.yaml", []byte(text))
+	if err == nil {
+		t.Fatal("a file with mistakes is taken")
+	}
+	if lines := strings.Split(err.Error(), "\n"); len(lines) != 101 || !strings.HasSuffix(lines[100], " more mistakes") {
+		t.Errorf("%d lines, the last %q, want 100 mistakes and how many more there are", len(lines), lines[len(lines)-1])
+	}
+}
+
 // TestAllThatIsWrongIsReportedAtOnce, in the order of lines: fields that aren't known, values that
 // can't be decoded, those that are refused, flags and objects.
 func TestAllThatIsWrongIsReportedAtOnce(t *testing.T) {

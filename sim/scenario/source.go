@@ -26,7 +26,7 @@ import (
 // strict decoding, and errors that name file, line and field. Manifests and
 // dumps, which may be large, are read by manifest.go.
 
-// typed is what says of which kind an object is.
+// typed is the part of an object that names its kind.
 type typed struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -177,7 +177,11 @@ func parse(path string, raw []byte, into any) (*validator, error) {
 	}
 	wrong := &validator{src: src}
 	(&decodable{wrong, map[string]ast.Node{}}).file(src.file, into)
-	dec := yaml.NewDecoder(bytes.NewReader(raw), yaml.UseJSONUnmarshaler(), yaml.CustomUnmarshaler(wrong.decodeDuration), yaml.CustomUnmarshaler(wrong.decodeQuantity))
+	options := []yaml.DecodeOption{yaml.UseJSONUnmarshaler(), yaml.CustomUnmarshaler(wrong.decodeDuration), yaml.CustomUnmarshaler(wrong.decodeQuantity)}
+	if len(wrong.wrong) == 0 {
+		options = append(options, yaml.Strict()) // for unknown fields that decodable doesn't get to
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(raw), options...)
 	if err := dec.Decode(into); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s%w", path, located(err)), wrong.err())
 	}

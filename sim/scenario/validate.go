@@ -51,10 +51,15 @@ func (v *validator) policyFile(p *PolicyFile) {
 	}
 }
 
+// maxMistakes is how many mistakes of a file are reported one by one. To find the line of one may
+// cost a walk over the file.
+const maxMistakes = 100
+
 // validator collects what is wrong with the fields of a file.
 type validator struct {
 	src   source
-	wrong []mistake
+	wrong []mistake // maxMistakes of them at most
+	more  int       // how many were found after these
 }
 
 // mistake is what is wrong with a field.
@@ -70,21 +75,29 @@ func (v *validator) err() error {
 	for _, m := range v.wrong {
 		errs = append(errs, m.error)
 	}
+	if v.more > 0 {
+		errs = append(errs, fmt.Errorf("%s: and %d more mistakes", v.src.path, v.more))
+	}
 	return errors.Join(errs...)
 }
 
 // bad reports what is wrong with a field; the message says what would be accepted.
 func (v *validator) bad(field, format string, args ...any) {
-	v.badLine(v.src.line(field), field, format, args...)
+	v.badLine(func() int { return v.src.line(field) }, field, format, args...)
 }
 
 // badAt is bad of a field whose node is at hand.
 func (v *validator) badAt(n ast.Node, field, format string, args ...any) {
-	v.badLine(n.GetToken().Position.Line, field, format, args...)
+	v.badLine(func() int { return n.GetToken().Position.Line }, field, format, args...)
 }
 
-func (v *validator) badLine(line int, field, format string, args ...any) {
-	v.wrong = append(v.wrong, mistake{line, v.src.errorAt(line, field, format, args...)})
+func (v *validator) badLine(line func() int, field, format string, args ...any) {
+	if len(v.wrong) == maxMistakes {
+		v.more++
+		return
+	}
+	n := line()
+	v.wrong = append(v.wrong, mistake{n, v.src.errorAt(n, field, format, args...)})
 }
 
 func (v *validator) notNegative(field string, n float64) {

@@ -29,7 +29,7 @@ const (
 	Block
 )
 
-// Verdict is what the first rule that has something to say of a pod says.
+// Verdict is what the first rule that has something to say about a pod says.
 type Verdict struct {
 	Outcome Outcome
 	// Rule is the rule's name, "" when none has anything to say: then the pod is evicted.
@@ -56,7 +56,7 @@ func (c *Context) holdsUntil(at time.Time) {
 	}
 }
 
-// rule is one of the rules. Its judge returns ok when the rule has something to say of the
+// rule is one of the rules. Its judge returns ok when the rule has something to say about the
 // pod: then later rules aren't asked.
 type rule struct {
 	name  string

@@ -110,7 +110,7 @@ func ruleIsAsked(t *rapid.T, s *cluster.State, seen map[string]int) {
 	}
 }
 
-// randomPod draws a pod that any rule may have something to say of.
+// randomPod draws a pod that any rule may have something to say about.
 func randomPod(t *rapid.T) *v1.Pod {
 	one := func(name string, from ...string) string { return rapid.SampledFrom(from).Draw(t, name) }
 	b := testkit.Pod("p").Namespaced(one("namespace", "default", "default", "kube-system"))

@@ -228,8 +228,10 @@ func (b *buyer) buyRest(nodes []pattern) []pattern {
 }
 
 // exchange exchanges nodes for the cheapest that hold the same pods, until there are none:
-// an exchange makes room in a group that others may want.
+// an exchange makes room in a group that others may want. It ends early when maxWork is done.
 func (b *buyer) exchange(nodes []pattern) {
+	work := 0
+	defer func() { b.r.work += work }()
 	for again := true; again; {
 		again = false
 		var cheapest *pattern // the node before, if nothing cheaper was found for it
@@ -238,10 +240,17 @@ func (b *buyer) exchange(nodes []pattern) {
 			if cheapest != nil && comparePatterns(*cheapest, *p) == 0 {
 				continue
 			}
+			if work >= maxWork {
+				return
+			}
 			best := p.group
 			for j, cost := range b.r.cost {
-				if b.room[j] > 0 && cost < b.r.cost[best] && b.r.holds(j, p.pods) {
-					best = j
+				work++
+				if b.room[j] > 0 && cost < b.r.cost[best] {
+					work += (len(p.pods) + 1) * len(b.r.groups[j].free)
+					if b.r.holds(j, p.pods) {
+						best = j
+					}
 				}
 			}
 			cheapest = p

@@ -8,7 +8,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/mix"
 )
 
-// verify checks that a solution is one: what it says of itself, the rules, and that pods
+// verify checks that a solution is one: what it says about itself, the rules, and that pods
 // are left out only if nothing can be done.
 func verify(t rapid.TB, classes []mix.Class, groups []mix.Group, s mix.Solution) {
 	t.Helper()

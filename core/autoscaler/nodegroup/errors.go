@@ -40,7 +40,7 @@ func (i *Instance) FailureCode() string {
 	return i.Class.String()
 }
 
-// Error is an error of a provider's that says of which class it is. An error of any other
+// Error is an error of a provider with its class. An error of any other
 // type is of class OtherError.
 type Error struct {
 	Class ErrorClass

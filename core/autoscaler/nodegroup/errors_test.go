@@ -8,7 +8,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 )
 
-// TestClassOf says of errors of providers which class they are of.
+// TestClassOf checks the classes of errors that providers return.
 func TestClassOf(t *testing.T) {
 	stockOut := &nodegroup.Error{Class: nodegroup.OutOfResources, Message: "no more"}
 	for _, x := range []struct {

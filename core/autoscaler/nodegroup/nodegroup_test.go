@@ -10,7 +10,7 @@ import (
 	"github.com/berthproject/berth/internal/test/testkit"
 )
 
-// TestValidate says of groups what is wrong with them.
+// TestValidate checks what is reported to be wrong with groups.
 func TestValidate(t *testing.T) {
 	template := func(pairs ...string) *v1.Node { return testkit.Node("t").Alloc(pairs...).Obj() }
 	good := template("cpu", "4", "memory", "8Gi", "pods", "10")

@@ -52,7 +52,7 @@ func unready(age time.Duration) *testkit.NodeBuilder {
 	return n
 }
 
-// TestIneligible says of nodes why they aren't candidates, as far as that is no matter of
+// TestIneligible checks why nodes aren't candidates, as far as that is no matter of
 // their pods' rules.
 func TestIneligible(t *testing.T) {
 	const disabled = "ScaleDownDisabledAnnotation: it has the annotation "

@@ -157,7 +157,7 @@ func TestAStuckNodesUtilizationIsOfItsLastSimulation(t *testing.T) {
 	}
 }
 
-// planText writes what a plan says of nodes.
+// planText writes what a plan says about nodes.
 func planText(p *autoscaler.Plan) (out string) {
 	for _, r := range p.Removals {
 		out += fmt.Sprintf("%+v\n", *r)

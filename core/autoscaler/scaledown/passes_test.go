@@ -14,7 +14,7 @@ import (
 )
 
 // These tests make passes over clusters that a reader can check by eye, one after the other: what
-// a pass says of each node, and where pods go.
+// a pass says about each node, and where pods go.
 
 // passes is a simulator over nodes of 4 cores in the group g.
 type passes struct {
@@ -55,7 +55,7 @@ func (p *passes) pod(name, cpu string) *cluster.Pod {
 
 func (p *passes) place(name, cpu, node string) { p.s.Place(p.pod(name, cpu), node) }
 
-// pass makes a pass with displaced pods, each of so much CPU, and checks what it says of each node:
+// pass makes a pass with displaced pods, each of so much CPU, and checks what it says about each node:
 // where the pods go of one that could be removed, or why it stays.
 func (p *passes) pass(displaced []string, want ...string) {
 	p.t.Helper()

@@ -15,7 +15,7 @@ import (
 // This file says why groups would, or wouldn't, be bought for a pod: by reason and number
 // for the plan, and by group, with what falls short, for people who ask.
 
-// Answer is what there is to say of one pod and of every group, at one moment.
+// Answer is what there is to say about one pod and of every group, at one moment.
 type Answer struct {
 	// Node is the node that the pod has a place on, after those who come before it: one that
 	// exists, is coming, or is to stay; nil for none. One that isn't registered yet has a name of the
@@ -26,7 +26,7 @@ type Answer struct {
 	Groups     []GroupAnswer
 }
 
-// GroupAnswer is what there is to say of a pod and a group.
+// GroupAnswer is what there is to say about a pod and a group.
 type GroupAnswer struct {
 	Group string
 	// Room is how many nodes a plan might buy of the group now.

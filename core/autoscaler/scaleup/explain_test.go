@@ -14,8 +14,8 @@ import (
 
 // TestPropertyAPlanCountsWhatExplainSaysByGroup makes random plans. Of one that buys nothing
 // Explain says the same pod by pod: which have a place, and for each of the others why not,
-// with every group accounted for. It leaves the state as it was. Rooms says of each group
-// what Explain says of any pod.
+// with every group accounted for. It leaves the state as it was. Rooms reports for each group
+// what Explain says about any pod.
 func TestPropertyAPlanCountsWhatExplainSaysByGroup(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := newFixture(t)
@@ -56,7 +56,7 @@ func TestPropertyAPlanCountsWhatExplainSaysByGroup(t *testing.T) {
 	})
 }
 
-// podAnswer is what Explain says of a pod, as a plan would.
+// podAnswer is what Explain says about a pod, as a plan would.
 type podAnswer struct {
 	place   bool
 	rooms   []scaleup.GroupAnswer // without reasons

@@ -38,7 +38,7 @@ type Memory struct {
 	last      *lastPlan
 }
 
-// answers are what the rules say of a class and new nodes, by model.slot.
+// answers are what the rules say about a class and new nodes, by model.slot.
 type answers struct {
 	fits []int32  // one more than the pods that a node takes; 0: not asked
 	whys []uint16 // takesIt, or the number of the reason; 0: not asked

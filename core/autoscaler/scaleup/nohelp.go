@@ -78,7 +78,7 @@ func (b *builder) limitsReached() (out []limitReached) {
 	return out
 }
 
-// said is what the groups say of a class.
+// said is what the groups say about a class.
 type said struct {
 	counts map[string]int // of groups, by reason
 	later  bool

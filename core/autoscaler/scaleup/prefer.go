@@ -25,7 +25,7 @@ import (
 // room is left on them then is for any other pod: the scheduler would give it that as well.
 //
 // Invariant: preferences buy no node more, and leave no pod more without one (buy). They come
-// after what an operator says of groups: price, cost, priority and grpc ignore them
+// after an operator's order of groups: price, cost, priority and grpc ignore them
 // (expander.Chain.WeighsPreferences).
 
 // preference is the groups that some pods prefer, of those that may grow. Two of one builder

@@ -27,7 +27,7 @@ func (f *fixture) dump(known string) string {
 	}), "\n")
 }
 
-// explain writes what there is to say of a pending pod and each group.
+// explain writes what there is to say about a pending pod and each group.
 func (f *fixture) explain(name string) string {
 	var out strings.Builder
 	at := slices.IndexFunc(f.req.Pending, func(p *cluster.Pod) bool { return string(p.UID) == name })

@@ -88,7 +88,7 @@ func (f *fixture) launching() int {
 //
 //	group NAME [min=0] [max=10] [target=0] [cpu=4] [memory=8Gi] [gpu=0] [zone=z] [taint=KEY] [backing-off] [late=0] [gone=(NODE)]
 //	    [price=0] [label=k=v] [capacity=N] [prefer-not=KEY] [template-error=WHY]    capacity: cores; prefer-not: a taint
-//	    [drivers=TEXT]                                                 what the template says of CSI drivers
+//	    [drivers=TEXT]                                                 what the template says about CSI drivers
 //	node NAME [group=g] [cpu=4] [memory=8Gi] [gpu=0] [zone=z] [label=k=v] [taint=KEY] [unready] [starting] [deleting] [age=1m]
 //	csinode NODE limit=N                                           how many volumes of the driver "disks" it attaches
 //	local-storage NAME left=10Gi [on=NODE]                         of a node, or of template nodes, for pods of local=…

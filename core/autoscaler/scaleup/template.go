@@ -120,7 +120,7 @@ func (b *builder) addNode(m *model, name string) cluster.NodeIndex {
 	return i
 }
 
-// csiDrivers returns what CSI drivers will say of a new node: what they say of the live one,
+// csiDrivers returns what CSI drivers will say about a new node: what they say about the live one,
 // or what the provider's template says; nil for nothing. A template that can't be read says
 // nothing: who reads it from a provider has refused it (nodegroup.Group.Validate).
 func (b *builder) csiDrivers(m *model) *storagev1.CSINode {

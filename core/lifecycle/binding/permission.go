@@ -14,7 +14,7 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
-// This file holds the waits for permission (kube-scheduler's Permit). What plugins say of
+// This file holds the waits for permission (kube-scheduler's Permit). What plugins say about
 // a waiting pod takes effect when resolve runs: after each decision, and in each Step.
 
 // wait is the wait of a pod that has a node for permission to be bound. Plugins see it

@@ -25,7 +25,7 @@ func (m *Machine) BecomeLeader() { m.reset() }
 func (m *Machine) Resume(n *cluster.NodeInfo) { m.shown(n) }
 
 // readBack returns since when a node is a candidate by its soft taint, in the first plan, and
-// what to say of that. It is now, and ok false, when there is no soft taint, and when its time
+// what to say about that. It is now, and ok false, when there is no soft taint, and when its time
 // can't be or mustn't count.
 func (m *Machine) readBack(node string, now time.Time) (since time.Time, by string, ok bool) {
 	s := m.soft.nodes[node]

@@ -42,7 +42,7 @@ func (t *truth) observe(in step.Input) {
 	}
 }
 
-// judgement is what the rules say of a node for a pod, and what Berth would choose.
+// judgement is what the rules say about a node for a pod, and what Berth would choose.
 type judgement struct {
 	why   *framework.Reason // why the node isn't allowed, nil when it is
 	score int64             // of the node, when it is allowed
@@ -61,7 +61,7 @@ func unknownNode(name string) *framework.Reason {
 	return &framework.Reason{Messages: []string{"node " + name + " isn't known"}}
 }
 
-// judge says what the rules say of a node for a pod as it was before it was bound, and what
+// judge says what the rules say about a node for a pod as it was before it was bound, and what
 // Berth would choose, in the truth without the pod. It changes nothing. explained asks, once
 // both scores are known, whether the scores of single plugins are wanted: they cost O(nodes).
 func (t *truth) judge(pod *cluster.Pod, node, earlier string, explained func(*judgement) bool) judgement {

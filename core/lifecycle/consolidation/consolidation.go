@@ -191,7 +191,7 @@ func (m *Machine) Invariants() (out []string) {
 	return out
 }
 
-// StillStands reports whether what a plan says of the old nodes holds: they exist, and nobody
+// StillStands reports whether what a plan says about the old nodes holds: they exist, and nobody
 // removes them.
 func StillStands(state *cluster.State, x *autoscaler.Consolidation) bool {
 	return !slices.ContainsFunc(x.Nodes, func(name string) bool {

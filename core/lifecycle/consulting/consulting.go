@@ -74,7 +74,7 @@ var _ lifecycle.Machine = (*Machine)(nil)
 // New returns a machine that has asked nobody.
 func New(s *Scheduler, pods lifecycle.Pods[Pod]) *Machine { return &Machine{pods: pods, scheduler: s} }
 
-// Ask has the extenders asked about the nodes or the victims that a decision names; the pod
+// Ask asks the extenders about the nodes or the victims that a decision names; the pod
 // stays in flight until they answer.
 func (m *Machine) Ask(t *lifecycle.Turn, p *Pod, item *queue.Item, d *scheduler.Decision) {
 	pod := item.Pod()

@@ -13,7 +13,7 @@ import (
 	"github.com/berthproject/berth/internal/test/testkit"
 )
 
-// TestPropertyGracePeriodsAreWithinTheirTier draws what pods say of their grace period, small and large
+// TestPropertyGracePeriodsAreWithinTheirTier draws what pods say about their grace period, small and large
 // numbers, and compares the grace period of a tier with one of unbounded integers: not below 0, not
 // above the tier's, and otherwise the pod's own.
 func TestPropertyGracePeriodsAreWithinTheirTier(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/berthproject/berth/internal/test/testkit"
 )
 
-// TestNoGracePeriodIsBeyondItsTier: what a pod says of its grace period may be any number of
+// TestNoGracePeriodIsBeyondItsTier: what a pod says about its grace period may be any number of
 // seconds, more than a time.Duration holds, and less than none.
 func TestNoGracePeriodIsBeyondItsTier(t *testing.T) {
 	schema := cluster.NewSchema()

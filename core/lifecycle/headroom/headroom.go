@@ -187,7 +187,7 @@ func (m *Machine) refuse(t *lifecycle.Turn, a *ask, why string) {
 // Refused returns how often an object's headroom couldn't be made out.
 func (m *Machine) Refused() int { return m.refused }
 
-// PlanMade says that a plan was made: what the last one had to say of stand-ins is old.
+// PlanMade says that a plan was made: what the last one had to say about stand-ins is old.
 func (m *Machine) PlanMade() {
 	for _, a := range m.asks { // in any order
 		a.stale = a.stale || a.missing != ""

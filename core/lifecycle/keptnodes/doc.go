@@ -2,7 +2,7 @@
 // node could go, or why it stays, and since when it does for that reason. It writes the
 // reasons that somebody could act on into the ledger, each when it begins.
 //
-//	the last plan says of a node   it                   the ledger gets
+//	the last plan says about a nodeit                   the ledger gets
 //	it could go                    is among Removals    nothing here: NodeUnneeded is the candidates'
 //	it stays, one can act          is among Kept        NodeStays, if the reason or the pod is another,
 //	                                                    and the node wasn't a candidate: NodeNeeded

@@ -54,7 +54,7 @@ var _ lifecycle.Machine = (*Machine)(nil)
 // New returns a machine that has seen no plan.
 func New() *Machine { return &Machine{} }
 
-// CommitPlan takes what a plan says of nodes, and enters reasons that have begun. A plan for
+// CommitPlan takes what a plan says about nodes, and enters reasons that have begun. A plan for
 // a sick cluster looks at no node: what the one before it said of them stays.
 func (m *Machine) CommitPlan(t *lifecycle.Turn, plan *autoscaler.Plan) {
 	m.hold(t, plan)

@@ -16,7 +16,7 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
-// kept reads what a plan says of nodes: "NODE REASON [POD [DETAIL]]", separated by semicolons.
+// kept reads what a plan says about nodes: "NODE REASON [POD [DETAIL]]", separated by semicolons.
 func kept(text string) (out []autoscaler.Kept) {
 	for line := range strings.SplitSeq(text, ";") {
 		if f := strings.Fields(line); len(f) > 0 {

@@ -1,7 +1,7 @@
 package nodedeletion
 
-// This file says of nodes that carry the taint though this process hasn't written it whose
-// they are. What must be true: only what Berth has marked is taken over, in a group that the
+// This file decides whose nodes are that carry the taint though this process hasn't written it.
+// What must be true: only what Berth has marked is taken over, in a group that the
 // provider lists, and only where nodes are removed at all. Any other such node keeps its
 // taint, whoever put it there: it is neither untainted nor deleted.
 

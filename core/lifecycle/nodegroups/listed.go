@@ -19,7 +19,7 @@ import (
 // group's target in the state includes what was ordered, and leaves out what is to be deleted,
 // since the provider's list.
 
-// GroupsSet takes what the provider says of its groups. Deletions must have taken it
+// GroupsSet takes what the provider says about its groups. Deletions must have taken it
 // before, since it settles those in doubt.
 func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 	groups := in.Groups

@@ -49,6 +49,8 @@ func (m *Machine) NodeShown(n, template *cluster.NodeInfo, usable bool) {
 // isGiven reports whether the provider has ever given the template of a group.
 func isGiven(template *cluster.NodeInfo) bool { return len(template.Object.Status.Allocatable) > 0 }
 
+// see records a usable node of the group. fromStart reports that it was first seen before it was
+// usable.
 func (w *newest) see(n, template *cluster.NodeInfo, fromStart bool) {
 	if !fromStart {
 		w.narrow(n.Object.Spec.Taints)
@@ -77,6 +79,7 @@ func (w *newest) narrow(taints []v1.Taint) {
 	w.common = slices.DeleteFunc(slices.Clone(w.common), func(t v1.Taint) bool { return !hasTaint(taints, &t) })
 }
 
+// hasTaint reports whether one of the taints has the key and the effect of t; values may differ.
 func hasTaint(taints []v1.Taint, t *v1.Taint) bool {
 	return slices.ContainsFunc(taints, func(x v1.Taint) bool { return x.MatchTaint(t) })
 }

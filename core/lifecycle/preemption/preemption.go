@@ -268,7 +268,7 @@ func (m *Machine) BeforeBindUndone(t *lifecycle.Turn, pod *cluster.Pod) {
 	}
 }
 
-// BeforePodRemoved is called before a pod that is gone leaves the state: what there is to say of it
+// BeforePodRemoved is called before a pod that is gone leaves the state: what there is to say about it
 // as a victim has to wait for the answer to the call that asked it to leave.
 func (m *Machine) BeforePodRemoved(t *lifecycle.Turn, uid types.UID) {
 	if v, pod := m.victims[uid], t.State.PodOn(uid); v != nil && v.state == Asked && pod != nil {

@@ -35,7 +35,7 @@ func (p *Pod) ScaleUp() string { return p.scaleUp }
 
 // Scheduler is what reporting needs of the scheduler.
 type Scheduler interface {
-	// Refreshed returns a diagnosis that says of the cluster as it is now what d, whose
+	// Refreshed returns a diagnosis that says about the cluster as it is now what d, whose
 	// reasons still hold, said of it before; in O(nodes).
 	Refreshed(class *engine.Class, d *engine.Diagnosis) *engine.Diagnosis
 }
@@ -109,7 +109,7 @@ func (m *Machine) PodGated(t *lifecycle.Turn, p *Pod, obj *v1.Pod, gate *framewo
 	m.PodUnschedulable(t, p, obj, v1.PodReasonSchedulingGated, message)
 }
 
-// TriggeredScaleUp reports that nodes were ordered for a pod; growth says of which group
+// TriggeredScaleUp reports that nodes were ordered for a pod; growth names the group
 // and how many.
 func (m *Machine) TriggeredScaleUp(t *lifecycle.Turn, p *Pod, obj *v1.Pod, growth string) {
 	message := "pod triggered scale-up: [{" + growth + "}]"

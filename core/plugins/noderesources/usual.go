@@ -9,7 +9,7 @@ import (
 
 // This file has the usual case of both rules: the pod requests CPU and memory, these two are scored
 // with equal weights, and by LeastAllocated. EvalNodes then evaluates many nodes in a row with what
-// it reads of the pod in registers, and a node's two resources side by side. What it says of a node
+// it reads of the pod in registers, and a node's two resources side by side. What it says about a node
 // is what EvalNode says, bit for bit; where the pod, the profile or a node is another, it asks EvalNode.
 
 // pair is an amount of CPU and one of memory.

@@ -130,7 +130,7 @@ type rule struct {
 	disks []disk // that the pod needs
 }
 
-// Reads implements framework.LocalRule. What claims and attachments say of the
+// Reads implements framework.LocalRule. What claims and attachments say about the
 // disks on a node touches the node when it changes.
 func (*rule) Reads() framework.Aspects { return framework.ReadsPods }
 

@@ -133,7 +133,7 @@ func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framewo
 	}
 }
 
-// signVolume signs what a bound volume says of nodes: its node affinity. That of
+// signVolume signs what a bound volume says about nodes: its node affinity. That of
 // an in-tree volume is translated where its plugin has moved to CSI, which reads
 // more of the volume.
 func signVolume(pv *v1.PersistentVolume, sig *framework.Signature) {

@@ -185,7 +185,7 @@ func (g *group) leaving(deleteMachine string) map[*machine]bool {
 	return out
 }
 
-// membership says of which group a node is, and which Machine an instance is. It isn't changed after
+// membership maps nodes to groups, and instances to Machines. It isn't changed after
 // Groups has made it known.
 type membership struct {
 	groups map[string]*group // by ID

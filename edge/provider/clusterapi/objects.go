@@ -65,7 +65,7 @@ type machine struct {
 	} `json:"status"`
 }
 
-// failures are what a Machine's status says of failures. v1beta2 has no reason and no message any
+// failures are what a Machine's status says about failures. v1beta2 has no reason and no message any
 // more but for the deprecated copy, and tells by conditions.
 type failures struct {
 	FailureReason  string      `json:"failureReason"`

@@ -150,7 +150,7 @@ func serve(t testing.TB, p nodegroup.Provider, f intercept) string {
 	return listener.Addr().String()
 }
 
-// allDefaults are what flags say of every group.
+// allDefaults are what flags say about every group.
 func allDefaults() cluster.GroupOptions {
 	ratio, daemons := 0.5, false
 	minutes := func(n time.Duration) *metav1.Duration { return &metav1.Duration{Duration: n * time.Minute} }

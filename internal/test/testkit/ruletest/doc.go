@@ -4,7 +4,7 @@
 // what the contract demands of every plugin.
 //
 //	table.go    tables of filters and scores
-//	events.go   what a plugin says of changes: signatures, reclassification, hints
+//	events.go   what a plugin says about changes: signatures, reclassification, hints
 //	answer.go   how rules are called, and what every call must keep
 //	cluster.go  the cluster of a case
 //

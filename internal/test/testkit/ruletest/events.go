@@ -12,7 +12,7 @@ import (
 	"github.com/berthproject/berth/internal/test/testkit"
 )
 
-// This file tests what a plugin says of changes: of a pod (signatures), and of the cluster
+// This file tests what a plugin says about changes: of a pod (signatures), and of the cluster
 // (which pods to reclassify, which changes may help).
 
 // Part says which parts of the signature tell two pods apart.
@@ -109,7 +109,7 @@ type Reclassifies struct {
 	Cases   []Event[string]
 }
 
-// Event is a change of the cluster, and what the plugin is to say of it.
+// Event is a change of the cluster, and what the plugin is to say about it.
 type Event[T any] struct {
 	name string
 	do   func(*Cluster)
