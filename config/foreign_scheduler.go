@@ -4,12 +4,10 @@ package config
 
 // ofScheduler returns kube-scheduler's flags that Berth knows and doesn't honour, each with why.
 func ofScheduler() []ForeignFlag {
-	const oneVersion = "Berth implements the rules of kube-scheduler 1.36 and no others; remove it"
 	const labels = "Berth's metrics have the labels that docs/reference/metrics.md lists; relabel them when scraping (metric_relabel_configs)"
 	return []ForeignFlag{
 		refuse("string", "write-config-to", []string{""}, "Berth does not write its configuration to a file; remove it, and read the configuration of a running Berth at /configz"),
-		refuse("strings", "emulated-version", []string{"", "1.36", "kube=1.36"}, oneVersion),
-		refuse("strings", "min-compatibility-version", []string{"", "1.35", "kube=1.35", "1.36", "kube=1.36"}, oneVersion),
+		refuse("strings", "min-compatibility-version", []string{"", "1.35", "kube=1.35", "1.36", "kube=1.36", "1.37", "kube=1.37"}, "Berth has no gates that depend on it; remove it, and set --emulated-version"),
 		refuse("strings", "allow-metric-labels", []string{"", "[]"}, labels),
 		refuse("string", "allow-metric-labels-manifest", []string{""}, labels),
 		noEffect("string", "show-hidden-metrics-for-version", "", "Berth has no hidden metrics"),

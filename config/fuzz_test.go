@@ -8,7 +8,7 @@ import (
 
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/compat"
 )
 
 // This file lets configurations be anything: one is refused with an error, or a core can be made
@@ -31,12 +31,12 @@ func FuzzScheduler(f *testing.F) {
 		f.Add(head + text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := config.Parse([]byte(text))
+		s, err := config.Parse([]byte(text), compat.Newest)
 		if err != nil {
 			return
 		}
-		schema := cluster.NewSchema()
-		cfg := core.DefaultConfig(s.Build(schema)...)
+		schema, profiles := s.Build()
+		cfg := core.DefaultConfig(profiles...)
 		cfg.Queue = s.Queue
 		if _, err := core.New(schema, cfg); err != nil {
 			t.Errorf("it is accepted, and no core can be made of it: %v", err)
@@ -45,7 +45,7 @@ func FuzzScheduler(f *testing.F) {
 		if err != nil {
 			t.Fatalf("it is accepted, and can't be recorded: %v", err)
 		}
-		again, err := config.Parse([]byte(redacted))
+		again, err := config.Parse([]byte(redacted), compat.Newest)
 		if err != nil {
 			t.Fatalf("without its secrets it is refused: %v", err)
 		}
@@ -74,9 +74,9 @@ func FuzzAutoscaler(f *testing.F) {
 		if err != nil {
 			return
 		}
-		schema := cluster.NewSchema()
 		s := config.Default()
-		cfg := core.DefaultConfig(s.Build(schema)...)
+		schema, profiles := s.Build()
+		cfg := core.DefaultConfig(profiles...)
 		cfg.Autoscale = &a
 		if _, err := core.New(schema, cfg); err != nil {
 			t.Errorf("%q is accepted, and no core can be made of it: %v", text, err)

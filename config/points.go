@@ -9,25 +9,29 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kubeschedulerv1 "k8s.io/kube-scheduler/config/v1"
 
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/engine"
 )
 
 // This file works out which plugins a profile enables at which extension points, as
 // kube-scheduler does: from its defaults, multiPoint, and the points themselves. What must
-// hold: what kube-scheduler 1.36 refuses is refused, with its message where it has one.
+// hold: what kube-scheduler of the version refuses is refused, with its message where it has one.
 
-// knownPlugins are the plugins of kube-scheduler 1.36 with their extension points and the
-// default weight of their score (0 for plugins that don't score, or not by default), in
-// the order in which multiPoint enables them by default.
-var knownPlugins = []struct {
+// knownPlugin is a plugin of kube-scheduler with its extension points and the default weight of its
+// score, 0 for plugins that don't score, or not by default.
+type knownPlugin struct {
 	name   string
 	points []string
 	weight int32
-}{
+}
+
+// knownPlugins are the plugins of all versions, in the order in which multiPoint enables them by
+// default in the newest (defaultOrder).
+var knownPlugins = []knownPlugin{
 	{"SchedulingGates", []string{"preEnqueue"}, 0},
 	{"PrioritySort", []string{"queueSort"}, 0},
-	{"NodeUnschedulable", []string{"filter"}, 0},
 	{"NodeName", []string{"filter"}, 0},
+	{"NodeUnschedulable", []string{"filter"}, 0},
 	{"TaintToleration", []string{"filter", "preScore", "score"}, 3},
 	{"NodeAffinity", []string{"preFilter", "filter", "preScore", "score"}, 2},
 	{"NodePorts", []string{"preFilter", "filter"}, 0},
@@ -44,6 +48,17 @@ var knownPlugins = []struct {
 	{"ImageLocality", []string{"score"}, 1},
 	{"DefaultBinder", []string{"bind"}, 0},
 	{"NodeDeclaredFeatures", []string{"preFilter", "filter"}, 0},
+}
+
+// defaultOrder returns the plugins that a version has, in the order in which its multiPoint enables
+// them: in 1.36 NodeUnschedulable came before NodeName.
+func defaultOrder(v compat.Version) []knownPlugin {
+	out := slices.Clone(knownPlugins)
+	if v < compat.V37 {
+		i := slices.IndexFunc(out, func(p knownPlugin) bool { return p.name == "NodeName" })
+		out[i], out[i+1] = out[i+1], out[i]
+	}
+	return out
 }
 
 // removedPlugins were in earlier versions of the configuration, and aren't in version 1.
@@ -94,6 +109,7 @@ type enabled struct {
 // profilePlugins are the plugins that a profile enables: valid after resolve, and
 // complete only while errs is empty.
 type profilePlugins struct {
+	version compat.Version
 	path    *field.Path // of the profile's plugins
 	errs    field.ErrorList
 	byPoint map[string][]enabled // in the order in which the point calls them
@@ -108,7 +124,7 @@ func (p *profilePlugins) resolve(in *kubeschedulerv1.Plugins) {
 	}
 	p.byPoint, p.weights = map[string][]enabled{}, map[string]int32{}
 	p.checkMultiPoint(in.MultiPoint)
-	multi := mergeMultiPoint(in.MultiPoint)
+	multi := mergeMultiPoint(p.version, in.MultiPoint)
 	for _, e := range multi {
 		p.weights[e.name] = e.weight
 	}
@@ -133,14 +149,14 @@ func weightOf(p kubeschedulerv1.Plugin) int32 {
 
 // mergeMultiPoint returns the plugins of multiPoint: first the defaults in their order,
 // each with the file's weight where the file enables it too, then the file's others.
-func mergeMultiPoint(in kubeschedulerv1.PluginSet) []enabled {
+func mergeMultiPoint(v compat.Version, in kubeschedulerv1.PluginSet) []enabled {
 	disabled := func(name string) bool {
 		return slices.ContainsFunc(in.Disabled, func(d kubeschedulerv1.Plugin) bool { return d.Name == name })
 	}
 	var out []enabled
 	taken := map[int]bool{}
 	if !disabled("*") {
-		for _, d := range knownPlugins {
+		for _, d := range defaultOrder(v) {
 			if disabled(d.name) {
 				continue
 			}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/berthproject/berth/core/compat"
 )
 
 // This file specifies what of a configuration is shown and recorded.
@@ -35,7 +37,7 @@ extenders:
 `
 
 func TestNothingSecretOfAConfigurationIsShown(t *testing.T) {
-	cfg, err := Parse([]byte(withSecrets))
+	cfg, err := Parse([]byte(withSecrets), compat.Newest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +66,7 @@ func TestRedactedText(t *testing.T) {
 	if strings.Contains(text, secret) {
 		t.Errorf("a secret is left:\n%s", text)
 	}
-	cfg, err := Parse([]byte(text))
+	cfg, err := Parse([]byte(text), compat.Newest)
 	if err != nil {
 		t.Fatalf("what is left can't be read: %v\n%s", err, text)
 	}
@@ -107,7 +109,7 @@ extenders: []
 `,
 	} {
 		show := func(text string) string {
-			cfg, err := Parse([]byte(text))
+			cfg, err := Parse([]byte(text), compat.Newest)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}

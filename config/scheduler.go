@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/queue"
@@ -32,6 +33,8 @@ import (
 // Scheduler is a KubeSchedulerConfiguration as Berth takes it. Parse and Default make it;
 // nothing else may, for a zero time or limit doesn't stand for a default.
 type Scheduler struct {
+	// Version is that of the rules, for which the file was read.
+	Version  compat.Version
 	Profiles []plugins.Options // at least one; names differ
 	// Queue has the backoffs of the file, and the time of the leftover sweep.
 	Queue          queue.Config
@@ -73,9 +76,10 @@ const (
 	DefaultBindBurst = 4000
 )
 
-// Default returns the configuration without a file.
+// Default returns the configuration without a file, for the newest version.
 func Default() Scheduler {
 	return Scheduler{
+		Version:  compat.Newest,
 		Profiles: []plugins.Options{{SchedulerName: v1.DefaultSchedulerName}},
 		Queue:    queue.DefaultConfig(),
 		BindQPS:  DefaultBindQPS, BindBurst: DefaultBindBurst,
@@ -86,14 +90,14 @@ func Default() Scheduler {
 	}
 }
 
-// Load reads a KubeSchedulerConfiguration v1 file. All its errors are reported
-// together, each naming its field.
-func Load(path string) (Scheduler, error) {
+// Load reads a KubeSchedulerConfiguration v1 file as kube-scheduler of a version does. All its errors
+// are reported together, each naming its field.
+func Load(path string, v compat.Version) (Scheduler, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return Scheduler{}, fmt.Errorf("reading the scheduler configuration: %w", err)
 	}
-	out, err := Parse(raw)
+	out, err := Parse(raw, v)
 	if err != nil {
 		return Scheduler{}, fmt.Errorf("scheduler configuration %s:\n%w", path, err)
 	}
@@ -101,7 +105,7 @@ func Load(path string) (Scheduler, error) {
 }
 
 // Parse reads the text of such a file. The error joins all that is wrong, one a line.
-func Parse(raw []byte) (Scheduler, error) {
+func Parse(raw []byte, v compat.Version) (Scheduler, error) {
 	in := kubeschedulerv1.KubeSchedulerConfiguration{}
 	if err := yaml.UnmarshalStrict(raw, &in); err != nil {
 		return Scheduler{}, err
@@ -111,13 +115,14 @@ func Parse(raw []byte) (Scheduler, error) {
 			in.APIVersion, in.Kind, kubeschedulerv1.SchemeGroupVersion.String(), "KubeSchedulerConfiguration")
 	}
 	out := Default()
+	out.Version = v
 	var errs field.ErrorList
 	if p := in.Parallelism; p != nil && *p <= 0 {
 		errs = append(errs, field.Invalid(field.NewPath("parallelism"), *p, "should be an integer value greater than zero"))
 	}
 	checkPercentage(field.NewPath("percentageOfNodesToScore"), in.PercentageOfNodesToScore, &errs)
 	if len(in.Profiles) > 0 {
-		profiles, more := readProfiles(field.NewPath("profiles"), in.Profiles)
+		profiles, more := readProfiles(v, field.NewPath("profiles"), in.Profiles)
 		out.Profiles, errs = profiles, append(errs, more...)
 	}
 	errs = append(errs, checkExtenders(field.NewPath("extenders"), in.Extenders)...)
@@ -192,12 +197,13 @@ func (s *Scheduler) setLeaderElection(in *kubeschedulerv1.KubeSchedulerConfigura
 	return le.check(cmp.Or(in.LeaderElection.ResourceLock, lockKind), path)
 }
 
-// Build returns the profiles with their rules, made for a schema: a core and its planner
-// share them, two cores don't.
-func (s *Scheduler) Build(schema *cluster.Schema) []*framework.Profile {
+// Build returns a schema of the configuration's version and the profiles with their rules, made for
+// it: a core and its planner share them, two cores don't.
+func (s *Scheduler) Build() (*cluster.Schema, []*framework.Profile) {
+	schema := cluster.SchemaFor(s.Version)
 	var out []*framework.Profile
 	for _, p := range s.Profiles {
 		out = append(out, plugins.Default(schema, p))
 	}
-	return out
+	return schema, out
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/plugins/noderesources"
 	"github.com/berthproject/berth/core/weighing"
 )
@@ -17,7 +18,7 @@ import (
 const head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 func TestParseReadsWhatBerthHonours(t *testing.T) {
-	got, err := Parse([]byte(head + `
+	got, err := Parse([]byte(head+`
 parallelism: 32
 percentageOfNodesToScore: 50
 podMaxBackoffSeconds: 20
@@ -34,7 +35,7 @@ profiles:
       scoringStrategy:
         type: MostAllocated
         resources: [{name: cpu, weight: 3}, {name: nvidia.com/gpu}]
-`))
+`), compat.Newest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +54,7 @@ type refused struct{ in, want string }
 
 func (c refused) check(t *testing.T) {
 	t.Helper()
-	if _, err := Parse([]byte(c.in)); err == nil || !strings.Contains(err.Error(), c.want) {
+	if _, err := Parse([]byte(c.in), compat.Newest); err == nil || !strings.Contains(err.Error(), c.want) {
 		t.Errorf("%q:\n got %v\nwant …%s…", c.in, err, c.want)
 	}
 }
@@ -154,14 +155,14 @@ func TestProfilesWithOneQueueSortAgree(t *testing.T) {
 		"profiles: [{schedulerName: a, plugins: {score: {disabled: [{name: ImageLocality}]}}}, {schedulerName: b}]\n",
 		"profiles: [{schedulerName: a, plugins: {queueSort: {enabled: [{name: PrioritySort, weight: 1}]}}}, {schedulerName: b, plugins: {queueSort: {enabled: [{name: PrioritySort, weight: 1}]}}}]\n",
 	} {
-		if _, err := Parse([]byte(head + text)); err != nil {
+		if _, err := Parse([]byte(head+text), compat.Newest); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
 }
 
 func TestParseReportsAllErrorsAtOnce(t *testing.T) {
-	_, err := Parse([]byte(head + "parallelism: -1\npodInitialBackoffSeconds: 0\nprofiles: [{schedulerName: a},{schedulerName: a}]\n"))
+	_, err := Parse([]byte(head+"parallelism: -1\npodInitialBackoffSeconds: 0\nprofiles: [{schedulerName: a},{schedulerName: a}]\n"), compat.Newest)
 	for _, want := range []string{"parallelism", "podInitialBackoffSeconds", "profiles[1]"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want …%s…", err, want)
@@ -170,7 +171,7 @@ func TestParseReportsAllErrorsAtOnce(t *testing.T) {
 }
 
 func TestPreemptOrBuyIsReadPerProfile(t *testing.T) {
-	got, err := Parse([]byte(head + `
+	got, err := Parse([]byte(head+`
 profiles:
 - schedulerName: default-scheduler
 - schedulerName: batch
@@ -179,7 +180,7 @@ profiles:
     args: {minCandidateNodesPercentage: 20}
   - name: PreemptOrBuy
     args: {policy: cheapest, maxWait: 90s, costs: {perVictim: 0.5}}
-`))
+`), compat.Newest)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
 )
@@ -61,10 +60,10 @@ func (b *berth) core() *core.Core { return b.driver.Core() }
 // start makes a driver with a fresh core, as a new process does.
 func (b *berth) start() error {
 	w, life := b.w, b.life
-	schema := cluster.NewSchema()
+	schema, profiles := w.run.Scheduler.Build()
 	engine := w.opt.Engine
 	engine.Seed = w.run.Spec.Seed
-	cfg := core.DefaultConfig(w.run.Scheduler.Build(schema)...)
+	cfg := core.DefaultConfig(profiles...)
 	cfg.Engine, cfg.Queue = engine, w.run.Scheduler.Queue
 	if len(w.groups) > 0 {
 		a := w.run.Autoscale

@@ -14,6 +14,7 @@ import (
 
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/edge/apiserver"
 	"github.com/berthproject/berth/edge/incumbent"
 	"github.com/berthproject/berth/edge/live"
@@ -41,7 +42,7 @@ func processOf(t *testing.T, client kubernetes.Interface, args ...string) *proce
 	if err := f.validate(); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := f.schedulerConfig(fs)
+	cfg, err := f.schedulerConfig(fs, compat.Newest)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/edge/incumbent"
 	"github.com/berthproject/berth/internal/test/peers"
 )
@@ -35,7 +36,7 @@ func incumbentsOf(t *testing.T, client *fake.Clientset, args ...string) (*incumb
 	if err := f.validate(); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := f.schedulerConfig(fs)
+	cfg, err := f.schedulerConfig(fs, compat.Newest)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/internal/version"
 )
 
@@ -80,7 +81,7 @@ func hasVersion(cmd *cobra.Command) {
 // versionText returns what this program is, one fact a line.
 func versionText() string {
 	v := version.Get()
-	text := fmt.Sprintf("berth %s (rules of kube-scheduler 1.36)\n", v.Version)
+	text := fmt.Sprintf("berth %s (rules of kube-scheduler %s)\n", v.Version, compat.Names())
 	for _, line := range []struct{ what, value string }{{"commit", v.Revision}, {"committed", v.Time}, {"built with", v.Go}} {
 		if line.value != "" {
 			text += line.what + " " + line.value + "\n"

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/edge/live"
 	"github.com/berthproject/berth/sim/replay"
 )
@@ -20,7 +21,7 @@ func (f *runFlags) recorded(o live.Options, log *slog.Logger, run func(live.Opti
 	if f.record == "" {
 		return run(o)
 	}
-	r, err := f.recorder(o.Core)
+	r, err := f.recorder(o.Schema.Version(), o.Core)
 	if err != nil {
 		return err
 	}
@@ -35,8 +36,8 @@ func (f *runFlags) recorded(o live.Options, log *slog.Logger, run func(live.Opti
 
 // recorder creates the file that the flags name and writes its header: what a replay
 // needs to make the same core.
-func (f *runFlags) recorder(cfg core.Config) (*replay.Recorder, error) {
-	h := replay.Header{Seed: f.seed, Autoscale: cfg.Autoscale, ExternalScheduler: cfg.ExternalScheduler, Shadow: cfg.Shadow}
+func (f *runFlags) recorder(v compat.Version, cfg core.Config) (*replay.Recorder, error) {
+	h := replay.Header{Seed: f.seed, Kubernetes: v.String(), Autoscale: cfg.Autoscale, ExternalScheduler: cfg.ExternalScheduler, Shadow: cfg.Shadow}
 	if f.config != "" {
 		text, err := os.ReadFile(f.config)
 		if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -23,6 +24,10 @@ func (f *simulateFlags) playRecording(cmd *cobra.Command) error {
 		return err
 	}
 	r, err := replay.Play(cmd.Context(), f.replay, replay.Policy{})
+	exact := !errors.Is(err, replay.ErrOtherRules)
+	if !exact && p != (replay.Policy{}) {
+		r, err = replay.Play(cmd.Context(), f.replay, p)
+	}
 	if err != nil {
 		return err
 	}
@@ -32,7 +37,7 @@ func (f *simulateFlags) playRecording(cmd *cobra.Command) error {
 		}
 	}
 	report := r.Report()
-	if p != (replay.Policy{}) {
+	if exact && p != (replay.Policy{}) {
 		other, err := replay.Play(cmd.Context(), f.replay, p)
 		if err != nil {
 			return err
@@ -46,7 +51,7 @@ func (f *simulateFlags) playRecording(cmd *cobra.Command) error {
 	if err := write(cmd.OutOrStdout()); err != nil {
 		return err
 	}
-	if r.Recorded != "" && r.Recorded != r.Digest {
+	if exact && r.Recorded != "" && r.Recorded != r.Digest {
 		return fmt.Errorf("the recording ends with digest %s; the replay decided differently (was the recording made by another version of Berth?)", r.Recorded)
 	}
 	return nil
@@ -55,13 +60,7 @@ func (f *simulateFlags) playRecording(cmd *cobra.Command) error {
 // policy returns the policy that --config and --autoscaler-flag give; the zero value
 // stands for that of the recording.
 func (f *simulateFlags) policy() (p replay.Policy, err error) {
-	if f.config != "" {
-		s, err := config.Load(f.config)
-		if err != nil {
-			return p, err
-		}
-		p.Scheduler = &s
-	}
+	p.Version, p.Scheduler = f.emulated.Or(0), f.config
 	if len(f.flags) > 0 {
 		a, err := config.ParseAutoscaler(f.flags)
 		if err != nil {

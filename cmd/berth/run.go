@@ -19,7 +19,7 @@ import (
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler/expander"
-	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/edge/apiserver"
 	edgeexpander "github.com/berthproject/berth/edge/expander"
@@ -81,7 +81,7 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	for _, note := range notes {
 		log.Info(note)
 	}
-	cfg, err := f.schedulerConfig(cmd.Flags())
+	cfg, err := f.schedulerConfig(cmd.Flags(), f.emulated.Or(compat.Newest))
 	if err != nil {
 		return err
 	}
@@ -97,6 +97,12 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if v := f.emulated.Or(api.Version); v != cfg.Version {
+		if cfg, err = f.schedulerConfig(cmd.Flags(), v); err != nil {
+			return fmt.Errorf("%w (read as Kubernetes %s does, the version of the API server; --emulated-version=%s reads it as %[3]s does)", err, v, compat.Newest)
+		}
+	}
+	log.Info("following the scheduling rules of Kubernetes "+cfg.Version.String(), "emulated", f.emulated.String() != "")
 	identity, err := leader.Identity()
 	if err != nil {
 		return err
@@ -250,14 +256,15 @@ func (p *process) workAlone(ctx context.Context, synced func(leader.CatchUp), be
 // programs are looked for once more, as one may have been started since, and only then does the
 // provider begin to work. An error of it gives the Lease up.
 func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ live.Options, end func(), err error) {
-	schema, cfg := cluster.NewSchema(), p.cfg // which the server reads meanwhile
+	cfg := p.cfg // which the server reads meanwhile
 	if a := p.flags.scale.Core; p.flags.mode == modeAutoscaler {
 		cfg = cfg.Beside(slices.Concat(a.AllowedSchedulers, a.BypassedSchedulers)...)
 	}
+	schema, profiles := cfg.Build()
 	o := live.Options{
 		Config: p.api.Rest, Fence: p.api.Fence, Health: p.health, Schema: schema, Host: p.identity, Log: p.log,
 		Hooks: []drive.Hook{p.server}, State: p.server.State, Questions: p.server.Questions, Watcher: p.server,
-		Core:         core.DefaultConfig(cfg.Build(schema)...),
+		Core:         core.DefaultConfig(profiles...),
 		BecomeLeader: becomeLeader, BindStalled: p.server.BindStalled,
 	}
 	o.Core.Engine.Seed, o.Core.Queue = p.flags.seed, cfg.Queue

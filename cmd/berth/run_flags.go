@@ -13,6 +13,7 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/weighing"
@@ -45,6 +46,7 @@ type runFlags struct {
 	// maxUnschedulable is how long a pod waits at most until it is tried again without a reason.
 	maxUnschedulable time.Duration
 	gates            config.FeatureGates
+	emulated         config.EmulatedVersion
 	lease            config.LeaseFlags
 	groups           config.Groups
 	logging          *logsapi.LoggingConfiguration
@@ -72,6 +74,7 @@ func (f *runFlags) register(commandLine *pflag.FlagSet) cliflag.NamedFlagSets {
 	f.registerScheduling(s.FlagSet("scheduling"))
 	f.scale.Flags(s.FlagSet)
 	f.registerProvider(s.FlagSet("cloud provider"))
+	s.FlagSet("feature gate").Var(&f.emulated, "emulated-version", "version of Kubernetes whose scheduling rules to follow, "+compat.Names()+" (default: the API server's, or the nearest of these)")
 	s.FlagSet("feature gate").Var(&f.gates, "feature-gates", "NAME=true|false, separated by commas: feature gates of kube-scheduler 1.36; gates that change its scheduling rules must keep their defaults; may be repeated")
 	f.lease.Flags(s.FlagSet("leader election"))
 	f.serving.Flags(s.FlagSet)
@@ -185,16 +188,17 @@ func (f *runFlags) validate() error {
 	return f.scale.Validate()
 }
 
-// schedulerConfig reads --config, or returns the defaults without it. --leader-elect and its kin
+// schedulerConfig reads --config as a version does, or returns the defaults without it. --leader-elect and its kin
 // override the file only when they are on the command line, not by their defaults.
 //
 // With --mode=autoscaler the file describes another scheduler: its profiles hold, since pods are
 // planned as they will be placed, but its Lease and extenders are its own.
-func (f *runFlags) schedulerConfig(commandLine *pflag.FlagSet) (config.Scheduler, error) {
+func (f *runFlags) schedulerConfig(commandLine *pflag.FlagSet, v compat.Version) (config.Scheduler, error) {
 	cfg := config.Default()
+	cfg.Version = v
 	if f.config != "" {
 		var err error
-		if cfg, err = config.Load(f.config); err != nil {
+		if cfg, err = config.Load(f.config, v); err != nil {
 			return config.Scheduler{}, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/edge/incumbent"
 )
 
@@ -107,7 +108,7 @@ extenders: [{urlPrefix: 'http://extender', filterVerb: filter}]
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, fs := parsed(t, c.args...)
-			cfg, err := f.schedulerConfig(fs)
+			cfg, err := f.schedulerConfig(fs, compat.Newest)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,12 +150,12 @@ func TestFlagsOfTheLeaseAreChecked(t *testing.T) {
 		"--leader-elect-lease-duration=5s":       "--leader-elect.leaseDuration: Invalid value",
 	} {
 		f, fs := parsed(t, arg)
-		if _, err := f.schedulerConfig(fs); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := f.schedulerConfig(fs, compat.Newest); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", arg, err, want)
 		}
 	}
 	f, fs := parsed(t, "--leader-elect-lease-duration=30s", "--leader-elect-renew-deadline=20s", "--leader-elect-retry-period=4s", "--leader-elect-resource-namespace=berth")
-	cfg, err := f.schedulerConfig(fs)
+	cfg, err := f.schedulerConfig(fs, compat.Newest)
 	if want := (config.LeaderElection{Enabled: true, Namespace: "berth", Name: "berth", LeaseDuration: 30 * time.Second, RenewDeadline: 20 * time.Second, RetryPeriod: 4 * time.Second}); err != nil || cfg.LeaderElection != want {
 		t.Errorf("got %+v, %v; want %+v", cfg.LeaderElection, err, want)
 	}
@@ -165,7 +166,7 @@ func TestFlagsOfTheLeaseAreChecked(t *testing.T) {
 func TestFlagsOfKubeSchedulerSetWhatTheySetThere(t *testing.T) {
 	args := []string{"--kube-api-qps=7", "--kube-api-burst=9", "--pod-max-in-unschedulable-pods-duration=2m"}
 	f, fs := parsed(t, args...)
-	cfg, err := f.schedulerConfig(fs)
+	cfg, err := f.schedulerConfig(fs, compat.Newest)
 	if notes, _ := f.foreign(fs); err != nil || cfg.BindQPS != 7 || cfg.BindBurst != 9 || cfg.Queue.Leftover != 2*time.Minute || len(notes) > 0 {
 		t.Errorf("got %v binds a second, %d at once, %s, %q, %v; want 7, 9 and 2m", cfg.BindQPS, cfg.BindBurst, cfg.Queue.Leftover, notes, err)
 	}
@@ -174,7 +175,7 @@ func TestFlagsOfKubeSchedulerSetWhatTheySetThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	f, fs = parsed(t, append(args, "--config", file)...)
-	cfg, err = f.schedulerConfig(fs)
+	cfg, err = f.schedulerConfig(fs, compat.Newest)
 	notes, _ := f.foreign(fs)
 	if err != nil || cfg.BindQPS != 500 || cfg.BindBurst != 600 || cfg.Queue.Leftover != 2*time.Minute || len(notes) != 2 {
 		t.Errorf("with a file: got %v binds a second, %d at once, %s, %q, %v; want 500, 600, 2m and two notes", cfg.BindQPS, cfg.BindBurst, cfg.Queue.Leftover, notes, err)
@@ -215,7 +216,7 @@ func TestAnAutoscalerRefusesAPolicyOfPreemption(t *testing.T) {
 		}
 		for _, mode := range []string{"--mode=autoscaler", "--mode="} {
 			f, fs := parsed(t, "--config", file, mode)
-			_, err := f.schedulerConfig(fs)
+			_, err := f.schedulerConfig(fs, compat.Newest)
 			want := ""
 			if refused && mode == "--mode=autoscaler" {
 				want = file + `: profile "batch" has the policy ` + policy + " (PreemptOrBuy), but with --mode=autoscaler the other scheduler preempts without asking; remove PreemptOrBuy, or let Berth schedule"

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/internal/version"
 )
 
@@ -32,7 +33,7 @@ func TestTheFirstLineOfTheLog(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			f, fs := parsed(t, x.args...)
-			cfg, err := f.schedulerConfig(fs)
+			cfg, err := f.schedulerConfig(fs, compat.Newest)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	cliflag "k8s.io/component-base/cli/flag"
 
+	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/internal/term"
 	"github.com/berthproject/berth/sim"
 	"github.com/berthproject/berth/sim/report"
@@ -37,6 +39,8 @@ type simulateFlags struct {
 	explain   report.Questions
 	config    string   // with replay: the path of another configuration
 	flags     []string // with replay: those of another autoscaler
+	// emulated is, with replay, the version whose rules to follow.
+	emulated config.EmulatedVersion
 }
 
 // simulateCommand returns berth simulate, for scenarios as well as recordings: both are Berth without
@@ -81,6 +85,7 @@ and every scenario is run with each policy.`,
 	fs = s.FlagSet("replay")
 	fs.StringVar(&f.replay, "replay", "", "replay a recording of berth run --record instead of a scenario")
 	fs.StringVar(&f.config, "config", "", "with --replay: KubeSchedulerConfiguration to use instead of the recorded one")
+	fs.Var(&f.emulated, "emulated-version", "with --replay: version of Kubernetes whose scheduling rules to follow instead of the recorded one, "+compat.Names())
 	fs.StringArrayVar(&f.flags, "autoscaler-flag", nil, "with --replay: flag of berth run to use; may be repeated (all others have their defaults)")
 	term.SetSections(cmd, s)
 	return cmd
@@ -147,8 +152,8 @@ func (f *simulateFlags) validate(args []string) error {
 		return fmt.Errorf("--replay takes a recording and nothing else; omit %s", args[0])
 	case f.replay != "":
 		return nil
-	case f.config != "" || len(f.flags) > 0:
-		return errors.New("--config and --autoscaler-flag need --replay; a scenario sets its policy itself")
+	case f.config != "" || len(f.flags) > 0 || f.emulated.String() != "":
+		return errors.New("--config, --autoscaler-flag and --emulated-version need --replay; a scenario sets its policy itself")
 	case len(args) == 0:
 		return errors.New("no file given; give a scenario, a dump or a manifest (examples/ has some)")
 	}

@@ -9,6 +9,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/berthproject/berth/core/compat"
 )
 
 // Names of resources are not interned. Anybody who may create pods may invent names without
@@ -225,11 +227,18 @@ const (
 	maxPodQuantity  = 1 << 53
 )
 
-// Schema parses objects for all States that share them. It remembers nothing of them.
-type Schema struct{}
+// Schema parses objects for all States that share them, as a version of Kubernetes reads them. It
+// remembers nothing of them.
+type Schema struct{ version compat.Version }
 
-// NewSchema returns a schema.
-func NewSchema() *Schema { return &Schema{} }
+// NewSchema returns a schema of the newest version.
+func NewSchema() *Schema { return SchemaFor(compat.Newest) }
+
+// SchemaFor returns a schema of a version.
+func SchemaFor(v compat.Version) *Schema { return &Schema{v} }
+
+// Version returns the version whose rules apply: constructors of rules read it.
+func (s *Schema) Version() compat.Version { return s.version }
 
 // GPUs returns the resources that Cluster Autoscaler knows as GPUs.
 func GPUs() [5]ResourceID {

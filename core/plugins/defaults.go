@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins/defaultpreemption"
 	"github.com/berthproject/berth/core/plugins/dynamicresources"
@@ -62,12 +63,14 @@ type Rule struct {
 	Weight  int64 // of the score, 0 when it doesn't score
 }
 
-// DefaultRules returns the plugins of kube-scheduler 1.36's default profile that filter
-// or score (its MultiPoint set), in its order and with its weights.
-func DefaultRules() []Rule {
-	return []Rule{
-		{nodeunschedulable.Name, true, 0},
-		{nodename.Name, true, 0},
+// DefaultRules returns the plugins of the default profile that filter or score (its MultiPoint set)
+// in kube-scheduler of a version, in its order and with its weights.
+func DefaultRules(v compat.Version) []Rule {
+	first := []Rule{{nodename.Name, true, 0}, {nodeunschedulable.Name, true, 0}}
+	if v < compat.V37 {
+		slices.Reverse(first)
+	}
+	return append(first, []Rule{
 		{tainttoleration.Name, true, 3},
 		{nodeaffinity.Name, true, 2},
 		{nodeports.Name, true, 0},
@@ -82,7 +85,7 @@ func DefaultRules() []Rule {
 		{noderesources.BalancedName, false, 1},
 		{imagelocality.Name, false, 1},
 		{nodedeclaredfeatures.Name, true, 0},
-	}
+	}...)
 }
 
 // build makes the plugin of a name with its arguments; nil when there is none of that
@@ -141,7 +144,7 @@ func Default(schema *cluster.Schema, o Options) *framework.Profile {
 	}
 	rules := o.Rules
 	if rules == nil {
-		rules = DefaultRules()
+		rules = DefaultRules(schema.Version())
 	}
 	p := &framework.Profile{SchedulerName: o.SchedulerName, Less: prioritysort.Less, BindTimeout: o.BindTimeout}
 	for _, r := range rules {
@@ -149,7 +152,7 @@ func Default(schema *cluster.Schema, o Options) *framework.Profile {
 		if plugin == nil {
 			continue
 		}
-		canFilter := slices.ContainsFunc(DefaultRules(), func(d Rule) bool { return d.Name == r.Name && d.Filters })
+		canFilter := slices.ContainsFunc(DefaultRules(schema.Version()), func(d Rule) bool { return d.Name == r.Name && d.Filters })
 		if canFilter && !r.Filters {
 			plugin = framework.OnlyScores(plugin)
 		}

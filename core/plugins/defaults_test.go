@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/plugins/interpodaffinity"
@@ -117,7 +118,7 @@ func TestRulesThatOnlyScore(t *testing.T) {
 // rejected, and no other does.
 func TestPluginsThatFilterSayWhatWakes(t *testing.T) {
 	filters := map[string]bool{}
-	for _, r := range plugins.DefaultRules() {
+	for _, r := range plugins.DefaultRules(compat.Newest) {
 		filters[r.Name] = r.Filters
 	}
 	for _, p := range plugins.Default(cluster.NewSchema(), plugins.Options{}).Plugins {

@@ -28,7 +28,7 @@ var rewrite = flag.Bool("rewrite", false, "write what is generated anew")
 const namespace = "kube-system"
 
 // current is the Kubernetes version that Berth has its rules from.
-const current = "v1.36.3"
+const current = "v1.37.2"
 
 // root is the folder deploy/.
 const root = ".."

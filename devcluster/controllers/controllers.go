@@ -158,7 +158,7 @@ func budgets(s *shared) (func(), error) {
 	core, apps := s.informers.Core().V1(), s.informers.Apps().V1()
 	c := disruption.NewDisruptionController(s.ctx, core.Pods(), s.informers.Policy().V1().PodDisruptionBudgets(), core.ReplicationControllers(),
 		apps.ReplicaSets(), apps.Deployments(), apps.StatefulSets(), s.client, s.mapper, scales, s.client.Discovery())
-	return func() { c.Run(s.ctx) }, nil
+	return func() { c.Run(s.ctx, workers) }, nil
 }
 
 func accounts(s *shared) (func(), error) {

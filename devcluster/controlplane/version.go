@@ -24,7 +24,7 @@ var gitMinor string
 
 // Version is that of the module k8s.io/kubernetes in go.mod. (A test binary's build
 // information doesn't list its modules.)
-const Version = "v1.36.3"
+const Version = "v1.37.2"
 
 // setVersion makes Version the one that a component reports.
 func setVersion() error {

@@ -18,7 +18,7 @@ import (
 // TestExampleIsKubeadmsManifest compares examples/kubeadm with what kubeadm makes: image and command
 // are exchanged, and what the example says it has more is all that it has more.
 func TestExampleIsKubeadmsManifest(t *testing.T) {
-	want := controlplane.GetStaticPodSpecs(&kubeadm.ClusterConfiguration{KubernetesVersion: "v1.36.3"}, &kubeadm.APIEndpoint{}, nil)["kube-scheduler"]
+	want := controlplane.GetStaticPodSpecs(&kubeadm.ClusterConfiguration{KubernetesVersion: "v1.37.2"}, &kubeadm.APIEndpoint{}, nil)["kube-scheduler"]
 	c := &want.Spec.Containers[0]
 	c.Image = "berth:latest"
 	c.Command = slices.Concat([]string{"/ko-app/berth", "run", "--leader-elect-resource-name=kube-scheduler"}, c.Command[1:])

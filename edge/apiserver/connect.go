@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/edge/leader"
 	"github.com/berthproject/berth/edge/live"
 	"github.com/berthproject/berth/internal/version"
@@ -29,6 +30,8 @@ type Connection struct {
 	Client kubernetes.Interface
 	Fence  *leader.Fence        // nil without leader election
 	Lease  kubernetes.Interface // for the Lease alone; nil without leader election
+	// Version is the one whose rules to follow: the server's, or the nearest that there is.
+	Version compat.Version
 }
 
 // answerWithin is how long the API server may take to say its version at start-up.
@@ -69,6 +72,7 @@ func Connect(ctx context.Context, o Options, log *slog.Logger) (*Connection, err
 	if note := judgeVersion(v); note != "" {
 		log.Warn(note)
 	}
+	s.Version = followed(v)
 	return s, nil
 }
 

@@ -6,6 +6,8 @@ import (
 
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/berthproject/berth/core/compat"
 )
 
 // Berth is made for these minor versions of Kubernetes 1, and those between. With any other it runs
@@ -30,6 +32,16 @@ func judgeVersion(v *version.Info) string {
 		return fmt.Sprintf("the API server runs Kubernetes %s, and %s: Berth does not know newer scheduling rules and could place a pod in violation of one; use a newer Berth, or see what this one would do with --shadow", v.GitVersion, madeFor)
 	}
 	return ""
+}
+
+// followed returns the version whose rules to follow with an API server of a version: the newest when
+// that can't be read.
+func followed(v *version.Info) compat.Version {
+	major, minor, ok := kubernetesMinor(v)
+	if !ok || major != 1 {
+		return compat.Newest
+	}
+	return compat.Nearest(minor)
 }
 
 // kubernetesMinor returns the major and minor version, of v.GitVersion ("v1.34.1-eks-abc") or else

@@ -18,7 +18,7 @@ import (
 
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
@@ -92,7 +92,7 @@ func newWorld(t testing.TB, x *kubeschedulerv1.Extender, answer string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parsed, err := config.Parse(raw)
+	parsed, err := config.Parse(raw, compat.Newest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +101,8 @@ func newWorld(t testing.TB, x *kubeschedulerv1.Extender, answer string) *world {
 		t.Fatal(err)
 	}
 	w.chain.extenders[0].client = &http.Client{Transport: w.said}
-	schema := cluster.NewSchema()
-	w.driver, err = drive.New(drive.Config{Schema: schema, Core: core.DefaultConfig(parsed.Build(schema)...), Workers: w,
+	schema, profiles := parsed.Build()
+	w.driver, err = drive.New(drive.Config{Schema: schema, Core: core.DefaultConfig(profiles...), Workers: w,
 		Inbox: func(in step.Input) { w.inbox = append(w.inbox, in) }})
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ import (
 
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/internal/test/testkit"
@@ -143,7 +143,7 @@ func chain(t *testing.T, list ...kubeschedulerv1.Extender) (*Chain, *config.Sche
 	if err != nil {
 		t.Fatal(err)
 	}
-	parsed, err := config.Parse(raw)
+	parsed, err := config.Parse(raw, compat.Newest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,8 +173,8 @@ func TestExtenderDecides(t *testing.T) {
 			EnableHTTPS: true, TLSConfig: &kubeschedulerv1.ExtenderTLSConfig{CAData: caOf(web)}, NodeCacheCapable: cached,
 			ManagedResources: []kubeschedulerv1.ExtenderManagedResource{{Name: "example.com/gpu", IgnoredByScheduler: true}},
 		})
-		schema := cluster.NewSchema()
-		k, err := core.New(schema, core.DefaultConfig(cfg.Build(schema)...))
+		schema, profiles := cfg.Build()
+		k, err := core.New(schema, core.DefaultConfig(profiles...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,8 +241,8 @@ func TestExtenderChoosesVictims(t *testing.T) {
 			URLPrefix: s.URL + "/x", PreemptVerb: "preempt", EnableHTTPS: true, TLSConfig: &kubeschedulerv1.ExtenderTLSConfig{CAData: caOf(s)}, NodeCacheCapable: cached,
 		})
 		for _, gone := range []bool{false, true} {
-			schema := cluster.NewSchema()
-			k, err := core.New(schema, core.DefaultConfig(cfg.Build(schema)...))
+			schema, profiles := cfg.Build()
+			k, err := core.New(schema, core.DefaultConfig(profiles...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -322,8 +322,8 @@ func TestBadExtenders(t *testing.T) {
 // tried again after a backoff.
 func TestFailedConsultIsTriedAgain(t *testing.T) {
 	_, cfg := chain(t, kubeschedulerv1.Extender{URLPrefix: "http://127.0.0.1:1", FilterVerb: "f"})
-	schema := cluster.NewSchema()
-	k, err := core.New(schema, core.DefaultConfig(cfg.Build(schema)...))
+	schema, profiles := cfg.Build()
+	k, err := core.New(schema, core.DefaultConfig(profiles...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/test/testkit"
 )
@@ -326,7 +327,7 @@ extenders:
 - urlPrefix: https://user:hunter2@extender.example
   filterVerb: filter
   tlsConfig: {keyData: aHVudGVyMg==, certData: aHVudGVyMg==, caData: aHVudGVyMg==}
-`))
+`), compat.Newest)
 	if err != nil {
 		t.Fatal(err)
 	}

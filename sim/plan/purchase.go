@@ -75,8 +75,8 @@ func For(r *scenario.Run, name string, o Options) (*Purchase, error) {
 	if err != nil {
 		return nil, err
 	}
-	schema := cluster.NewSchema()
-	cfg := core.DefaultConfig(r.Scheduler.Build(schema)...)
+	schema, profiles := r.Scheduler.Build()
+	cfg := core.DefaultConfig(profiles...)
 	cfg.Engine.Seed, cfg.Queue = r.Spec.Seed, r.Scheduler.Queue
 	a := r.Autoscale
 	a.Expander = name

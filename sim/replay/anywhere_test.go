@@ -77,8 +77,9 @@ func TestPropertyHistoriesOfObjectsChangedAnywhereReplayTheSame(t *testing.T) {
 		keep := drive.HookFunc(func(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
 			decided = append(decided, r.Decisions...)
 		})
-		schema, scheduler := cluster.NewSchema(), config.Default()
-		cfg := core.DefaultConfig(scheduler.Build(schema)...)
+		scheduler := config.Default()
+		schema, profiles := scheduler.Build()
+		cfg := core.DefaultConfig(profiles...)
 		cfg.Autoscale = &autoscale
 		chain, err := expander.NewChain(autoscale.Expander, nil)
 		if err != nil {

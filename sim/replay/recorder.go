@@ -39,8 +39,11 @@ const Version = 1
 type Header struct {
 	Version int `json:"berthRecording"`
 	// Seed is --seed: which of equally good nodes wins.
-	Seed      uint64 `json:"seed"`
-	Scheduler string `json:"schedulerConfig,omitempty"` // the text of --config, without secrets
+	Seed uint64 `json:"seed"`
+	// Kubernetes is the version whose rules were followed, as compat.Version writes it. Recordings of
+	// before there were two have none; they followed 1.36.
+	Kubernetes string `json:"kubernetes,omitempty"`
+	Scheduler  string `json:"schedulerConfig,omitempty"` // the text of --config, without secrets
 	// Autoscale is nil for a core that only schedules.
 	Autoscale *core.Autoscale `json:"autoscale,omitempty"`
 	// ExternalScheduler says that another scheduler placed the pods.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/test/testkit"
@@ -32,9 +31,10 @@ func replays(t *testing.T, steps ...[]step.Input) (first, second []step.Decision
 	keep := drive.HookFunc(func(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
 		first = append(first, r.Decisions...)
 	})
-	schema, scheduler := cluster.NewSchema(), config.Default()
+	scheduler := config.Default()
+	schema, profiles := scheduler.Build()
 	driver, err := drive.New(drive.Config{
-		Schema: schema, Core: core.DefaultConfig(scheduler.Build(schema)...),
+		Schema: schema, Core: core.DefaultConfig(profiles...),
 		Workers: drive.Unanswered{}, Inbox: func(step.Input) {}, Hooks: []drive.Hook{recorder, keep},
 	})
 	if err != nil {

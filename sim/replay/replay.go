@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,7 +16,7 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/expander"
-	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
 )
@@ -23,10 +24,13 @@ import (
 // This file plays a recording. What must hold: under the recorded configuration the same
 // decisions are made, byte for byte; an error names the file and the line.
 
-// Policy is a configuration to replay under; nil stands for that of the recording. An
+// Policy is a configuration to replay under; zero values stand for that of the recording. An
 // autoscaler's is ignored where the recording has no autoscaler.
 type Policy struct {
-	Scheduler *config.Scheduler
+	// Version is that of the rules, 0 for the recording's.
+	Version compat.Version
+	// Scheduler is the path of a KubeSchedulerConfiguration, "" for the recording's configuration.
+	Scheduler string
 	Autoscale *core.Autoscale
 }
 
@@ -40,6 +44,8 @@ type Result struct {
 	Recorded string
 	// Note says how the recording ends.
 	Note string
+	// Warning says that the rules followed aren't those of the recording, "" when they are.
+	Warning string
 }
 
 // Play replays a recording. Under a policy the world goes on as recorded, and
@@ -170,33 +176,38 @@ const (
 // newPlayer returns a player with the configuration of a header, where the policy has no
 // other.
 func newPlayer(h Header, p Policy) (*player, error) {
+	version, warning, err := h.rules(p)
+	if err != nil {
+		return nil, err
+	}
 	sched := config.Default()
+	sched.Version = version
 	switch {
-	case p.Scheduler != nil:
-		sched = *p.Scheduler
+	case p.Scheduler != "":
+		if sched, err = config.Load(p.Scheduler, version); err != nil {
+			return nil, err
+		}
 	case h.Scheduler != "":
-		var err error
-		if sched, err = config.Parse([]byte(h.Scheduler)); err != nil {
+		if sched, err = config.Parse([]byte(h.Scheduler), version); err != nil {
 			return nil, fmt.Errorf("schedulerConfig: %w", err)
 		}
 	}
-	schema := cluster.NewSchema()
 	if a := h.Autoscale; a != nil && h.ExternalScheduler {
 		sched = sched.Beside(slices.Concat(a.AllowedSchedulers, a.BypassedSchedulers)...)
 	}
-	cfg := core.DefaultConfig(sched.Build(schema)...)
+	schema, profiles := sched.Build()
+	cfg := core.DefaultConfig(profiles...)
 	cfg.Engine.Seed, cfg.Queue = h.Seed, sched.Queue
 	cfg.Autoscale, cfg.ExternalScheduler, cfg.Shadow = h.Autoscale, h.ExternalScheduler, h.Shadow
 	if p.Autoscale != nil && h.Autoscale != nil {
 		cfg.Autoscale = p.Autoscale
 	}
-	out := &player{}
+	out := &player{Result: Result{Warning: warning}}
 	if p != (Policy{}) {
 		out.delivery = atOnce
 	}
 	var chain expander.Chain
 	if cfg.Autoscale != nil {
-		var err error
 		if chain, err = out.answers.newChain(cfg.Autoscale.Expander); err != nil {
 			return nil, fmt.Errorf("autoscale: %w", err)
 		}
@@ -210,6 +221,28 @@ func newPlayer(h Header, p Policy) (*player, error) {
 	}
 	out.driver = d
 	return out, nil
+}
+
+// ErrOtherRules says that a recording can't be replayed exactly.
+var ErrOtherRules = errors.New("replay it with a version of Berth that does, or under another policy (--emulated-version), whose decisions may differ")
+
+// rules returns the version whose rules a replay under a policy follows. Only those of the recording
+// give the recorded decisions: without a policy, a version that this Berth doesn't implement is an
+// error, and with one a warning says which version is followed instead.
+func (h *Header) rules(p Policy) (v compat.Version, warning string, err error) {
+	recorded := cmp.Or(h.Kubernetes, compat.V36.String())
+	own, err := compat.Parse(recorded)
+	switch {
+	case err == nil && p == Policy{}:
+		return own, "", nil
+	case p == Policy{}:
+		return 0, "", fmt.Errorf("kubernetes: %w; %w", err, ErrOtherRules)
+	}
+	v = cmp.Or(p.Version, own, compat.Newest)
+	if v.String() != recorded {
+		warning = fmt.Sprintf("the recording follows the rules of Kubernetes %s, and this replay those of %s", recorded, v)
+	}
+	return v, warning, nil
 }
 
 // Plan implements drive.Workers. The plan is made when it is to be delivered, which is

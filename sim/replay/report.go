@@ -18,6 +18,7 @@ type Report struct {
 	Digest      string         `json:"digest"`
 	Recorded    string         `json:"recorded,omitempty"` // the digest that the recording has
 	Note        string         `json:"note"`
+	Warning     string         `json:"warning,omitempty"` // the rules followed aren't the recording's
 	Differences []Difference   `json:"differences,omitempty"`
 
 	compared bool // another policy was played, too
@@ -25,12 +26,12 @@ type Report struct {
 
 // Report returns what a replay has shown, compared with nothing yet.
 func (r *Result) Report() *Report {
-	return &Report{Steps: r.Steps, Decisions: byKind(r.Decisions), Digest: r.Digest, Recorded: r.Recorded, Note: r.Note}
+	return &Report{Steps: r.Steps, Decisions: byKind(r.Decisions), Digest: r.Digest, Recorded: r.Recorded, Note: r.Note, Warning: r.Warning}
 }
 
 // Compare adds what another policy decides otherwise than the recorded one.
 func (r *Report) Compare(recorded, other *Result) {
-	r.compared, r.Differences = true, Diff(recorded.Decisions, other.Decisions)
+	r.compared, r.Warning, r.Differences = true, other.Warning, Diff(recorded.Decisions, other.Decisions)
 }
 
 // PrintJSON writes the report as JSON.
@@ -47,6 +48,9 @@ func (r *Report) Print(out io.Writer) error {
 		decisions += n
 	}
 	fmt.Fprintf(out, "replayed %d steps with %d decisions, digest %s\n%s\n", r.Steps, decisions, r.Digest, r.Note)
+	if r.Warning != "" {
+		fmt.Fprintf(out, "warning: %s\n", r.Warning)
+	}
 	if !r.compared {
 		return nil
 	}

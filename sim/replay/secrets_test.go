@@ -165,8 +165,9 @@ func everythingWithSecrets(csi *v1.CSIPersistentVolumeSource) (in []step.Input, 
 // its state.
 func TestNothingSecretIsTold(t *testing.T) {
 	in, pod := everythingWithSecrets(&v1.CSIPersistentVolumeSource{})
-	schema, scheduler := cluster.NewSchema(), config.Default()
-	cfg, autoscale := core.DefaultConfig(scheduler.Build(schema)...), core.DefaultAutoscale()
+	scheduler := config.Default()
+	schema, profiles := scheduler.Build()
+	cfg, autoscale := core.DefaultConfig(profiles...), core.DefaultAutoscale()
 	cfg.Autoscale = &autoscale
 	chain, err := expander.NewChain(autoscale.Expander, nil)
 	if err != nil {

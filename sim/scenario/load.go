@@ -195,9 +195,14 @@ func (s *Scenario) resolve(v *validator, p *Policy, field string, policy *valida
 
 // policy has a run played under a policy, which stands in a field.
 func (v *validator) policy(p *Policy, field string, r *Run) {
-	var err error
+	var emulated config.EmulatedVersion
+	err := emulated.Set(p.EmulatedVersion)
+	if err != nil {
+		v.bad(field+".emulatedVersion", "%v", err)
+	}
+	r.Scheduler.Version = emulated.Or(r.Scheduler.Version)
 	if p.SchedulerConfig != "" {
-		if r.Scheduler, err = config.Load(v.src.rel(p.SchedulerConfig)); err != nil {
+		if r.Scheduler, err = config.Load(v.src.rel(p.SchedulerConfig), r.Scheduler.Version); err != nil {
 			v.bad(field+".schedulerConfig", "%v", err)
 		} else if len(r.Scheduler.Extenders) > 0 {
 			v.bad(field+".schedulerConfig", "%s has extenders, which a simulation can't call; use a file without them", p.SchedulerConfig)

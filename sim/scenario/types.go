@@ -284,6 +284,9 @@ type Policy struct {
 	// SchedulerConfig is the path of a KubeSchedulerConfiguration, relative to
 	// the scenario's folder.
 	SchedulerConfig string `json:"schedulerConfig,omitempty"`
+	// EmulatedVersion is the version of Kubernetes whose scheduling rules are followed, 1.36 or 1.37.
+	// The default value is the newest.
+	EmulatedVersion string `json:"emulatedVersion,omitempty"`
 	// Flags of the autoscaler, as for `berth run`.
 	Flags []string `json:"flags,omitempty"`
 	// ExpanderPriorities are for the flag --expander=priority: what the ConfigMap

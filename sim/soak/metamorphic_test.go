@@ -9,7 +9,6 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
-	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/step"
@@ -65,7 +64,7 @@ func (planned) Plan(compute func() *autoscaler.Plan, done func(*autoscaler.Plan)
 // Plans are its own planner's. Attempts without success are left out where a
 // variant makes other ones.
 func (h *history) play(t *testing.T, how engine.Options, oneByOne, attempts bool) []string {
-	schema := cluster.NewSchema()
+	schema, profiles := h.run.Scheduler.Build()
 	how.Seed = h.run.Spec.Seed
 	var out []string
 	decisions := func(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
@@ -77,7 +76,7 @@ func (h *history) play(t *testing.T, how engine.Options, oneByOne, attempts bool
 		}
 	}
 	var plan step.Input // made, and delivered where the history has one
-	cfg := core.DefaultConfig(h.run.Scheduler.Build(schema)...)
+	cfg := core.DefaultConfig(profiles...)
 	cfg.Engine, cfg.Queue, cfg.Autoscale = how, h.run.Scheduler.Queue, &h.run.Autoscale
 	d, err := drive.New(drive.Config{
 		Schema: schema, Core: cfg,
