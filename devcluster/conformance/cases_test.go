@@ -242,7 +242,8 @@ func (p *casePod) object(name string) *v1.Pod {
 	}
 	out.Status.NominatedNodeName = p.Nominated
 	if p.Terminating {
-		out.DeletionTimestamp = &metav1.Time{}
+		at := metav1.NewTime(time.Unix(1, 0))
+		out.DeletionTimestamp = &at
 	}
 	if p.Node != "" {
 		out.Spec.NodeName = p.Node

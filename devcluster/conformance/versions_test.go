@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+
 	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/devcluster/oracle"
 )
@@ -29,7 +31,9 @@ type peer struct {
 func peerOf(t *testing.T, v compat.Version, text string) (peer, error) {
 	t.Helper()
 	if v == compat.Newest {
-		o, err := oracle.New(t.Context(), text)
+		// kube-scheduler 1.37 looks for terminating victims in a snapshot that can be changed.
+		mutable := func(l *oracle.Lister) frameworkruntime.Option { return frameworkruntime.WithMutableSnapshotLister(l) }
+		o, err := oracle.New(t.Context(), text, mutable)
 		return peer{o, v}, err
 	}
 	c := exec.CommandContext(t.Context(), programOf(t, v))
