@@ -121,7 +121,7 @@ func (s *Schema) ParsePod(p *v1.Pod) *Pod {
 			SkipPodLevelResources: true, NonMissingContainerRequests: defaultRequests(nil)}), &ignored)
 	}
 	out.Ports = hostPorts(p)
-	if terms, err := affinityTerms(p); err != nil {
+	if terms, err := s.affinityTerms(p); err != nil {
 		out.Terms, out.TermProblem = terms, err.Error()
 	} else {
 		out.Terms = terms

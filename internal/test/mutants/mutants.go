@@ -43,6 +43,8 @@ var All = []Mutant{
 	{"labels that others' terms read aren't signed", "core/plugins/interpodaffinity/interpodaffinity.go", "group.OptStr(value, ok)", "_, _ = value, ok", "./core/engine", signature, "800"},
 	{"of which keys labels' values are isn't signed", "core/plugins/interpodaffinity/interpodaffinity.go", "	group.Int(int64(state.TermsRead())) // which keys the values below are of\n", "", "./core/engine", "TestForgottenTerms", "1"},
 	{"a change of a namespace signs no pod again", "core/plugins/interpodaffinity/interpodaffinity.go", "return read && pod.Object.Namespace == name || slices", "return read && pod.Object.Namespace == name && false || slices", "./core/plugins/interpodaffinity", "TestReclassifies", "1"},
+	{"a selector that no labels match selects every namespace in 1.37", "core/cluster/resources.go", "selectsAll: labels.Selector.Empty", "selectsAll: matchesNoLabels", "./core/plugins/interpodaffinity", "TestSelectorsThat", "1"},
+	{"a selector that no labels match selects no other namespace in 1.36", "core/cluster/resources.go", "s.selectsAll = matchesNoLabels", "_ = matchesNoLabels", "./core/plugins/interpodaffinity", "TestSelectorsThat", "1"},
 	{"a value of a topology stays when its last node goes", "core/cluster/topology.go", "		delete(t.ids, n.Object.Labels[t.label])\n", "", "./core/cluster", "PropertyInvariants", "100"},
 	{"minDomains isn't signed", "core/plugins/podtopologyspread/podtopologyspread.go", "group.Int(int64(c.hard[i].minDomains))", "", "./core/engine", signature, "800"},
 	{"the skew isn't signed", "core/plugins/podtopologyspread/podtopologyspread.go", "group.Int(c.maxSkew)", "", "./core/engine", signature, "800"},
