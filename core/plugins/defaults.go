@@ -124,7 +124,7 @@ func build(schema *cluster.Schema, name string, o *Options) framework.Plugin {
 	case noderesources.BalancedName:
 		return noderesources.NewBalanced(o.Balanced)
 	case imagelocality.Name:
-		return imagelocality.Plugin{}
+		return imagelocality.New(schema.Version())
 	case nodedeclaredfeatures.Name:
 		return nodedeclaredfeatures.Plugin{}
 	}

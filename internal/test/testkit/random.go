@@ -25,6 +25,8 @@ var (
 	taints = []string{"gpu", "spot"}
 	spaces = []string{"default", "other"}
 	images = []string{"registry.example/web:1", "registry.example/db:latest", "tools:latest"}
+	// wantedImages are what pods call images: with a tag or without, and one that no node has.
+	wantedImages = []string{"registry.example/web:1", "registry.example/db", "tools", "absent:1"}
 	// features are the features that some nodes declare, sorted as the API requires.
 	features = []string{"RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"}
 )
@@ -167,7 +169,10 @@ func drawContainers(t *rapid.T, b *PodBuilder) {
 		b.Req("cpu", pick(t, []string{"100m", "500m", "1", "3"}, "cpu"), "memory", pick(t, []string{"64Mi", "1Gi", "3Gi"}, "memory"))
 	}
 	if maybe(t, 40, "image") {
-		b.Spec.Containers[0].Image = pick(t, []string{"registry.example/web:1", "registry.example/db", "tools", "absent:1"}, "of image")
+		b.Spec.Containers[0].Image = pick(t, wantedImages, "of image")
+	}
+	if maybe(t, 15, "image volume") {
+		b.ImageVolume("image", pick(t, wantedImages, "of volume"))
 	}
 	if maybe(t, 12, "odd resources") {
 		oddResources(t, &b.Pod)
