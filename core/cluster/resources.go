@@ -235,6 +235,9 @@ type Schema struct {
 	// selectsAll reports whether the namespaceSelector of an affinity term selects every namespace,
 	// known or not.
 	selectsAll func(labels.Selector) bool
+	// requestsOnNode returns what a pod on a node requests, with defaults for what its containers
+	// don't request.
+	requestsOnNode func(p *v1.Pod, defaults v1.ResourceList) v1.ResourceList
 }
 
 // NewSchema returns a schema of the newest version.
@@ -242,9 +245,9 @@ func NewSchema() *Schema { return SchemaFor(compat.Newest) }
 
 // SchemaFor returns a schema of a version.
 func SchemaFor(v compat.Version) *Schema {
-	s := &Schema{version: v, selectsAll: labels.Selector.Empty}
+	s := &Schema{version: v, selectsAll: labels.Selector.Empty, requestsOnNode: requestsByPod}
 	if v < compat.V37 {
-		s.selectsAll = matchesNoLabels
+		s.selectsAll, s.requestsOnNode = matchesNoLabels, requestsByContainer
 	}
 	return s
 }
