@@ -95,7 +95,7 @@ func build(schema *cluster.Schema, name string, o *Options) framework.Plugin {
 	case nodeunschedulable.Name:
 		return nodeunschedulable.Plugin{}
 	case nodename.Name:
-		return nodename.Plugin{}
+		return nodename.New(schema.Version())
 	case tainttoleration.Name:
 		return tainttoleration.Plugin{}
 	case nodeaffinity.Name:
