@@ -95,7 +95,7 @@ func build(schema *cluster.Schema, name string, o *Options) framework.Plugin {
 	case nodeunschedulable.Name:
 		return nodeunschedulable.Plugin{}
 	case nodename.Name:
-		return nodename.Plugin{}
+		return nodename.New(schema.Version())
 	case tainttoleration.Name:
 		return tainttoleration.Plugin{}
 	case nodeaffinity.Name:
@@ -124,7 +124,7 @@ func build(schema *cluster.Schema, name string, o *Options) framework.Plugin {
 	case noderesources.BalancedName:
 		return noderesources.NewBalanced(o.Balanced)
 	case imagelocality.Name:
-		return imagelocality.Plugin{}
+		return imagelocality.New(schema.Version())
 	case nodedeclaredfeatures.Name:
 		return nodedeclaredfeatures.Plugin{}
 	}

@@ -117,6 +117,9 @@ func incoming(t *rapid.T, name string) *v1.Pod {
 			{MatchFields: []v1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: v1.NodeSelectorOpIn, Values: names}}},
 		}}}
 	}
+	if testkit.Uniform(t, 20, "of a node") == 0 {
+		p.Spec.NodeName = []string{"n0", "n1", "nowhere"}[testkit.Uniform(t, 3, "its node")]
+	}
 	return p
 }
 

@@ -140,6 +140,11 @@ func (b *PodBuilder) WholeReq(pairs ...string) *PodBuilder {
 	return b
 }
 
+// ImageVolume adds a volume that is an image.
+func (b *PodBuilder) ImageVolume(name, image string) *PodBuilder {
+	return b.Volume(name, v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: image}})
+}
+
 // Image sets the image of the first container.
 func (b *PodBuilder) Image(name string) *PodBuilder { b.Spec.Containers[0].Image = name; return b }
 
