@@ -9,7 +9,6 @@ import (
 	kubeschedulerv1 "k8s.io/kube-scheduler/config/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/plugins"
 )
@@ -20,7 +19,7 @@ import (
 
 // readProfiles reads the list of profiles. Each needs a name of its own, and all need the
 // same queueSort, since there is one queue.
-func readProfiles(v compat.Version, path *field.Path, in []kubeschedulerv1.KubeSchedulerProfile) (out []plugins.Options, errs field.ErrorList) {
+func readProfiles(r Rules, path *field.Path, in []kubeschedulerv1.KubeSchedulerProfile) (out []plugins.Options, errs field.ErrorList) {
 	defaultName := ""
 	if len(in) == 1 {
 		defaultName = v1.DefaultSchedulerName
@@ -29,7 +28,7 @@ func readProfiles(v compat.Version, path *field.Path, in []kubeschedulerv1.KubeS
 	for i := range in {
 		at := path.Index(i)
 		checkPercentage(at.Child("percentageOfNodesToScore"), in[i].PercentageOfNodesToScore, &errs)
-		p, more := profile(v, at, &in[i], defaultName)
+		p, more := profile(r, at, &in[i], defaultName)
 		errs = append(errs, more...)
 		if first, ok := seen[p.SchedulerName]; ok {
 			errs = append(errs, field.Duplicate(at.Child("schedulerName"), path.Index(first).Child("schedulerName").String()))
@@ -45,10 +44,11 @@ func readProfiles(v compat.Version, path *field.Path, in []kubeschedulerv1.KubeS
 
 // profile reads one profile. Without a name it is called defaultName, and refused if that
 // is empty.
-func profile(v compat.Version, path *field.Path, in *kubeschedulerv1.KubeSchedulerProfile, defaultName string) (plugins.Options, field.ErrorList) {
+func profile(r Rules, path *field.Path, in *kubeschedulerv1.KubeSchedulerProfile, defaultName string) (plugins.Options, field.ErrorList) {
 	var out plugins.Options
+	r.setGates(&out)
 	out.SchedulerName = ptr.Deref(in.SchedulerName, defaultName)
-	p := profilePlugins{version: v, path: path.Child("plugins")}
+	p := profilePlugins{version: r.Version, path: path.Child("plugins")}
 	if out.SchedulerName == "" {
 		p.errs = append(p.errs, field.Required(path.Child("schedulerName"), "the profile needs a name"))
 	}

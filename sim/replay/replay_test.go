@@ -37,7 +37,7 @@ func recordUnder(t *testing.T, seed uint64, limit int64, policy scenario.Policy,
 		t.Fatal(err)
 	}
 	path = filepath.Join(t.TempDir(), "recording")
-	r, err := replay.Create(path, limit, replay.Header{Seed: seed, Autoscale: &run.Autoscale})
+	r, err := replay.Create(path, limit, replay.Header{Seed: seed, Kubernetes: run.Scheduler.Version.String(), Autoscale: &run.Autoscale})
 	if err != nil {
 		t.Fatal(err)
 	}
