@@ -9,6 +9,7 @@ import (
 	kubeschedulerv1 "k8s.io/kube-scheduler/config/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/plugins"
 )
@@ -101,11 +102,12 @@ func (p *profilePlugins) checkRequired(profile string) {
 }
 
 // checkTogether refuses a plugin at one point without another that Berth does with the same
-// rule: it can't leave out one half of a rule.
+// rule: it can't leave out one half of a rule. What plugins have at preFilter since 1.37 is nothing that
+// their rules for pods without a node need.
 func (p *profilePlugins) checkTogether() {
 	for _, pair := range [][2]string{{"preFilter", "filter"}, {"preScore", "score"}} {
 		for _, e := range p.byPoint[pair[1]] {
-			if points, _ := pointsOf(e.name); slices.Contains(points, pair[0]) && !p.has(pair[0], e.name) {
+			if points, _ := pointsOf(compat.V36, e.name); slices.Contains(points, pair[0]) && !p.has(pair[0], e.name) {
 				p.errs = append(p.errs, field.Forbidden(p.path.Child(pair[0]), fmt.Sprintf("%s is enabled at %s and disabled at %s; enable or disable it at both", e.name, pair[1], pair[0])))
 			}
 		}

@@ -105,6 +105,9 @@ func ParseFor(raw []byte, r Rules) (Scheduler, error) {
 		return Scheduler{}, fmt.Errorf("apiVersion is %q and kind %q; they must be %q and %q",
 			in.APIVersion, in.Kind, kubeschedulerv1.SchemeGroupVersion.String(), "KubeSchedulerConfiguration")
 	}
+	if name := unknownPoint(raw, r.Version); name != "" {
+		return Scheduler{}, fmt.Errorf("unknown field %q, which kube-scheduler %s does not have", name, r.Version)
+	}
 	out := DefaultFor(r)
 	var errs field.ErrorList
 	if p := in.Parallelism; p != nil && *p <= 0 {
