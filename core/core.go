@@ -50,6 +50,9 @@ type Config struct {
 	// Extenders aren't asked. With Autoscale nodes are compared, too: with what another autoscaler
 	// buys and removes. It doesn't go with ExternalScheduler.
 	Shadow *Shadow
+	// NoExpectedNominations leaves status.nominatedNodeName of a pod alone whose binding takes a while
+	// (the feature gate NominatedNodeNameForExpectation, off).
+	NoExpectedNominations bool
 }
 
 // Shadow configures a core that compares.

@@ -97,10 +97,12 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if v := f.emulated.Or(api.Version); v != cfg.Version {
-		if cfg, err = f.schedulerConfig(cmd.Flags(), v); err != nil {
-			return fmt.Errorf("%w (read as Kubernetes %s does, the version of the API server; --emulated-version=%s reads it as %[3]s does)", err, v, compat.Newest)
-		}
+	cfg, notes, err = f.forServer(cmd.Flags(), cfg, api.Version)
+	if err != nil {
+		return err
+	}
+	for _, note := range notes {
+		log.Info(note)
 	}
 	log.Info("following the scheduling rules of Kubernetes "+cfg.Version.String(), "emulated", f.emulated.String() != "")
 	identity, err := leader.Identity()
@@ -268,6 +270,7 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ 
 		BecomeLeader: becomeLeader, BindStalled: p.server.BindStalled,
 	}
 	o.Core.Engine.Seed, o.Core.Queue = p.flags.seed, cfg.Queue
+	o.Core.NoExpectedNominations = !cfg.Enabled(config.NominatedNodeNameForExpectation)
 	o.Core.ExternalScheduler = p.flags.mode == modeAutoscaler
 	if p.flags.shadow {
 		how := core.DefaultShadow()
