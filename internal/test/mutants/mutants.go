@@ -261,4 +261,11 @@ var All = []Mutant{
 	{"a preemptor is tried while its victims are asked to leave", "core/mode_deciding.go", "c.queue.Hold(c.turn.Now, item, d.Diagnosis)", "c.queue.Fail(c.turn.Now, item)", "./core", "TestPreemptionsBeside", "1"},
 	{"what comes waits for the Step", "edge/live/inbox.go", "	default:\n	}\n", "	}\n", "./edge/live", "TestEventsDoNotHoldUp", "1"},
 	{"a Step takes a hundred inputs", "edge/live/inbox.go", "	out := b.inputs\n	b.inputs = nil\n", "	out := b.inputs[:min(len(b.inputs), 100)]\n	b.inputs = b.inputs[len(out):]\n	if len(b.inputs) > 0 {\n		b.signal <- struct{}{}\n	}\n", "./edge/live", "TestEventsDoNotHoldUp", "1"},
+	{"a device class touches no node", "core/cluster/device_objects.go", "touch func(NodeIndex)) { s.touchAll(touch) }", "_ func(NodeIndex)) {}", "./core", "TestScripts/autoscale_refused", "1"},
+	{"what devices provide is counted", "core/plugins/noderesources/fit.go", "return allocatable <= 0 && w.id.Scalar()", "return allocatable < 0 && w.id.Scalar()", "./core", "TestScripts/autoscale_refused", "1"},
+	{"what devices provide is there", "core/plugins/dynamicresources/dynamicresources.go", "return n.Allocatable.At(id) <= 0 &&", "return false &&", "./core", "TestScripts/autoscale_refused", "1"},
+	{"a device plugin's resource is refused beside a device class", "core/plugins/dynamicresources/dynamicresources.go", "return n.Allocatable.At(id) <= 0 && r", "return r", "./core", "TestScripts/autoscale_refused", "1"},
+	{"the extended resources that may be devices' aren't signed", "core/plugins/dynamicresources/dynamicresources.go", "local.Str(string(id.Name()))", "_ = local", "./core/plugins/dynamicresources", "TestSignature", "1"},
+	{"a member of a pod group is placed alone", "core/plugins/defaults.go", "	p.Gates = append(p.Gates, gangscheduling.Plugin{})\n", "	_ = gangscheduling.Name\n", "./core", "TestScripts/autoscale_refused", "1"},
+	{"a kind that isn't served holds up the start", "edge/live/served.go", "if apierrors.IsNotFound(err) {", "if apierrors.IsForbidden(err) {", "./edge/live", "TestAKindThatIsServedLater", "1"},
 }
