@@ -168,7 +168,7 @@ func Default(schema *cluster.Schema, o Options) *framework.Profile {
 	}
 	p.Gates = append(p.Gates, gangscheduling.Plugin{})
 	if !o.NoPreemption {
-		p.Preempter = defaultpreemption.Plugin{}
+		p.Preempter = defaultpreemption.New(schema.Version())
 	}
 	p.Weighing = weighing.Default()
 	if o.Weighing != nil {

@@ -289,7 +289,7 @@ func TestSchedulingAloneWatchesWhatKubeSchedulerWatches(t *testing.T) {
 			t.Errorf("it asks to %s %s", a.GetVerb(), r)
 		}
 	}
-	if got := health.Caches(); len(got) != 15 || slices.Contains(got, "jobs") || slices.Contains(got, "daemonsets") {
+	if got := health.Caches(); len(got) != 16 || slices.Contains(got, "jobs") || slices.Contains(got, "daemonsets") {
 		t.Errorf("the caches are %q", got)
 	}
 }

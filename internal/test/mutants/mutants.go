@@ -268,4 +268,7 @@ var All = []Mutant{
 	{"the extended resources that may be devices' aren't signed", "core/plugins/dynamicresources/dynamicresources.go", "local.Str(string(id.Name()))", "_ = local", "./core/plugins/dynamicresources", "TestSignature", "1"},
 	{"a member of a pod group is placed alone", "core/plugins/defaults.go", "	p.Gates = append(p.Gates, gangscheduling.Plugin{})\n", "	_ = gangscheduling.Name\n", "./core", "TestScripts/autoscale_refused", "1"},
 	{"a kind that isn't served holds up the start", "edge/live/served.go", "if apierrors.IsNotFound(err) {", "if apierrors.IsForbidden(err) {", "./edge/live", "TestAKindThatIsServedLater", "1"},
+	{"a pod that violates a budget counts against the others", "core/plugins/defaultpreemption/defaultpreemption.go", "if !ok && x.stops {", "if false {", "./core/plugins/defaultpreemption", "TestOrder", "1"},
+	{"budgets after the first violated one aren't counted by 1.36", "core/plugins/defaultpreemption/defaultpreemption.go", "if !ok && x.stops {", "if !ok {", "./core/plugins/defaultpreemption", "TestOrder", "1"},
+	{"nobody hears for which node a pod preempts", "core/scheduler/postfilter.go", "d.MessageWith(success), Victims", "d.MessageWith(success[:0]), Victims", "./core", "TestScripts/scheduling_preemption", "1"},
 }
