@@ -9,6 +9,7 @@ import (
 
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/sim"
@@ -37,7 +38,7 @@ func recordUnder(t *testing.T, seed uint64, limit int64, policy scenario.Policy,
 		t.Fatal(err)
 	}
 	path = filepath.Join(t.TempDir(), "recording")
-	r, err := replay.Create(path, limit, replay.Header{Seed: seed, Autoscale: &run.Autoscale})
+	r, err := replay.Create(path, limit, replay.Header{Seed: seed, Kubernetes: compat.Newest.String(), Autoscale: &run.Autoscale})
 	if err != nil {
 		t.Fatal(err)
 	}
