@@ -15,6 +15,7 @@ import (
 	"github.com/berthproject/berth/core/plugins/defaultpreemption"
 	"github.com/berthproject/berth/core/plugins/dynamicresources"
 	"github.com/berthproject/berth/core/plugins/extender"
+	"github.com/berthproject/berth/core/plugins/gangscheduling"
 	"github.com/berthproject/berth/core/plugins/imagelocality"
 	"github.com/berthproject/berth/core/plugins/interpodaffinity"
 	"github.com/berthproject/berth/core/plugins/nodeaffinity"
@@ -41,7 +42,7 @@ type Options struct {
 	// Rules are the plugins that filter or score, in the order in which they
 	// filter; nil for the default ones.
 	Rules []Rule
-	// NoGates leaves scheduling gates out.
+	// NoGates leaves scheduling gates out. Members of pod groups are kept out of the queue all the same.
 	NoGates bool
 	// NoPreemption pods never take the place of others.
 	NoPreemption  bool
@@ -163,10 +164,11 @@ func Default(schema *cluster.Schema, o Options) *framework.Profile {
 		p.Plugins = append(p.Plugins, framework.Weighted{Plugin: extender.Plugin{Extenders: o.Extenders}})
 	}
 	if !o.NoGates {
-		p.Gates = []framework.PreEnqueuer{schedulinggates.Plugin{}}
+		p.Gates = append(p.Gates, schedulinggates.Plugin{})
 	}
+	p.Gates = append(p.Gates, gangscheduling.Plugin{})
 	if !o.NoPreemption {
-		p.Preempter = defaultpreemption.Plugin{}
+		p.Preempter = defaultpreemption.New(schema.Version())
 	}
 	p.Weighing = weighing.Default()
 	if o.Weighing != nil {

@@ -77,6 +77,15 @@ func (b *PodBuilder) Gate(name string) *PodBuilder {
 	return b
 }
 
+// PodGroup makes the pod a member of a PodGroup; "" names none.
+func (b *PodBuilder) PodGroup(name string) *PodBuilder {
+	b.Spec.SchedulingGroup = &v1.PodSchedulingGroup{}
+	if name != "" {
+		b.Spec.SchedulingGroup.PodGroupName = &name
+	}
+	return b
+}
+
 // On sets spec.nodeName.
 func (b *PodBuilder) On(node string) *PodBuilder { b.Spec.NodeName = node; return b }
 
