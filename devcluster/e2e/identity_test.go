@@ -44,6 +44,7 @@ var rightsOfOthers = map[string]string{
 	"list csistoragecapacities.storage.k8s.io":                            oldServer,
 	"list daemonsets.apps":                                                oldServer,
 	"list deployments.apps":                                               oldServer,
+	"list deviceclasses.resource.k8s.io":                                  oldServer,
 	"list jobs.batch":                                                     oldServer,
 	"list namespaces":                                                     oldServer,
 	"list persistentvolumeclaims":                                         oldServer,
@@ -58,7 +59,6 @@ var rightsOfOthers = map[string]string{
 	"list statefulsets.apps":                                              oldServer,
 	"list storageclasses.storage.k8s.io":                                  oldServer,
 	"list volumeattachments.storage.k8s.io":                               oldServer,
-	"list deviceclasses.resource.k8s.io":                                  oldServer,
 	"list configmaps cluster-autoscaler-priority-expander in kube-system": oldServer,
 }
 

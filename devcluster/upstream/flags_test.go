@@ -1,5 +1,5 @@
-// Package upstream checks the lists that Berth keeps of kube-scheduler's command line against
-// kube-scheduler itself.
+// Package upstream checks the lists that Berth keeps of kube-scheduler's command line and metrics
+// against kube-scheduler itself.
 package upstream
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/berthproject/berth/internal/test/testkit"
 )
 
-var rewrite = flag.Bool("rewrite", false, "rewrite the lists in config/")
+var rewrite = flag.Bool("rewrite", false, "rewrite the lists in config/ and edge/observe/testdata/")
 
 const command = "go test ./upstream -rewrite in devcluster"
 
