@@ -45,6 +45,7 @@ type objects struct {
 	budgets             map[string][]*Budget                       // by namespace
 	budgetsByLabel      map[serviceKey][]*Budget                   // by Budget.firstLabel
 	capacities          map[string][]*storagev1.CSIStorageCapacity // by storage class
+	demanded            map[string]int                             // the CSI drivers that DriverDemanded is true of, 1 each
 }
 
 func (b *objects) init() {
@@ -62,6 +63,7 @@ func (b *objects) init() {
 	b.budgets = map[string][]*Budget{}
 	b.budgetsByLabel = map[serviceKey][]*Budget{}
 	b.capacities = map[string][]*storagev1.CSIStorageCapacity{}
+	b.demanded = map[string]int{}
 }
 
 // set replaces an object; either may be nil.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"maps"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -36,6 +37,11 @@ var csiDriverKind = kindOf[*storagev1.CSIDriver]{
 		return &storagev1.CSIDriver{ObjectMeta: trimMeta(&o.ObjectMeta), Spec: storagev1.CSIDriverSpec{
 			StorageCapacity: o.Spec.StorageCapacity, PreventPodSchedulingIfMissing: o.Spec.PreventPodSchedulingIfMissing}}
 	},
+	lookUp: func(b *objects, o *storagev1.CSIDriver, sign int) {
+		if DriverDemanded(o) {
+			addTo(b.demanded, o.Name, sign)
+		}
+	},
 	local: func(s *State, _ *storagev1.CSIDriver, touch func(NodeIndex)) { s.touchAll(touch) },
 }
 
@@ -48,6 +54,14 @@ func (s *State) CSIDriver(name string) *storagev1.CSIDriver {
 // be nil.
 func DriverDemanded(d *storagev1.CSIDriver) bool {
 	return d != nil && d.Spec.PreventPodSchedulingIfMissing != nil && *d.Spec.PreventPodSchedulingIfMissing
+}
+
+// DemandedDrivers returns the names of the CSI drivers that pods need installed on their node, sorted.
+func (s *State) DemandedDrivers() []string {
+	if len(s.objects.demanded) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(s.objects.demanded))
 }
 
 // DriverInstalled reports whether a driver has registered with a node. n may be nil.
