@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/berthproject/berth/core/compat"
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/plugins/interpodaffinity"
 	"github.com/berthproject/berth/core/plugins/noderesources"
@@ -24,8 +25,9 @@ import (
 // kube-scheduler refuses is refused, in its words where it has some; a field that 1.36 has
 // and Berth can't honour is refused too.
 
-// argsReader reads the arguments of one plugin, empty for all defaults, into the options.
-type argsReader func(path *field.Path, raw []byte, out *plugins.Options) field.ErrorList
+// argsReader reads the arguments of one plugin, empty for all defaults, into the options, as a
+// version has them.
+type argsReader func(v compat.Version, path *field.Path, raw []byte, out *plugins.Options) field.ErrorList
 
 // argsReaders are those of the plugins that have arguments.
 var argsReaders = map[string]argsReader{
@@ -34,7 +36,7 @@ var argsReaders = map[string]argsReader{
 	"PodTopologySpread":               readArgs(spreadArgs),
 	"InterPodAffinity":                readArgs(affinityArgs),
 	"NodeAffinity":                    readArgs(nodeAffinityArgs),
-	"VolumeBinding":                   readArgs(volumeBindingArgs),
+	"VolumeBinding":                   readVolumeBindingArgs,
 	"DefaultPreemption":               readArgs(preemptionArgs),
 	"DynamicResources":                readArgs(dynamicResourcesArgs),
 	PreemptOrBuy:                      readArgs(preemptOrBuyArgs),
@@ -43,7 +45,7 @@ var argsReaders = map[string]argsReader{
 // readArgs returns a reader that decodes arguments of a type, unknown fields refused, and
 // then takes them into the options.
 func readArgs[T any](take func(path *field.Path, in *T, out *plugins.Options) field.ErrorList) argsReader {
-	return func(path *field.Path, raw []byte, out *plugins.Options) field.ErrorList {
+	return func(_ compat.Version, path *field.Path, raw []byte, out *plugins.Options) field.ErrorList {
 		in := new(T)
 		if len(raw) > 0 {
 			d := json.NewDecoder(bytes.NewReader(raw))
@@ -58,9 +60,9 @@ func readArgs[T any](take func(path *field.Path, in *T, out *plugins.Options) fi
 
 // arguments reads the arguments of the plugin of that name into the options. path is that
 // of the entry of pluginConfig.
-func arguments(path *field.Path, name string, raw []byte, out *plugins.Options) field.ErrorList {
+func arguments(v compat.Version, path *field.Path, name string, raw []byte, out *plugins.Options) field.ErrorList {
 	if read := argsReaders[name]; read != nil {
-		return read(path.Child("args"), raw, out)
+		return read(v, path.Child("args"), raw, out)
 	}
 	if _, known := pointsOf(compat.Newest, name); !known {
 		return field.ErrorList{field.NotSupported(path.Child("name"), name, append(knownNames(), PreemptOrBuy))}
@@ -149,9 +151,9 @@ func weights(path *field.Path, in []kubeschedulerv1.ResourceSpec) (out []noderes
 	return out, errs
 }
 
-// shapeOf reads the points of requestedToCapacityRatio, the score of each utilization: both
-// as in the file, in percent and from 0 to 10.
-func shapeOf(path *field.Path, in []kubeschedulerv1.UtilizationShapePoint) (out []noderesources.ShapePoint, errs field.ErrorList) {
+// shapeOf reads the points of a scoring function, the score of each utilization: both as in
+// the file, in percent and from 0 to 10.
+func shapeOf(path *field.Path, in []kubeschedulerv1.UtilizationShapePoint) (out []framework.ShapePoint, errs field.ErrorList) {
 	if len(in) == 0 {
 		return nil, field.ErrorList{field.Required(path, "at least one point must be specified")}
 	}
@@ -166,7 +168,7 @@ func shapeOf(path *field.Path, in []kubeschedulerv1.UtilizationShapePoint) (out 
 		if p.Score < 0 || p.Score > 10 {
 			errs = append(errs, field.Invalid(at.Child("score"), p.Score, "not in valid range [0, 10]"))
 		}
-		out = append(out, noderesources.ShapePoint{Utilization: int64(p.Utilization), Score: int64(p.Score)})
+		out = append(out, framework.ShapePoint{Utilization: int64(p.Utilization), Score: int64(p.Score)})
 	}
 	return out, errs
 }
@@ -257,15 +259,32 @@ func checkAddedAffinity(path *field.Path, a *v1.NodeAffinity) (errs field.ErrorL
 	return errs
 }
 
-// volumeBindingArgs reads how long PreBind waits for the PV controller.
-func volumeBindingArgs(path *field.Path, in *kubeschedulerv1.VolumeBindingArgs, out *plugins.Options) (errs field.ErrorList) {
+// readVolumeBindingArgs reads how long PreBind waits for the PV controller, and by which shape nodes
+// are scored, where they are.
+func readVolumeBindingArgs(v compat.Version, path *field.Path, raw []byte, out *plugins.Options) field.ErrorList {
+	read := readArgs(func(path *field.Path, in *kubeschedulerv1.VolumeBindingArgs, out *plugins.Options) field.ErrorList {
+		return append(bindTimeout(path, in, out), volumeShape(v, path.Child("shape"), in.Shape, out)...)
+	})
+	return read(v, path, raw, out)
+}
+
+func bindTimeout(path *field.Path, in *kubeschedulerv1.VolumeBindingArgs, out *plugins.Options) (errs field.ErrorList) {
 	if s := in.BindTimeoutSeconds; s != nil {
 		if out.BindTimeout = time.Duration(*s) * time.Second; *s < 0 {
 			errs = append(errs, field.Invalid(path.Child("bindTimeoutSeconds"), *s, "invalid BindTimeoutSeconds, should not be a negative value"))
 		}
 	}
-	if in.Shape != nil {
-		errs = append(errs, field.Invalid(path.Child("shape"), in.Shape, "unexpected field `shape`, remove it: it is behind the feature gate StorageCapacityScoring, which is off in 1.36"))
+	return errs
+}
+
+// volumeShape reads the shape of VolumeBinding's score. An empty one stands for the default.
+func volumeShape(v compat.Version, path *field.Path, in []kubeschedulerv1.UtilizationShapePoint, out *plugins.Options) (errs field.ErrorList) {
+	switch {
+	case in == nil:
+	case !out.ScoresVolumes(v):
+		errs = append(errs, field.Invalid(path, in, "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"))
+	case len(in) > 0:
+		out.VolumeShape, errs = shapeOf(path, in)
 	}
 	return errs
 }

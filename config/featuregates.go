@@ -54,8 +54,14 @@ func readGates(list string) map[string]gateOf {
 // status.nominatedNodeName.
 const NominatedNodeNameForExpectation = "NominatedNodeNameForExpectation"
 
+// Gates of rules.
+const (
+	storageCapacityScoring = "StorageCapacityScoring"
+	volumeLimitScaling     = "VolumeLimitScaling"
+)
+
 // honouredGates are those that have their effect in Berth. A gate of a rule is also in setGates.
-var honouredGates = []string{NominatedNodeNameForExpectation}
+var honouredGates = []string{NominatedNodeNameForExpectation, storageCapacityScoring, volumeLimitScaling}
 
 // Why a gate that kube-scheduler reads has no effect.
 const (

@@ -39,7 +39,7 @@ func ofAutoscaler() []ForeignFlag {
 		noEffect("bool", "async-node-groups", "false", "Berth does not create or delete node groups"),
 		noEffect("duration", "node-info-cache-expire-time", "87600h0m0s", "node templates are read again for every plan"),
 		noEffect("bool", "force-delete-failed-nodes", "false", "failed instances are always deleted, regardless of their group's minimum size"),
-		noEffect("bool", "enable-csi-node-aware-scheduling", "false", "attach limits of CSINodes are always respected"),
+		noEffect("bool", "enable-csi-node-aware-scheduling", "false", "new nodes are always planned with their CSI drivers and attach limits"),
 		refuse("bool", "capacity-quotas-enabled", []string{"false"}, "CapacityQuotas are not supported; remove it, and set --cores-total, --memory-total and --gpu-total"),
 		noEffect("bool", "enable-dynamic-resource-allocation", "true", "Berth does not allocate devices yet; pods with resource claims stay pending, with a message that says so (docs/compatibility.md)"),
 		noEffect("int", "predicate-parallelism", "4", parallel),

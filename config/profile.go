@@ -63,7 +63,7 @@ func profile(r Rules, path *field.Path, in *kubeschedulerv1.KubeSchedulerProfile
 			p.errs = append(p.errs, field.Duplicate(at, c.Name))
 		}
 		seen[c.Name] = true
-		p.errs = append(p.errs, arguments(at, c.Name, c.Args.Raw, &out)...)
+		p.errs = append(p.errs, arguments(r.Version, at, c.Name, c.Args.Raw, &out)...)
 		if c.Name == PreemptOrBuy && out.NoPreemption {
 			p.errs = append(p.errs, field.Forbidden(at, "no pod of the profile preempts; enable DefaultPreemption at postFilter, or remove this"))
 		}
@@ -78,7 +78,7 @@ func (p *profilePlugins) rules(out *plugins.Options) {
 	out.NoPreemption = !p.has("postFilter", "DefaultPreemption")
 	p.checkRequired(out.SchedulerName)
 	p.checkTogether()
-	weights := p.scoreWeights()
+	weights := p.scoreWeights(out)
 	out.Rules = []plugins.Rule{}
 	for _, e := range p.byPoint["filter"] {
 		out.Rules = append(out.Rules, plugins.Rule{Name: e.name, Filters: true, Weight: weights[e.name]})
@@ -119,12 +119,12 @@ func (p *profilePlugins) checkTogether() {
 
 // scoreWeights returns the weights of the plugins that score. Their sum is limited, or a
 // node's total score would not fit into the engine's encoding.
-func (p *profilePlugins) scoreWeights() map[string]int64 {
+func (p *profilePlugins) scoreWeights(out *plugins.Options) map[string]int64 {
 	weights := map[string]int64{}
 	total := int64(0)
 	for _, e := range p.byPoint["score"] {
-		if e.name == "VolumeBinding" || e.name == "DynamicResources" {
-			continue // no score without feature gates that are off in 1.36
+		if e.name == "VolumeBinding" && !out.ScoresVolumes(p.version) || e.name == "DynamicResources" {
+			continue
 		}
 		w := max(1, int64(p.weights[e.name]))
 		weights[e.name] = w

@@ -45,7 +45,15 @@ func DefaultFor(r Rules) Scheduler {
 
 // setGates tells the plugins of a profile which of Gates are on, a line for each gate of honouredGates that
 // a plugin depends on. It comes before the arguments of plugins, which may depend on gates, too.
-func (Rules) setGates(*plugins.Options) {}
+func (r Rules) setGates(o *plugins.Options) {
+	set := func(to **bool, gate string) {
+		if on, ok := r.Gates[gate]; ok {
+			*to = &on
+		}
+	}
+	set(&o.StorageCapacityScoring, storageCapacityScoring)
+	set(&o.VolumeLimitScaling, volumeLimitScaling)
+}
 
 // LoadFor reads a KubeSchedulerConfiguration v1 file as kube-scheduler with these rules does. All its
 // errors are reported together, each naming its field.

@@ -130,7 +130,8 @@ func TestParseRefusesArgumentsOfPlugins(t *testing.T) {
 		{withArgs("InterPodAffinity", "hardPodAffinityWeight: 101"), "args.hardPodAffinityWeight: Invalid value: 101: not in valid range [0, 100]"},
 		{withArgs("NodeAffinity", "addedAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: k, operator: Maybe}]}]}}"), "args.addedAffinity.requiredDuringSchedulingIgnoredDuringExecution"},
 		{withArgs("VolumeBinding", "bindTimeoutSeconds: -1"), "should not be a negative value"},
-		{withArgs("VolumeBinding", "shape: [{utilization: 1, score: 1}]"), "unexpected field `shape`"},
+		{withArgs("VolumeBinding", "shape: [{utilization: 9, score: 1}, {utilization: 9, score: 11}]"), "args.shape[1].utilization: Invalid value: 9: values must be sorted in increasing order"},
+		{withArgs("VolumeBinding", "shape: [{utilization: 9, score: 11}]"), "args.shape[0].score: Invalid value: 11: not in valid range [0, 10]"},
 		{withArgs("DefaultPreemption", "minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0"), "cannot be zero at the same time as minCandidateNodesAbsolute"},
 	} {
 		c.check(t)

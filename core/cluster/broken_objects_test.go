@@ -20,6 +20,7 @@ func (b *broken) objects() {
 	s := b.s
 	claimsByVolume, volumesByClaim, freeVolumes := map[string][]string{}, map[ClaimKey][]string{}, map[freeVolume][]string{}
 	handles, disks := map[string]int{}, 0
+	demanded := map[string]int{}
 	byNode, byVolume := map[string][]string{}, map[string][]string{}
 	budgets, capacities := map[string][]string{}, map[string][]string{}
 	for key, o := range s.objects.byKey {
@@ -52,6 +53,10 @@ func (b *broken) objects() {
 			budgets[o.Namespace] = append(budgets[o.Namespace], name)
 		case *storagev1.CSIStorageCapacity:
 			capacities[o.StorageClassName] = append(capacities[o.StorageClassName], name)
+		case *storagev1.CSIDriver:
+			if p := o.Spec.PreventPodSchedulingIfMissing; p != nil && *p {
+				demanded[o.Name] = 1
+			}
 		}
 	}
 	x := &s.objects
@@ -64,6 +69,7 @@ func (b *broken) objects() {
 	b.same("attachments by volume", names(x.attachmentsByVolume), sortedByName(byVolume))
 	b.same("budgets", names(x.budgets), sortedByName(budgets))
 	b.same("capacities", names(x.capacities), sortedByName(capacities))
+	b.same("demanded drivers", x.demanded, demanded)
 }
 
 // claims works out who uses which claim.

@@ -47,6 +47,7 @@ type objects struct {
 	budgetsByLabel      map[serviceKey][]*Budget                      // by Budget.firstLabel
 	capacities          map[string][]*storagev1.CSIStorageCapacity    // by storage class
 	deviceClasses       map[v1.ResourceName][]*resourcev1.DeviceClass // by the extended resource that they name
+	demanded            map[string]int                                // the CSI drivers that DriverDemanded is true of, 1 each
 }
 
 func (b *objects) init() {
@@ -65,6 +66,7 @@ func (b *objects) init() {
 	b.budgetsByLabel = map[serviceKey][]*Budget{}
 	b.capacities = map[string][]*storagev1.CSIStorageCapacity{}
 	b.deviceClasses = map[v1.ResourceName][]*resourcev1.DeviceClass{}
+	b.demanded = map[string]int{}
 }
 
 // set replaces an object; either may be nil.

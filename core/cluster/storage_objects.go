@@ -1,6 +1,9 @@
 package cluster
 
 import (
+	"maps"
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -25,12 +28,19 @@ func (s *State) StorageClass(name string) *storagev1.StorageClass {
 	return find[*storagev1.StorageClass](s, StorageClassKind, "", name)
 }
 
-// csiDriverKind: a driver says whether it publishes how much storage is left. A
-// local rule may read any driver, for a claim of a pod that waits.
+// csiDriverKind: a driver says whether it publishes how much storage is left, and whether
+// pods with its volumes need it installed on their node. A local rule may read any driver,
+// for a claim of a pod that waits.
 var csiDriverKind = kindOf[*storagev1.CSIDriver]{
 	new: func() *storagev1.CSIDriver { return &storagev1.CSIDriver{} },
 	reads: func(o *storagev1.CSIDriver) *storagev1.CSIDriver {
-		return &storagev1.CSIDriver{ObjectMeta: trimMeta(&o.ObjectMeta), Spec: storagev1.CSIDriverSpec{StorageCapacity: o.Spec.StorageCapacity}}
+		return &storagev1.CSIDriver{ObjectMeta: trimMeta(&o.ObjectMeta), Spec: storagev1.CSIDriverSpec{
+			StorageCapacity: o.Spec.StorageCapacity, PreventPodSchedulingIfMissing: o.Spec.PreventPodSchedulingIfMissing}}
+	},
+	lookUp: func(b *objects, o *storagev1.CSIDriver, sign int) {
+		if DriverDemanded(o) {
+			addTo(b.demanded, o.Name, sign)
+		}
 	},
 	local: func(s *State, _ *storagev1.CSIDriver, touch func(NodeIndex)) { s.touchAll(touch) },
 }
@@ -38,6 +48,25 @@ var csiDriverKind = kindOf[*storagev1.CSIDriver]{
 // CSIDriver returns a CSI driver, or nil.
 func (s *State) CSIDriver(name string) *storagev1.CSIDriver {
 	return find[*storagev1.CSIDriver](s, CSIDriverKind, "", name)
+}
+
+// DriverDemanded reports whether pods with volumes of a driver need it installed on their node. d may
+// be nil.
+func DriverDemanded(d *storagev1.CSIDriver) bool {
+	return d != nil && d.Spec.PreventPodSchedulingIfMissing != nil && *d.Spec.PreventPodSchedulingIfMissing
+}
+
+// DemandedDrivers returns the names of the CSI drivers that pods need installed on their node, sorted.
+func (s *State) DemandedDrivers() []string {
+	if len(s.objects.demanded) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(s.objects.demanded))
+}
+
+// DriverInstalled reports whether a driver has registered with a node. n may be nil.
+func DriverInstalled(n *storagev1.CSINode, driver string) bool {
+	return n != nil && slices.ContainsFunc(n.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver })
 }
 
 // csiNodeKind: a CSINode says how many volumes of each driver its node takes, and

@@ -45,16 +45,37 @@ type Options struct {
 	// NoGates leaves scheduling gates out. Members of pod groups are kept out of the queue all the same.
 	NoGates bool
 	// NoPreemption pods never take the place of others.
-	NoPreemption  bool
-	Fit           noderesources.FitArgs
-	Balanced      []noderesources.ResourceWeight
-	Spread        podtopologyspread.Args
-	Affinity      *interpodaffinity.Args // nil for the defaults
-	AddedAffinity *v1.NodeAffinity
-	BindTimeout   time.Duration // of volumes, default 10 minutes
-	Extenders     []framework.Extender
+	NoPreemption bool
+	Fit          noderesources.FitArgs
+	Balanced     []noderesources.ResourceWeight
+	Spread       podtopologyspread.Args
+	Affinity     *interpodaffinity.Args // nil for the defaults
+	// VolumeShape is that of VolumeBinding's score, where it scores; nil for the default.
+	VolumeShape []framework.ShapePoint
+	// StorageCapacityScoring and VolumeLimitScaling are the feature gates of these names; nil for
+	// their default in the schema's version.
+	StorageCapacityScoring, VolumeLimitScaling *bool
+	AddedAffinity                              *v1.NodeAffinity
+	BindTimeout                                time.Duration // of volumes, default 10 minutes
+	Extenders                                  []framework.Extender
 	// Weighing is what a pod does that could preempt; nil for the defaults.
 	Weighing *weighing.Config
+}
+
+// ScoresVolumes reports whether VolumeBinding scores in a version (the feature gate
+// StorageCapacityScoring).
+func (o *Options) ScoresVolumes(v compat.Version) bool { return from137(o.StorageCapacityScoring, v) }
+
+// needsDrivers reports whether NodeVolumeLimits rejects nodes without a CSI driver in a version (the
+// feature gate VolumeLimitScaling).
+func (o *Options) needsDrivers(v compat.Version) bool { return from137(o.VolumeLimitScaling, v) }
+
+// from137 reports whether a feature gate is on that is on by default since 1.37.
+func from137(gate *bool, v compat.Version) bool {
+	if gate != nil {
+		return *gate
+	}
+	return v >= compat.V37
 }
 
 // Rule is a plugin that filters, scores or both.
@@ -78,7 +99,7 @@ func DefaultRules(v compat.Version) []Rule {
 		{noderesources.FitName, true, 1},
 		{volumerestrictions.Name, true, 0},
 		{nodevolumelimits.Name, true, 0},
-		{volumebinding.Name, true, 0},
+		{volumebinding.Name, true, 1},
 		{volumezone.Name, true, 0},
 		{podtopologyspread.Name, true, 2},
 		{interpodaffinity.Name, true, 2},
@@ -108,9 +129,9 @@ func build(schema *cluster.Schema, name string, o *Options) framework.Plugin {
 	case volumerestrictions.Name:
 		return volumerestrictions.Plugin{}
 	case nodevolumelimits.Name:
-		return nodevolumelimits.Plugin{}
+		return nodevolumelimits.Plugin{NeedsDrivers: o.needsDrivers(schema.Version())}
 	case volumebinding.Name:
-		return volumebinding.Plugin{}
+		return buildVolumeBinding(o, schema.Version())
 	case volumezone.Name:
 		return volumezone.Plugin{}
 	case podtopologyspread.Name:
@@ -130,6 +151,26 @@ func build(schema *cluster.Schema, name string, o *Options) framework.Plugin {
 		return nodedeclaredfeatures.Plugin{}
 	}
 	return nil
+}
+
+// buildVolumeBinding makes VolumeBinding, which scores by the shape where it does.
+func buildVolumeBinding(o *Options, v compat.Version) framework.Plugin {
+	switch {
+	case !o.ScoresVolumes(v):
+		return volumebinding.Plugin{}
+	case o.VolumeShape == nil:
+		return volumebinding.NewScoring(volumebinding.DefaultShape())
+	}
+	return volumebinding.NewScoring(o.VolumeShape)
+}
+
+// weightOf returns the weight of a rule's score. VolumeBinding scores by what its filter finds on a
+// node, and nothing without it.
+func (o *Options) weightOf(r Rule, v compat.Version) int64 {
+	if r.Name == volumebinding.Name && !(r.Filters && o.ScoresVolumes(v)) {
+		return 0
+	}
+	return r.Weight
 }
 
 // Default returns the profile that the options describe: kube-scheduler's default
@@ -157,7 +198,7 @@ func Default(schema *cluster.Schema, o Options) *framework.Profile {
 		if canFilter && !r.Filters {
 			plugin = framework.OnlyScores(plugin)
 		}
-		p.Plugins = append(p.Plugins, framework.Weighted{Plugin: plugin, Weight: r.Weight})
+		p.Plugins = append(p.Plugins, framework.Weighted{Plugin: plugin, Weight: o.weightOf(r, schema.Version())})
 	}
 	if len(o.Extenders) > 0 {
 		p.Extenders = o.Extenders

@@ -34,11 +34,14 @@ func weighted(p *framework.Profile) string {
 
 // The default profile is kube-scheduler's.
 func TestDefaultProfile(t *testing.T) {
-	const rest = " TaintToleration=3 NodeAffinity=2 NodePorts NodeResourcesFit=1 VolumeRestrictions NodeVolumeLimits VolumeBinding VolumeZone " +
-		"PodTopologySpread=2 InterPodAffinity=2 DynamicResources NodeResourcesBalancedAllocation=1 ImageLocality=1 NodeDeclaredFeatures"
-	for v, first := range map[compat.Version]string{compat.V36: "NodeUnschedulable NodeName", compat.V37: "NodeName NodeUnschedulable"} {
-		if got := weighted(plugins.Default(cluster.SchemaFor(v), plugins.Options{})); got != first+rest {
-			t.Errorf("plugins of %s:\n got  %s\n want %s", v, got, first+rest)
+	const between = " TaintToleration=3 NodeAffinity=2 NodePorts NodeResourcesFit=1 VolumeRestrictions NodeVolumeLimits "
+	const rest = " VolumeZone PodTopologySpread=2 InterPodAffinity=2 DynamicResources NodeResourcesBalancedAllocation=1 ImageLocality=1 NodeDeclaredFeatures"
+	for v, want := range map[compat.Version]string{
+		compat.V36: "NodeUnschedulable NodeName" + between + "VolumeBinding" + rest,
+		compat.V37: "NodeName NodeUnschedulable" + between + "VolumeBinding=1" + rest,
+	} {
+		if got := weighted(plugins.Default(cluster.SchemaFor(v), plugins.Options{})); got != want {
+			t.Errorf("plugins of %s:\n got  %s\n want %s", v, got, want)
 		}
 	}
 	p := plugins.Default(cluster.NewSchema(), plugins.Options{})

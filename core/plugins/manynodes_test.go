@@ -81,7 +81,7 @@ func resourceOptions(t *rapid.T) plugins.Options {
 	o := plugins.Options{Balanced: slices.Clone(rapid.SampledFrom(lists).Draw(t, "balanced"))}
 	o.Fit.Resources = slices.Clone(rapid.SampledFrom(lists).Draw(t, "scored"))
 	if o.Fit.Strategy = rapid.SampledFrom([]noderesources.Strategy{"", "", noderesources.MostAllocated, noderesources.RequestedToCapacityRatio}).Draw(t, "strategy"); o.Fit.Strategy == noderesources.RequestedToCapacityRatio {
-		o.Fit.Shape = []noderesources.ShapePoint{{Utilization: 0, Score: 0}, {Utilization: 100, Score: 10}}
+		o.Fit.Shape = []framework.ShapePoint{{Utilization: 0, Score: 0}, {Utilization: 100, Score: 10}}
 	}
 	return o
 }

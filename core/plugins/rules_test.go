@@ -9,6 +9,7 @@ import (
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/plugins/noderesources"
 	"github.com/berthproject/berth/internal/test/testkit"
@@ -156,7 +157,7 @@ func TestScores(t *testing.T) {
 		{"least allocated", plugins.Options{}, pod, false, map[string][]*testkit.PodBuilder{"a": nil, "b": {half}}, nil, map[string]int64{"a": 300 + 75 + 75, "b": 300 + 25 + 75}},
 		{"most allocated", plugins.Options{Fit: noderesources.FitArgs{Strategy: noderesources.MostAllocated}}, pod, false, map[string][]*testkit.PodBuilder{"a": nil, "b": {half}}, nil, map[string]int64{"a": 300 + 25 + 75, "b": 300 + 75 + 75}},
 		// At 25 % the line says 100−25·… : 10→0 over 0..100 gives 75 of 100; at 75 %, 25.
-		{"ratio", plugins.Options{Fit: noderesources.FitArgs{Strategy: noderesources.RequestedToCapacityRatio, Shape: []noderesources.ShapePoint{{Utilization: 0, Score: 10}, {Utilization: 100, Score: 0}}}},
+		{"ratio", plugins.Options{Fit: noderesources.FitArgs{Strategy: noderesources.RequestedToCapacityRatio, Shape: []framework.ShapePoint{{Utilization: 0, Score: 10}, {Utilization: 100, Score: 0}}}},
 			pod, false, map[string][]*testkit.PodBuilder{"a": nil, "b": {half}}, nil, map[string]int64{"a": 300 + 75 + 75, "b": 300 + 25 + 75}},
 		// A pod without requests counts 100m and 200Mi for fit (97 each) and isn't balanced.
 		{"best effort", plugins.Options{}, testkit.Pod("p"), false, map[string][]*testkit.PodBuilder{"a": nil}, nil, map[string]int64{"a": 300 + 97}},

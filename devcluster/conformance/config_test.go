@@ -1,6 +1,7 @@
 package conformance_test
 
 import (
+	"maps"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -82,6 +83,11 @@ profiles:
   - name: NodeResourcesFit
     args: {scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [{utilization: 0, score: 2}, {utilization: 40, score: 10}, {utilization: 100, score: 0}]}}}
 `,
+	"volumes don't score": `
+profiles:
+- plugins:
+    score: {disabled: [{name: VolumeBinding}]}
+`,
 	"a list of default constraints": `
 profiles:
 - pluginConfig:
@@ -118,11 +124,41 @@ profiles:
 `,
 }
 
+// withShape is a configuration that kube-scheduler has read since 1.37.
+const withShape = `
+profiles:
+- plugins:
+    score: {enabled: [{name: VolumeBinding, weight: 5}]}
+  pluginConfig:
+  - name: VolumeBinding
+    args: {shape: [{utilization: 10, score: 1}, {utilization: 50, score: 10}, {utilization: 90, score: 3}]}
+`
+
+// configurationsOf returns the configurations that both read in a version.
+func configurationsOf(v compat.Version) map[string]string {
+	out := maps.Clone(configurations)
+	if v >= compat.V37 {
+		out["a shape of storage"] = withShape
+	}
+	return out
+}
+
+// refusedBy returns the files that both refuse in one version only.
+func refusedBy(v compat.Version) []string {
+	if v < compat.V37 {
+		return []string{withShape}
+	}
+	return []string{
+		"profiles: [{pluginConfig: [{name: VolumeBinding, args: {shape: [{utilization: 1, score: 11}]}}]}]\n",
+		"profiles: [{pluginConfig: [{name: VolumeBinding, args: {shape: [{utilization: 50, score: 1}, {utilization: 50, score: 2}]}}]}]\n",
+	}
+}
+
 // TestPropertyConfigurations: when kube-scheduler and Berth read the same file, their
 // answers are equal.
 func TestPropertyConfigurations(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v compat.Version) {
-		for name, text := range configurations {
+		for name, text := range configurationsOf(v) {
 			t.Run(name, func(t *testing.T) {
 				upstream, err := peerOf(t, v, head+text)
 				if err != nil {
@@ -142,7 +178,7 @@ func TestPropertyConfigurations(t *testing.T) {
 // TestRefusedFiles: both refuse each of these files.
 func TestRefusedFiles(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v compat.Version) {
-		for _, text := range []string{
+		for _, text := range append(refusedBy(v), []string{
 			"nonsense: 1\n",
 			"parallelism: -1\n",
 			"profiles: [{schedulerName: a},{schedulerName: a}]\n",
@@ -154,7 +190,7 @@ func TestRefusedFiles(t *testing.T) {
 			"profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: -1}}]}]\n",
 			"profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultConstraints: [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule}]}}]}]\n",
 			"extenders: [{urlPrefix: 'http://x', prioritizeVerb: p}]\n",
-		} {
+		}...) {
 			if _, err := peerOf(t, v, head+text); err == nil {
 				t.Errorf("kube-scheduler takes %q", text)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/core/plugins/volumebinding"
 	"github.com/berthproject/berth/devcluster/oracle"
 	"github.com/berthproject/berth/internal/test/testkit"
 )
@@ -57,7 +58,7 @@ func TestPropertyOracle(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen := map[string]int{}
-		t.Cleanup(func() { reached(t, seen) })
+		t.Cleanup(func() { reached(t, v, seen) })
 		rapid.Check(t, func(rt *rapid.T) { compare(rt, upstream, plugins.Options{}, seen) })
 	})
 }
@@ -100,6 +101,9 @@ func compare(t *rapid.T, upstream peer, o plugins.Options, seen map[string]int) 
 		}
 		for _, n := range c.Nodes {
 			count(seen, want.Nodes[n.Name])
+			if want.Nodes[n.Name].Scores[volumebinding.Name] > 0 {
+				countVolumes(seen, s, pod, n.Name)
+			}
 		}
 		if want.Chosen != "" {
 			seen["preempts"]++
@@ -204,6 +208,9 @@ func berthOutcome(s *cluster.State, e *engine.Engine, pod *v1.Pod) *oracle.Outco
 func count(seen map[string]int, a oracle.Answer) {
 	if !a.OK {
 		seen["rejected by "+a.Plugin]++
+		if slices.ContainsFunc(a.Messages, func(m string) bool { return strings.HasSuffix(m, "CSI driver is not installed on the node") }) {
+			seen["rejected for want of a CSI driver"]++
+		}
 		return
 	}
 	seen["feasible"]++
@@ -219,15 +226,48 @@ func count(seen map[string]int, a oracle.Answer) {
 	}
 }
 
+// countVolumes counts where the volumes of a pod would come from on a node that has a score for them.
+func countVolumes(seen map[string]int, s *cluster.State, pod *v1.Pod, node string) {
+	mark, head := s.Mark(), s.Head()
+	volumebinding.Plugin{}.Assume(s.Schema.ParsePod(pod), s.NodeByName(node), s)
+	kinds := map[cluster.ObjectKind]bool{}
+	classes := map[string]bool{}
+	changes, _ := s.Since(head)
+	for _, x := range changes {
+		if x.Op == cluster.ObjectSet {
+			kinds[cluster.KindOf(x.Object.New)] = true
+			if claim, ok := x.Object.New.(*v1.PersistentVolumeClaim); ok {
+				classes[cluster.ClaimClass(claim)] = true
+			}
+		}
+	}
+	s.Rollback(mark)
+	switch {
+	case kinds[cluster.VolumeKind] && kinds[cluster.ClaimKind]:
+		seen["scored for volumes, with others to provision"]++
+	case kinds[cluster.VolumeKind]:
+		seen["scored for volumes"]++
+	case len(classes) > 1:
+		seen["scored for capacities of several classes"]++
+	case kinds[cluster.ClaimKind]:
+		seen["scored for a capacity"]++
+	}
+}
+
 // reached logs what the random cases have reached. When there were many, it fails the
 // test if they haven't reached what they must.
-func reached(t *testing.T, seen map[string]int) {
+func reached(t *testing.T, v compat.Version, seen map[string]int) {
 	for _, k := range slices.Sorted(maps.Keys(seen)) {
 		t.Logf("%7d %s", seen[k], k)
 	}
-	for _, k := range []string{"feasible", "preempts", "rejected by NodeResourcesFit", "rejected by TaintToleration", "rejected by NodeAffinity", "rejected by NodePorts",
+	must := []string{"feasible", "preempts", "rejected by NodeResourcesFit", "rejected by TaintToleration", "rejected by NodeAffinity", "rejected by NodePorts",
 		"rejected by NodeUnschedulable", "rejected by InterPodAffinity", "PodTopologySpread scores between", "TaintToleration scores hundreds",
-		"NodeAffinity scores hundreds", "NodeResourcesFit scores between", "NodeResourcesBalancedAllocation scores between"} {
+		"NodeAffinity scores hundreds", "NodeResourcesFit scores between", "NodeResourcesBalancedAllocation scores between"}
+	if v >= compat.V37 {
+		must = append(must, "VolumeBinding scores between", "scored for volumes", "scored for volumes, with others to provision", "scored for a capacity",
+			"scored for capacities of several classes", "rejected for want of a CSI driver")
+	}
+	for _, k := range must {
 		if seen[k] == 0 && seen["feasible"] > 5000 && !t.Failed() {
 			t.Errorf("no case has reached: %s", k)
 		}

@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -51,9 +52,24 @@ func randomCluster(t *rapid.T) *oracle.Cluster {
 		}
 	}
 	if testkit.Uniform(t, 3, "storage") > 0 {
-		c.Objects = append(c.Objects, testkit.RandomStorage(t)...)
+		c.Objects = append(c.Objects, randomStorage(t)...)
 	}
 	return c
+}
+
+// randomStorage draws objects of storage. Of two drivers that a node lacks kube-scheduler names any:
+// only one of them is demanded.
+func randomStorage(t *rapid.T) []cluster.Object {
+	out, demanded := testkit.RandomStorage(t), false
+	for _, o := range out {
+		if d, ok := o.(*storagev1.CSIDriver); ok && cluster.DriverDemanded(d) {
+			if demanded {
+				d.Spec.PreventPodSchedulingIfMissing = nil
+			}
+			demanded = true
+		}
+	}
+	return out
 }
 
 // randomPlaced draws the pods that are on the nodes of these names.
@@ -107,6 +123,11 @@ func incoming(t *rapid.T, name string) *v1.Pod {
 		testkit.AddConstraints(t, p)
 	case 2, 3:
 		testkit.AddVolumes(t, p)
+	case 4: // and nothing that keeps it from getting them
+		plain := testkit.Pod(name).Obj()
+		p.Spec, p.Labels = plain.Spec, plain.Labels
+		p.Spec.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}}
+		testkit.AddDelayedClaims(t, p)
 	}
 	if rapid.IntRange(0, 9).Draw(t, "named") == 9 {
 		names := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"n0", "n1", "n2", "nowhere"}), 1, 2, rapid.ID[string]).Draw(t, "names")

@@ -91,6 +91,7 @@ func New(ctx context.Context, text string, more ...func(*Lister) frameworkruntim
 	p.Enabled = slices.DeleteFunc(p.Enabled, func(x config.Plugin) bool { return slices.Contains(outside, x.Name) })
 	client := fake.NewClientset()
 	factory := informers.NewSharedInformerFactory(client, 0)
+	inOrder(factory)
 	o := &Oracle{lister: &Lister{schedulercache.NewEmptySnapshot()}, nominated: nominator{}, indexers: indexersOf(factory), scorers: map[string]fwk.ScorePlugin{}}
 	options := []frameworkruntime.Option{
 		frameworkruntime.WithClientSet(client), frameworkruntime.WithInformerFactory(factory),

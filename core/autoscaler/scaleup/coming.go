@@ -9,7 +9,7 @@ import (
 
 // Coming is what a node group is waited for: nodes that were asked for and aren't usable.
 type Coming struct {
-	// Starting are the nodes that are registered and not usable yet, by index.
+	// Starting are the nodes that are registered and not usable yet, or wait for a CSI driver, by index.
 	Starting []*cluster.Node
 	// Unregistered is how many are neither nodes yet nor given up.
 	Unregistered int
@@ -31,6 +31,7 @@ func Survey(s *cluster.State, conditions map[string]autoscaler.GroupCondition, r
 	for _, g := range groups {
 		out[g.ID] = &Coming{}
 	}
+	drivers := newDrivers(s, readiness, serverNow)
 	var at string // the group of the node before: nodes of a group stand together mostly
 	var c *Coming
 	var group *cluster.NodeGroup
@@ -43,7 +44,7 @@ func Survey(s *cluster.State, conditions map[string]autoscaler.GroupCondition, r
 			return
 		}
 		c.Registered++
-		if readiness.Starting(n.NodeInfo, group, serverNow) {
+		if readiness.Starting(n.NodeInfo, group, serverNow) || drivers.awaitedOn(n) {
 			c.Starting = append(c.Starting, n)
 		}
 	})

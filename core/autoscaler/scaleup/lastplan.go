@@ -49,10 +49,11 @@ func (m *Memory) remember(s *cluster.State, req *autoscaler.Request, plan *autos
 	kept.Pending, kept.NotFor, kept.Conditions = slices.Clone(kept.Pending), maps.Clone(kept.NotFor), maps.Clone(kept.Conditions)
 }
 
-// anyStarting reports whether a node isn't usable yet, and not late.
+// anyStarting reports whether a node isn't usable yet, or waits for a CSI driver, and isn't late.
 func anyStarting(s *cluster.State, req *autoscaler.Request) (starting bool) {
+	drivers := newDrivers(s, &req.Readiness, req.ServerNow)
 	s.Nodes(func(n *cluster.Node) {
-		starting = starting || req.Readiness.Starting(n.NodeInfo, s.Group(n.Group), req.ServerNow)
+		starting = starting || req.Readiness.Starting(n.NodeInfo, s.Group(n.Group), req.ServerNow) || drivers.awaitedOn(n)
 	})
 	return starting
 }

@@ -61,12 +61,25 @@ func (m *Memory) Reset() { *m = Memory{} }
 // key is the same.
 type modelKey struct {
 	template, newest, starting *cluster.NodeInfo
-	csi                        *storagev1.CSINode
-	mirrors                    []*cluster.Pod // of the live node
+	csi                        *storagev1.CSINode        // of the live node
+	expected                   []storagev1.CSINodeDriver // see drivers
+	mirrors                    []*cluster.Pod            // of the live node
 }
 
 func (k *modelKey) equal(o *modelKey) bool {
-	return k.template == o.template && k.newest == o.newest && k.starting == o.starting && k.csi == o.csi && slices.Equal(k.mirrors, o.mirrors)
+	return k.template == o.template && k.newest == o.newest && k.starting == o.starting && k.csi == o.csi &&
+		slices.EqualFunc(k.expected, o.expected, sameDriver) && slices.Equal(k.mirrors, o.mirrors)
+}
+
+// sameDriver reports whether two drivers attach as many volumes.
+func sameDriver(a, b storagev1.CSINodeDriver) bool {
+	limit := func(d *storagev1.CSINodeDriver) int64 {
+		if d.Allocatable == nil || d.Allocatable.Count == nil {
+			return -1
+		}
+		return int64(*d.Allocatable.Count)
+	}
+	return a.Name == b.Name && limit(&a) == limit(&b)
 }
 
 // begin is called at the beginning of a plan, with its DaemonSets. It forgets what may be

@@ -65,6 +65,7 @@ type builder struct {
 	memory       *Memory
 	models       map[string]*model  // by group
 	coming       map[string]*Coming // by group, before this plan
+	drivers      *drivers
 	// arriving are, by group, the coming nodes as they stand in the state.
 	arriving map[string]*arrivals
 	joins    map[cluster.NodeIndex]*autoscaler.Join // by each of these
@@ -170,6 +171,7 @@ func (p *Packer) plan(req autoscaler.Request, plan *autoscaler.Plan, patience *p
 func (p *Packer) begin(req *autoscaler.Request, plan *autoscaler.Plan) *builder {
 	b := &builder{Packer: p, req: req, plan: plan, patience: &patience{}, arriving: map[string]*arrivals{},
 		coming: Survey(p.State, req.Conditions, &req.Readiness, req.ServerNow)}
+	b.drivers = newDrivers(p.State, &req.Readiness, req.ServerNow)
 	if b.memory = p.Memory; b.memory == nil {
 		b.memory = &Memory{}
 	}

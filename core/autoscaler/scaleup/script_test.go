@@ -90,7 +90,8 @@ func (f *fixture) launching() int {
 //	    [price=0] [label=k=v] [capacity=N] [prefer-not=KEY] [template-error=WHY]    capacity: cores; prefer-not: a taint
 //	    [drivers=TEXT]                                                 what the template says about CSI drivers
 //	node NAME [group=g] [cpu=4] [memory=8Gi] [gpu=0] [zone=z] [label=k=v] [taint=KEY] [unready] [starting] [deleting] [age=1m]
-//	csinode NODE limit=N                                           how many volumes of the driver "disks" it attaches
+//	csinode NODE [limit=N] [empty]                                 how many volumes of the driver "disks" it attaches; empty: it has no driver
+//	driver [lax]                                                   "disks" keeps pods with its volumes off nodes without it; lax: no more
 //	local-storage NAME left=10Gi [on=NODE]                         of a node, or of template nodes, for pods of local=…
 //	expander NAMES
 //	stopwatch over=(1, 5) | stopwatch off                          answers these questions of the next plan with yes
@@ -173,8 +174,16 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 	case "csinode":
 		limit := int32(args.Int("limit", 0))
 		csi := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: args.Name()}}
-		csi.Spec.Drivers = []storagev1.CSINodeDriver{{Name: "disks", NodeID: csi.Name, Allocatable: &storagev1.VolumeNodeResources{Count: &limit}}}
+		if !args.Flag("empty") {
+			csi.Spec.Drivers = []storagev1.CSINodeDriver{{Name: "disks", NodeID: csi.Name, Allocatable: &storagev1.VolumeNodeResources{Count: &limit}}}
+		}
 		f.state.SetObject(csi)
+	case "driver":
+		disks := testkit.CSIDriver("disks", false)
+		if !args.Flag("lax") {
+			testkit.Demanded(disks)
+		}
+		f.state.SetObject(disks)
 	case "local-storage":
 		left := resource.MustParse(args.String("left", ""))
 		topology := map[string]string{scaleup.TemplateNodeLabel: "true"}

@@ -10,7 +10,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/berthproject/berth/core/autoscaler"
-	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 )
@@ -39,7 +38,7 @@ type model struct {
 	// similar are the groups that share what is bought of this one, once compared.
 	similar  []*model
 	compared bool
-	drivers  *storagev1.CSINode // that the provider's template has, once read
+	drivers  *storagev1.CSINode // see builder.csiNode; made when it is first needed
 }
 
 // newModels returns the model of each group: those of the plan before that are the same still, with
@@ -54,6 +53,7 @@ func (b *builder) newModels() map[string]*model {
 		}
 		m.group, m.number, m.live = g, i, b.liveOf(g)
 		m.fits, m.similar, m.compared = nil, nil, false
+		b.addDrivers(m, blankNode(g)) // rules look for them there
 		out[g.ID] = m
 	}
 	b.memory.keepModels(out)
@@ -73,6 +73,9 @@ func (b *builder) liveOf(g *cluster.NodeGroup) *cluster.Node {
 // the template would be bought for pods that none of them takes, until the first is usable.
 func (b *builder) keyOf(g *cluster.NodeGroup) modelKey {
 	k := modelKey{template: g.Template, newest: b.req.Conditions[g.ID].Newest}
+	if b.drivers != nil {
+		k.expected = b.drivers.expected[g.ID]
+	}
 	if k.newest == nil {
 		if c := b.coming[g.ID]; c != nil {
 			for _, n := range c.Starting {
@@ -108,35 +111,12 @@ func (b *builder) newModel(g *cluster.NodeGroup, key modelKey) *model {
 func (b *builder) addNode(m *model, name string) cluster.NodeIndex {
 	b.work.Nodes++
 	i := b.State.SetNode(m.info.Renamed(name))
-	if drivers := b.csiDrivers(m); drivers != nil {
-		csi := *drivers
-		csi.Name = name
-		b.State.SetObject(&csi)
-	}
+	b.addDrivers(m, name)
 	for _, pod := range m.key.mirrors {
 		b.State.PlaceAt(pod.Instance(fmt.Sprintf("%s on %s", pod.Name(), name)), i)
 	}
 	b.addDaemons(i)
 	return i
-}
-
-// csiDrivers returns what CSI drivers will say about a new node: what they say about the live one,
-// or what the provider's template says; nil for nothing. A template that can't be read says
-// nothing: who reads it from a provider has refused it (nodegroup.Group.Validate).
-func (b *builder) csiDrivers(m *model) *storagev1.CSINode {
-	if m.live != nil {
-		if csi := b.State.CSINode(m.live.Name); csi != nil {
-			return csi
-		}
-	}
-	if m.drivers == nil {
-		m.drivers = &storagev1.CSINode{}
-		m.drivers.Spec.Drivers, _ = nodegroup.CSIDrivers(m.group.Template.Object)
-	}
-	if len(m.drivers.Spec.Drivers) == 0 {
-		return nil
-	}
-	return m.drivers
 }
 
 // TemplateNodeLabel marks nodes that aren't there yet, in the planner's state only. It is
@@ -172,7 +152,7 @@ func (b *builder) addDaemons(i cluster.NodeIndex) {
 func (b *builder) blank(m *model) *cluster.Node {
 	if m.blank == nil {
 		mark := b.State.Mark()
-		m.blank = b.State.Node(b.addNode(m, m.group.ID+"/blank")).Detached()
+		m.blank = b.State.Node(b.addNode(m, blankNode(m.group))).Detached()
 		b.State.Rollback(mark)
 	}
 	return m.blank
@@ -219,6 +199,8 @@ func (b *builder) addDomains() (names []string) {
 	}
 	return names
 }
+
+func blankNode(g *cluster.NodeGroup) string { return g.ID + "/blank" }
 
 // Names of virtual nodes. Ties between nodes go by their names, so other names make
 // other plans.

@@ -14,11 +14,11 @@ const FitName = "NodeResourcesFit"
 // FitArgs configure NodeResourcesFit. The zero value means kube-scheduler's
 // defaults.
 type FitArgs struct {
-	Strategy              Strategy         // default LeastAllocated
-	Resources             []ResourceWeight // that are scored; default DefaultResources
-	Shape                 []ShapePoint     // of RequestedToCapacityRatio, by rising utilization
-	IgnoredResources      []string         // extended resources that are left out of filtering
-	IgnoredResourceGroups []string         // the same for all resources of a domain
+	Strategy              Strategy               // default LeastAllocated
+	Resources             []ResourceWeight       // that are scored; default DefaultResources
+	Shape                 []framework.ShapePoint // of RequestedToCapacityRatio, by rising utilization
+	IgnoredResources      []string               // extended resources that are left out of filtering
+	IgnoredResourceGroups []string               // the same for all resources of a domain
 }
 
 // Fit implements framework.Plugin: it rejects nodes whose free resources are less

@@ -143,7 +143,7 @@ func TestMostAllocated(t *testing.T) {
 
 // The curve rises from 0 at 20 % to 10 (100 points) at 60 %, and falls to 4 at 80 %.
 func TestRequestedToCapacityRatio(t *testing.T) {
-	curve := []noderesources.ShapePoint{{Utilization: 20, Score: 0}, {Utilization: 60, Score: 10}, {Utilization: 80, Score: 4}}
+	curve := []framework.ShapePoint{{Utilization: 20, Score: 0}, {Utilization: 60, Score: 10}, {Utilization: 80, Score: 4}}
 	ratio := func(weights ...noderesources.ResourceWeight) rt.Make {
 		return fit(noderesources.FitArgs{Strategy: noderesources.RequestedToCapacityRatio, Shape: curve, Resources: weights})
 	}
@@ -163,7 +163,7 @@ func TestRequestedToCapacityRatio(t *testing.T) {
 		{Name: "by weight", Plugin: ratio(cpu, noderesources.ResourceWeight{Name: "memory", Weight: 2}), Pod: pod("cpu", "30m", "memory", "60"), Want: one("75")},
 		{Name: "a resource that scores 0 doesn't count", Plugin: ratio(), Pod: pod("cpu", "20m", "memory", "60"), Want: one("100")},
 		{Name: "a resource that scores 1 does", Plugin: fit(noderesources.FitArgs{Strategy: noderesources.RequestedToCapacityRatio,
-			Shape: []noderesources.ShapePoint{{Utilization: 0, Score: 0}, {Utilization: 100, Score: 10}}}), Pod: pod("cpu", "1m", "memory", "100"), Want: one("51")}, // 1, 100
+			Shape: []framework.ShapePoint{{Utilization: 0, Score: 0}, {Utilization: 100, Score: 10}}}), Pod: pod("cpu", "1m", "memory", "100"), Want: one("51")}, // 1, 100
 		{Name: "all score 0", Plugin: ratio(), Pod: pod("cpu", "20m", "memory", "10"), Want: one("0")},
 		{Name: "an extended resource that the pod doesn't request doesn't count", Plugin: ratio(cpu, noderesources.ResourceWeight{Name: "example.com/gpu", Weight: 1}), Pod: pod("cpu", "30m"), Want: one("25")},
 	}}.Score(t)

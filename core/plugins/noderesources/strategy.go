@@ -21,23 +21,15 @@ const (
 	RequestedToCapacityRatio Strategy = "RequestedToCapacityRatio" // a curve over the requested part
 )
 
-// ShapePoint is a point of RequestedToCapacityRatio's curve: utilization 0 to
-// 100 percent, score 0 to 10.
-type ShapePoint struct{ Utilization, Score int64 }
-
 // scoring is a strategy made ready. It is called directly, not through a
 // function value, so that its arguments stay on the caller's stack.
 type scoring struct {
 	strategy Strategy
-	curve    []ShapePoint // of RequestedToCapacityRatio, with scores of 0 to 100
+	curve    framework.Curve // of RequestedToCapacityRatio
 }
 
 func newScoring(args FitArgs) scoring {
-	s := scoring{strategy: args.Strategy}
-	for _, p := range args.Shape {
-		s.curve = append(s.curve, ShapePoint{p.Utilization, p.Score * framework.MaxScore / 10})
-	}
-	return s
+	return scoring{strategy: args.Strategy, curve: framework.NewCurve(args.Shape)}
 }
 
 // score is the weighted mean over the resources that the node has (allocatable isn't 0), when a pod
@@ -76,23 +68,7 @@ func (s *scoring) resourceScore(requested, allocatable int64) int64 {
 	case MostAllocated:
 		return requested * framework.MaxScore / allocatable
 	case RequestedToCapacityRatio:
-		return onCurve(s.curve, requested*100/allocatable)
+		return s.curve.At(requested * 100 / allocatable)
 	}
 	return (allocatable - requested) * framework.MaxScore / allocatable
-}
-
-// onCurve is the curve's score at a utilization: straight lines between the
-// points, and the score of the first and the last point beyond them.
-func onCurve(curve []ShapePoint, at int64) int64 {
-	for i, p := range curve {
-		if at > p.Utilization {
-			continue
-		}
-		if i == 0 {
-			return p.Score
-		}
-		q := curve[i-1]
-		return q.Score + (p.Score-q.Score)*(at-q.Utilization)/(p.Utilization-q.Utilization)
-	}
-	return curve[len(curve)-1].Score
 }

@@ -5,6 +5,9 @@
 // each once, and those that are attached according to a VolumeAttachment though no pod
 // has them any more. A disk that one of the node's pods has already takes no further
 // place.
+//
+// The plugin may also keep pods off nodes where the driver of a disk isn't installed, if its
+// CSIDriver demands that (KEP-5030).
 package nodevolumelimits
 
 import (
@@ -19,8 +22,13 @@ import (
 // Name is the plugin's name in kube-scheduler configuration.
 const Name = "NodeVolumeLimits"
 
-// Plugin implements framework.Plugin.
-type Plugin struct{ volumes.Reclassifier }
+// Plugin implements framework.Plugin. The zero value knows limits only.
+type Plugin struct {
+	volumes.Reclassifier
+	// NeedsDrivers says that a node without the CSI driver of a disk is rejected if the CSIDriver has
+	// preventPodSchedulingIfMissing.
+	NeedsDrivers bool
+}
 
 var (
 	_ framework.Plugin       = Plugin{}
@@ -31,7 +39,10 @@ var (
 func (Plugin) Name() string { return Name }
 
 // WakesWhen implements framework.Waker.
-func (Plugin) WakesWhen() string {
+func (p Plugin) WakesWhen() string {
+	if p.NeedsDrivers {
+		return "a node can attach more volumes: a pod with volumes is deleted, a limit is raised, or a CSI driver is installed"
+	}
 	return "a node can attach more volumes: a pod with volumes is deleted, or a limit is raised"
 }
 
@@ -42,15 +53,20 @@ type disk struct {
 	// claim, or has the disk otherwise. The name of any other disk says nothing,
 	// and isn't signed, so that the pods of a StatefulSet are one class.
 	mayBeThere bool
+	// inTree says that only volumes of an in-tree plugin are the disk. They count as the driver's on
+	// nodes with a CSINode.
+	inTree bool
 }
 
-// disksOf returns the disks that the pod needs, each once. why is the message of
-// Filter of kube-scheduler 1.36 when they aren't known, "" otherwise.
+// disksOf returns the disks that the pod needs, each once. why is kube-scheduler's
+// message of Filter when they aren't known, "" otherwise.
 func disksOf(pod *cluster.Pod, state *cluster.State) (out []disk, why string) {
 	add := func(d disk) {
-		if !slices.ContainsFunc(out, func(o disk) bool { return o.Disk == d.Disk }) {
-			out = append(out, d)
+		if i := slices.IndexFunc(out, func(o disk) bool { return o.Disk == d.Disk }); i >= 0 {
+			out[i].inTree = out[i].inTree && d.inTree
+			return
 		}
+		out = append(out, d)
 	}
 	for _, ref := range pod.Claims {
 		claim := state.Claim(pod.Object.Namespace, ref.Name)
@@ -70,17 +86,17 @@ func disksOf(pod *cluster.Pod, state *cluster.State) (out []disk, why string) {
 		if pv := state.Volume(claim.Spec.VolumeName); pv != nil {
 			mayBeThere = mayBeThere || state.VolumeShared(pv)
 		}
-		add(disk{d, mayBeThere})
+		add(disk{d, mayBeThere, volumes.InTree(claim, state)})
 	}
 	for _, d := range pod.Disks {
-		add(disk{d, true})
+		add(disk{d, true, true})
 	}
 	return out, ""
 }
 
 // Sign implements framework.Plugin. A disk that can't be on a node yet is as good as
 // another one of its driver.
-func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, _ *framework.Signature) {
+func (p Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, _ *framework.Signature) {
 	if !volumes.Has(pod) {
 		return
 	}
@@ -90,11 +106,12 @@ func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, _ *framework.S
 	for i := range list {
 		local.Str(list[i].Driver)
 		local.OptStr(list[i].Name, list[i].mayBeThere)
+		local.Bool(p.NeedsDrivers && list[i].inTree)
 	}
 }
 
 // For implements framework.Plugin.
-func (Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
+func (p Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
 	if !volumes.Has(pod) {
 		return framework.Rules{}, nil
 	}
@@ -105,7 +122,7 @@ func (Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *fra
 	case len(list) == 0:
 		return framework.Rules{}, nil
 	}
-	return framework.Rules{Local: &rule{state, list}}, nil
+	return framework.Rules{Local: &rule{state, list, p.NeedsDrivers}}, nil
 }
 
 // unknown implements framework.LocalRule for pods whose disks aren't known: it
@@ -128,6 +145,7 @@ func (u unknown) Explain(*cluster.Node) *framework.Reason {
 type rule struct {
 	state *cluster.State
 	disks []disk // that the pod needs
+	needs bool   // Plugin.NeedsDrivers
 }
 
 // Reads implements framework.LocalRule. What claims and attachments say about the
@@ -137,10 +155,30 @@ func (*rule) Reads() framework.Aspects { return framework.ReadsPods }
 // EvalNode implements framework.LocalRule, in O(volumes of the node's pods) where a
 // driver of the pod's disks has a limit.
 func (r *rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
+	if r.lacking(n) != "" {
+		return framework.Reject, 0
+	}
 	if driver, _, _ := r.exceeded(n); driver != "" {
 		return framework.Reject, 0
 	}
 	return framework.OK, 0
+}
+
+// lacking returns the driver of the first disk that isn't installed on the node and has to be, ""
+// when there is none. A change of a CSIDriver touches every node.
+func (r *rule) lacking(n *cluster.Node) string {
+	if !r.needs {
+		return ""
+	}
+	csi := r.state.CSINode(n.Name)
+	for i := range r.disks {
+		x := &r.disks[i]
+		if csi == nil && x.inTree || !cluster.DriverDemanded(r.state.CSIDriver(x.Driver)) || cluster.DriverInstalled(csi, x.Driver) {
+			continue
+		}
+		return x.Driver
+	}
+	return ""
 }
 
 // exceeded returns the first driver, in the order of the CSINode, of which the node
@@ -222,6 +260,9 @@ func (r *rule) onlyAttached(n *cluster.Node, driver string, there map[string]str
 
 // Explain implements framework.LocalRule.
 func (r *rule) Explain(n *cluster.Node) *framework.Reason {
+	if driver := r.lacking(n); driver != "" {
+		return &framework.Reason{Plugin: Name, Messages: []string{driver + " CSI driver is not installed on the node"}}
+	}
 	reason := &framework.Reason{Plugin: Name, Messages: []string{"node(s) exceed max volume count"}}
 	if driver, needed, limit := r.exceeded(n); driver != "" {
 		reason.Deficits = []framework.Deficit{{Resource: "volumes of " + driver, Needed: needed, Available: limit}}

@@ -30,7 +30,7 @@ const ebsDriver = "ebs.csi.aws.com"
 
 // Claims c1, c2, … are bound to volumes of csi.example; other1 to one of csi.other,
 // local to a volume of no driver, ebs1 to an in-tree EBS disk, ebs2 to ebs4 to others, csi3 to that
-// of ebs3 as a volume of its driver. The claims of class
+// of ebs3 as a volume of its driver, csi5 to another volume of it. The claims of class
 // delayed have no volume yet. shared and shared2 lead to one disk.
 func storage() rt.Objects {
 	out := rt.Objects{testkit.Class("delayed", "csi.example").Obj(), testkit.Class("ebs", "kubernetes.io/aws-ebs").Obj()}
@@ -53,6 +53,7 @@ func storage() rt.Objects {
 		volume(fmt.Sprint("ebs", i), v1.PersistentVolumeSource{AWSElasticBlockStore: &v1.AWSElasticBlockStoreVolumeSource{VolumeID: fmt.Sprint("vol-", i)}})
 	}
 	volume("csi3", csi(ebsDriver, "vol-3"))
+	volume("csi5", csi(ebsDriver, "vol-5"))
 	for _, name := range []string{"d1", "d2"} {
 		out = append(out, testkit.Claim(name, "delayed").Obj())
 	}
@@ -112,6 +113,58 @@ func TestLimits(t *testing.T) {
 		{Name: "no such claim, even without limits", Pod: pod("gone"), Want: rt.Want{"n": `Final: looking up PVC default/gone: persistentvolumeclaim "gone" not found`}},
 		{Name: "an ephemeral one of another pod", Pod: testkit.Pod("q").Ephemeral("v"), Want: rt.Want{"n": `Final: PVC default/q-v was not created for pod default/q (pod is not owner)`}},
 	}}.Filter(t)
+}
+
+// TestDrivers: a node without the driver of a disk takes no pod with it, if the driver demands that
+// and somebody looks at it.
+func TestDrivers(t *testing.T) {
+	lacks := func(driver string) rt.Want {
+		return rt.Want{"n": "Reject: " + driver + " CSI driver is not installed on the node"}
+	}
+	needs := rt.Is(nodevolumelimits.Plugin{NeedsDrivers: true})
+	demanded := func(more ...runtime.Object) rt.Objects {
+		return append(rt.Objects{testkit.Demanded(testkit.CSIDriver("csi.example", false)), testkit.Demanded(testkit.CSIDriver(ebsDriver, false)), testkit.CSIDriver("csi.other", false)}, more...)
+	}
+	offers := func(more ...string) runtime.Object {
+		n := testkit.CSINode("n")
+		for _, driver := range more {
+			n.Driver(driver, -1)
+		}
+		return n.Obj()
+	}
+	rt.Table{Plugin: needs, Nodes: rt.Nodes{testkit.Node("n")}, Objects: storage(), Cases: []rt.Case{
+		{Name: "nobody looks", Plugin: plugin, Pod: pod("c1"), Objects: demanded(offers()), Want: fits},
+		{Name: "the driver isn't installed", Pod: pod("c1"), Objects: demanded(offers("csi.other")), Want: lacks("csi.example")},
+		{Name: "it is", Pod: pod("c1"), Objects: demanded(offers("csi.other", "csi.example")), Want: fits},
+		{Name: "no CSINode", Pod: pod("c1"), Objects: demanded(), Want: lacks("csi.example")},
+		{Name: "it isn't demanded", Pod: pod("other1"), Objects: demanded(offers()), Want: fits},
+		{Name: "no CSIDriver", Pod: pod("c1"), Objects: rt.Objects{offers()}, Want: fits},
+		{Name: "a claim without a volume", Pod: pod("d1"), Objects: demanded(offers()), Want: lacks("csi.example")},
+		{Name: "two drivers: that of the first disk", Pod: pod("csi3", "c1"), Objects: demanded(offers()), Want: lacks(ebsDriver)},
+		{Name: "one of two drivers", Pod: pod("csi3", "c1"), Objects: demanded(offers(ebsDriver)), Want: lacks("csi.example")},
+		{Name: "a disk that a pod there has", Pod: pod("c1"), Pods: rt.Pods{there("c1")}, Objects: demanded(offers()), Want: lacks("csi.example")},
+		{Name: "the driver before the limits", Pod: pod("c1", "other1"), Objects: demanded(testkit.CSINode("n").Driver("csi.other", 0).Obj()), Want: lacks("csi.example")},
+		{Name: "limits of an installed driver", Pod: pod("c1"), Objects: demanded(limit("csi.example", 0)), Want: tooMany("csi.example", 1, 0)},
+
+		{Name: "an in-tree disk", Pod: pod("ebs1"), Objects: demanded(offers()), Want: lacks(ebsDriver)},
+		{Name: "an in-tree disk that isn't made yet", Pod: pod("ebs-d"), Objects: demanded(offers()), Want: lacks(ebsDriver)},
+		{Name: "an in-tree disk in the pod", Pod: pod().Volume("v", inlineEBS("vol-1")), Objects: demanded(offers()), Want: lacks(ebsDriver)},
+		{Name: "an in-tree disk and no CSINode", Pod: pod("ebs1"), Objects: demanded(), Want: fits},
+		{Name: "an in-tree disk that isn't made yet, and no CSINode", Pod: pod("ebs-d"), Objects: demanded(), Want: fits},
+		{Name: "an in-tree disk in the pod, and no CSINode", Pod: pod().Volume("v", inlineEBS("vol-1")), Objects: demanded(), Want: fits},
+		{Name: "an in-tree disk that is also a volume of the driver, and no CSINode", Pod: pod("ebs3", "csi3"), Objects: demanded(), Want: lacks(ebsDriver)},
+	}}.Filter(t)
+}
+
+// TestDriversSignature: an in-tree disk is no disk of its driver where drivers are looked for.
+func TestDriversSignature(t *testing.T) {
+	for _, c := range []struct {
+		needs bool
+		tells rt.Part
+	}{{true, rt.Local}, {false, rt.Same}} {
+		rt.Signatures{Plugin: rt.Is(nodevolumelimits.Plugin{NeedsDrivers: c.needs}), Nodes: rt.Nodes{testkit.Node("n")}, Objects: storage(), Pod: func() *testkit.PodBuilder { return pod("ebs4") },
+			Cases: []rt.Change{rt.Differs("in-tree, or not", func(p *testkit.PodBuilder) { p.Spec.Volumes = nil; p.Uses("csi5") }, c.tells)}}.Run(t)
+	}
 }
 
 // Disks of in-tree plugins count for the CSI driver that has taken over.

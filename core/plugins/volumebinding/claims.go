@@ -70,8 +70,8 @@ type delayedClaim struct {
 	named bool
 }
 
-// resolve sorts the pod's claims. why is the message of PreFilter of
-// kube-scheduler 1.36 when the pod can go nowhere, "" otherwise.
+// resolve sorts the pod's claims. why is kube-scheduler's message
+// of PreFilter when the pod can go nowhere, "" otherwise.
 func resolve(pod *cluster.Pod, state *cluster.State) (out claims, why string) {
 	var immediate bool // some claim has to be bound before its pod is placed
 	for _, ref := range pod.Claims {
@@ -113,7 +113,7 @@ func resolve(pod *cluster.Pod, state *cluster.State) (out claims, why string) {
 }
 
 // Sign implements framework.Plugin.
-func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framework.Signature) {
+func (p Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framework.Signature) {
 	if len(pod.Claims) == 0 {
 		return
 	}
@@ -130,6 +130,7 @@ func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framewo
 	for i, claim := range c.delayed {
 		local.Int(int64(slices.Index(c.delayed, claim))) // one claim in two volumes
 		signClaim(&c.delayed[i], local)
+		local.OptStr(scoredClass(claim.PersistentVolumeClaim), p.curve != nil)
 	}
 }
 

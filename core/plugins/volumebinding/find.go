@@ -4,14 +4,15 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/berthproject/berth/core/cluster"
 )
 
 // finding is where a pod's volumes would come from on a node, or what is wrong.
 type finding struct {
-	bindings   []binding                   // delayed claims with a volume for each
-	provisions []*v1.PersistentVolumeClaim // delayed claims that are to be provisioned
+	bindings   []binding   // delayed claims with a volume for each
+	provisions []provision // delayed claims that are to be provisioned
 	problems
 }
 
@@ -19,6 +20,13 @@ type finding struct {
 type binding struct {
 	claim  *v1.PersistentVolumeClaim
 	volume *v1.PersistentVolume
+}
+
+// provision is a delayed claim with where its storage comes from, nil when the driver doesn't
+// publish its capacity or the claim has no size.
+type provision struct {
+	claim *v1.PersistentVolumeClaim
+	from  *storagev1.CSIStorageCapacity
 }
 
 // problems are what is wrong with a node, in the order in which kube-scheduler
@@ -51,7 +59,7 @@ func (p problems) reasons() []string {
 	return out
 }
 
-// find follows FindPodVolumes of kube-scheduler 1.36: bound claims first; then each
+// find follows FindPodVolumes of kube-scheduler: bound claims first; then each
 // delayed claim, the smallest first, takes the smallest volume that suits it and
 // that no claim before it took; those that find none are to be provisioned. A claim
 // with a selected node is on its way to be provisioned there.

@@ -15,18 +15,19 @@ import (
 const notProvisioned = "kubernetes.io/no-provisioner"
 
 // provision adds the claim to those to be provisioned for the node, or says what
-// is in the way (checkVolumeProvisions of kube-scheduler 1.36).
+// is in the way (checkVolumeProvisions of kube-scheduler).
 func (f *finding) provision(claim *v1.PersistentVolumeClaim, state *cluster.State, n *cluster.Node) {
 	class := state.StorageClass(cluster.ClaimClass(claim))
 	if class == nil || class.Provisioner == "" || class.Provisioner == notProvisioned || !allowed(class, n) {
 		f.nothingToBind = true
 		return
 	}
-	if !enough(claim, class, state, n) {
+	from, ok := enough(claim, class, state, n)
+	if !ok {
 		f.noSpace = true
 		return
 	}
-	f.provisions = append(f.provisions, claim)
+	f.provisions = append(f.provisions, provision{claim, from})
 }
 
 // allowed reports whether the class's topologies allow a node: some term of which
@@ -47,24 +48,31 @@ func allowed(class *storagev1.StorageClass, n *cluster.Node) bool {
 }
 
 // enough reports whether the driver has room for the claim where the node can reach
-// it (KEP-1472). A driver that doesn't publish its capacity is taken to have. What
-// several claims of one pod need together isn't looked at, as in kube-scheduler.
-func enough(claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass, state *cluster.State, n *cluster.Node) bool {
+// it (KEP-1472), and which capacity has: of several the first by name, where
+// kube-scheduler takes any. A driver that doesn't publish its capacity is taken to have
+// room, and a claim without a size to find it; the capacity is nil then. What several
+// claims of one pod need together isn't looked at, as in kube-scheduler.
+func enough(claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass, state *cluster.State, n *cluster.Node) (*storagev1.CSIStorageCapacity, bool) {
 	size, ok := claim.Spec.Resources.Requests[v1.ResourceStorage]
 	if !ok {
-		return true
+		return nil, true
 	}
 	driver := state.CSIDriver(class.Provisioner)
 	if driver == nil || driver.Spec.StorageCapacity == nil || !*driver.Spec.StorageCapacity {
-		return true
+		return nil, true
 	}
-	return slices.ContainsFunc(state.Capacities(class.Name), func(c *storagev1.CSIStorageCapacity) bool {
+	list := state.Capacities(class.Name)
+	i := slices.IndexFunc(list, func(c *storagev1.CSIStorageCapacity) bool {
 		limit := c.MaximumVolumeSize
 		if limit == nil {
 			limit = c.Capacity
 		}
 		return limit != nil && limit.Value() >= size.Value() && reaches(c, n)
 	})
+	if i < 0 {
+		return nil, false
+	}
+	return list[i], true
 }
 
 // reaches reports whether the node can reach a capacity.

@@ -7,7 +7,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
-// Assume implements framework.Assumer (AssumePodVolumes of kube-scheduler 1.36): the
+// Assume implements framework.Assumer (AssumePodVolumes of kube-scheduler): the
 // volumes that the pod's delayed claims are to be bound to get a claimRef, and claims
 // that are to be provisioned get the node's name as an annotation. The state's
 // objects are replaced, never changed, so that a rollback has the old ones.
@@ -29,8 +29,8 @@ func (Plugin) Assume(pod *cluster.Pod, n *cluster.Node, state *cluster.State) {
 			state.SetObject(pv)
 		}
 	}
-	for _, claim := range f.provisions {
-		claim = claim.DeepCopy()
+	for _, p := range f.provisions {
+		claim := p.claim.DeepCopy()
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, cluster.AnnSelectedNode, n.Name)
 		state.SetObject(claim)
 	}

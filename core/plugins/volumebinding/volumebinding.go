@@ -4,7 +4,8 @@
 // the node that their pod gets: to an available volume that the node admits, or
 // else to one that is provisioned for the node. Assume puts that choice into the
 // state, so that the next pod doesn't take the same volume; whoever binds the pod
-// writes it to the API before.
+// writes it to the API before. The plugin may also score nodes by the storage that is
+// left there (score.go).
 package volumebinding
 
 import (
@@ -16,8 +17,16 @@ import (
 // Name is the plugin's name in kube-scheduler configuration.
 const Name = "VolumeBinding"
 
-// Plugin implements framework.Plugin.
-type Plugin struct{ volumes.Reclassifier }
+// Plugin implements framework.Plugin. The zero value filters and doesn't score.
+type Plugin struct {
+	volumes.Reclassifier
+	curve framework.Curve // by which nodes are scored; nil when they aren't
+}
+
+// NewScoring returns a plugin that also scores nodes, by a shape of at least one point.
+func NewScoring(shape []framework.ShapePoint) Plugin {
+	return Plugin{curve: framework.NewCurve(shape)}
+}
 
 var (
 	_ framework.Plugin       = Plugin{}
@@ -34,7 +43,7 @@ func (Plugin) WakesWhen() string {
 }
 
 // For implements framework.Plugin.
-func (Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
+func (p Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
 	if len(pod.Claims) == 0 {
 		return framework.Rules{}, nil
 	}
@@ -43,7 +52,7 @@ func (Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *fra
 		return framework.Rules{}, volumes.Rejected(Name, why)
 	}
 	c.readVolumes()
-	return framework.Rules{Local: &rule{state, c}}, nil
+	return framework.Rules{Local: &rule{state, c, p.curve}}, nil
 }
 
 // rule implements framework.LocalRule for the pods of one class, by what the
@@ -52,6 +61,7 @@ func (Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *fra
 type rule struct {
 	state *cluster.State
 	claims
+	curve framework.Curve // Plugin.curve
 }
 
 // Reads implements framework.LocalRule.
@@ -60,10 +70,14 @@ func (*rule) Reads() framework.Aspects { return framework.ReadsObject }
 // EvalNode implements framework.LocalRule. Pods that leave free no volume, so every
 // rejection is final.
 func (r *rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
-	if f := r.find(r.state, n); !f.ok() {
+	f := r.find(r.state, n)
+	switch {
+	case !f.ok():
 		return framework.Final, 0
+	case r.curve == nil:
+		return framework.OK, 0
 	}
-	return framework.OK, 0
+	return framework.OK, score(&f, r.curve)
 }
 
 // Explain implements framework.LocalRule.

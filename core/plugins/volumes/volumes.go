@@ -70,6 +70,16 @@ func DiskOf(c *v1.PersistentVolumeClaim, state *cluster.State) (d cluster.Disk, 
 	return state.DiskOf(pv)
 }
 
+// InTree reports whether the disk of a claim is a driver's because the driver has taken over an
+// in-tree plugin.
+func InTree(c *v1.PersistentVolumeClaim, state *cluster.State) bool {
+	if pv := state.Volume(c.Spec.VolumeName); pv != nil {
+		return pv.Spec.CSI == nil
+	}
+	class := state.StorageClass(cluster.ClaimClass(c))
+	return class != nil && migration.Driver(class.Provisioner) != class.Provisioner
+}
+
 func unboundDisk(c *v1.PersistentVolumeClaim, state *cluster.State) (cluster.Disk, bool) {
 	class := state.StorageClass(cluster.ClaimClass(c))
 	if class == nil {

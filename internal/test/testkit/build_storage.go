@@ -218,6 +218,12 @@ func CSIDriver(name string, capacity bool) *storagev1.CSIDriver {
 	return d
 }
 
+// Demanded has a driver keep pods with its volumes off nodes where it isn't installed.
+func Demanded(d *storagev1.CSIDriver) *storagev1.CSIDriver {
+	d.Spec.PreventPodSchedulingIfMissing = new(true)
+	return d
+}
+
 // Capacity returns a CSIStorageCapacity: how much storage of a class the nodes with a label
 // can still have.
 func Capacity(name, class, left, key, value string) *storagev1.CSIStorageCapacity {

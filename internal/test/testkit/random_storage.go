@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,20 +22,25 @@ import (
 
 // The names and sizes of random storage. A name that is there twice is drawn twice as often.
 var (
-	classes = []string{"fast", "fast", "slow", "static", "static", "zoned", "intree"}
+	classes = []string{"fast", "fast", "slow", "static", "static", "zoned", "intree", "pool"}
 	drivers = []string{"csi.example", "ebs.csi.aws.com"}
+	pools   = []string{"fast", "fast", "pool", "zoned"} // classes whose driver publishes capacities
 	sizes   = []string{"1Gi", "2Gi", "3Gi", "5Gi", "8Gi"}
+	lefts   = []string{"0", "1Gi", "3Gi", "5Gi", "10Gi", "12Gi", "50Gi"}
 	modes   = []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce, v1.ReadWriteMany, v1.ReadWriteOncePod}
 )
+
+// delayedClaims wait for their first consumer, whatever else is drawn of them.
+var delayedClaims = []string{"d0", "d1", "d2"}
 
 // storageNames are the names of random objects by kind. Claims that end in -eph are those of
 // ephemeral volumes.
 var storageNames = map[cluster.ObjectKind][]string{
-	cluster.StorageClassKind:    {"fast", "slow", "static", "zoned", "intree"},
-	cluster.CSIDriverKind:       {"csi.example"},
-	cluster.StorageCapacityKind: {"cap0", "cap1"},
+	cluster.StorageClassKind:    {"fast", "slow", "static", "zoned", "intree", "pool"},
+	cluster.CSIDriverKind:       {"csi.example", "ebs.csi.aws.com"},
+	cluster.StorageCapacityKind: {"cap0", "cap1", "cap2", "cap3"},
 	cluster.VolumeKind:          {"pv0", "pv1", "pv2", "pv3", "pv4", "pv5"},
-	cluster.ClaimKind:           {"c0", "c1", "c2", "c3", "p0-eph", "subject-eph", "new0-eph"},
+	cluster.ClaimKind:           {"c0", "c1", "c2", "c3", "d0", "d1", "d2", "p0-eph", "subject-eph", "new0-eph"},
 	cluster.CSINodeKind:         {"n0", "n1", "n2", "n3"},
 	cluster.AttachmentKind:      {"va0", "va1", "va2"},
 }
@@ -80,7 +86,11 @@ func randomStored(t *rapid.T, kind cluster.ObjectKind, namespace, name string) c
 	case cluster.StorageClassKind:
 		return randomClass(t, name)
 	case cluster.CSIDriverKind:
-		return CSIDriver(name, maybe(t, 70, "capacity"))
+		d := CSIDriver(name, maybe(t, 70, "capacity"))
+		if maybe(t, 40, "demanded") {
+			return Demanded(d)
+		}
+		return d
 	case cluster.StorageCapacityKind:
 		return randomCapacity(t, name)
 	case cluster.VolumeKind:
@@ -96,8 +106,8 @@ func randomStored(t *rapid.T, kind cluster.ObjectKind, namespace, name string) c
 }
 
 func randomCapacity(t *rapid.T, name string) *storagev1.CSIStorageCapacity {
-	c := &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kube-system"}, StorageClassName: pick(t, classes, "class")}
-	q := resource.MustParse(pick(t, sizes, "left"))
+	c := &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kube-system"}, StorageClassName: pick(t, pools, "class")}
+	q := resource.MustParse(pick(t, lefts, "left"))
 	if c.Capacity = &q; maybe(t, 20, "largest") {
 		largest := resource.MustParse(pick(t, sizes, "largest"))
 		c.MaximumVolumeSize = &largest
@@ -199,7 +209,11 @@ func randomVolume(t *rapid.T, name string) *v1.PersistentVolume {
 
 func randomClaim(t *rapid.T, namespace, name string) *v1.PersistentVolumeClaim {
 	c := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, ResourceVersion: "1", UID: types.UID("claim-" + namespace + "-" + name)}}
+	waits := slices.Contains(delayedClaims, name)
 	class := pick(t, append(classes, "absent", ""), "class")
+	if waits {
+		class = pick(t, append(pools, "static"), "class")
+	}
 	c.Spec.StorageClassName = &class
 	c.Spec.AccessModes = []v1.PersistentVolumeAccessMode{pick(t, modes, "mode")}
 	c.Spec.Resources.Requests = v1.ResourceList{v1.ResourceStorage: resource.MustParse(pick(t, sizes, "size"))}
@@ -207,6 +221,7 @@ func randomClaim(t *rapid.T, namespace, name string) *v1.PersistentVolumeClaim {
 		c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod, UID: types.UID("pod-" + pod), Controller: new(true)}}
 	}
 	switch k := Uniform(t, 20, "state"); {
+	case waits:
 	case k < 9:
 		c.Spec.VolumeName = pick(t, append(storageNames[cluster.VolumeKind], "pv9"), "bound")
 		c.Status.Phase = v1.ClaimBound
@@ -229,13 +244,21 @@ func randomClaim(t *rapid.T, namespace, name string) *v1.PersistentVolumeClaim {
 	return c
 }
 
+// AddDelayedClaims adds one to three claims to a pod that wait for it.
+func AddDelayedClaims(t *rapid.T, p *v1.Pod) {
+	for i := range 1 + Uniform(t, 3, "delayed") {
+		p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: fmt.Sprint("d", i), VolumeSource: v1.VolumeSource{
+			PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: pick(t, delayedClaims, "claim")}}})
+	}
+}
+
 // AddVolumes adds one or two volumes of any source to a pod.
 func AddVolumes(t *rapid.T, p *v1.Pod) {
 	for i := range 1 + Uniform(t, 2, "volumes") {
 		v := v1.Volume{Name: fmt.Sprint("v", i)}
 		switch k := Uniform(t, 20, "volume"); {
 		case k < 13:
-			v.PersistentVolumeClaim = &v1.PersistentVolumeClaimVolumeSource{ClaimName: fmt.Sprint("c", Uniform(t, 4, "claim"))}
+			v.PersistentVolumeClaim = &v1.PersistentVolumeClaimVolumeSource{ClaimName: pick(t, []string{"c0", "c1", "c2", "c3", "d0"}, "claim")}
 			if maybe(t, 3, "absent") {
 				v.PersistentVolumeClaim.ClaimName = "nowhere"
 			}
