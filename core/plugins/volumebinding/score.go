@@ -14,7 +14,9 @@ import (
 // what there is (KEP-4049). Bound claims don't count: their volumes are the same on every node.
 
 // DefaultShape is kube-scheduler's: the more storage is left, the better.
-func DefaultShape() []framework.ShapePoint { return []framework.ShapePoint{{Utilization: 0, Score: 10}, {Utilization: 100, Score: 0}} }
+func DefaultShape() []framework.ShapePoint {
+	return []framework.ShapePoint{{Utilization: 0, Score: 10}, {Utilization: 100, Score: 0}}
+}
 
 // storage is what the claims of one storage class take.
 type storage struct {
