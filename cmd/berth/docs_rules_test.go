@@ -30,6 +30,7 @@ func rules() map[string]func(c call, whole bool) error {
 		"go":                        ruleOfGo,
 		"devcluster":                ruleOfDevcluster,
 		"devcluster/bin/devcluster": ruleOfDevcluster,
+		"hack/build-apiserver":      ruleOfFile,
 		"jq":                        nothingToCheck,
 		"cut":                       nothingToCheck,
 		"install":                   nothingToCheck,
@@ -40,6 +41,12 @@ func rules() map[string]func(c call, whole bool) error {
 
 // nothingToCheck is the rule of programs that aren't ours and get no file of ours.
 func nothingToCheck(call, bool) error { return nil }
+
+// ruleOfFile is the rule of scripts of ours that take what they are given: they must be there.
+func ruleOfFile(c call, _ bool) error {
+	_, err := os.Stat(c.args[0])
+	return err
+}
 
 // checkCommand returns why a command of a page would not work.
 func checkCommand(s shown) error {

@@ -57,6 +57,10 @@ type Assumer interface {
 // and the column of local answers do.
 type Waker interface{ WakesWhen() string }
 
+// SchedulingGates is the name of the PreEnqueuer whose reason kube-scheduler and the API server tell
+// in words of their own.
+const SchedulingGates = "SchedulingGates"
+
 // PreEnqueuer is implemented by plugins that keep pods out of the queue.
 type PreEnqueuer interface {
 	// PreEnqueue returns why the pod must not be queued, or nil. It reads only the

@@ -6,6 +6,8 @@ import (
 	"github.com/goccy/go-yaml"
 	v1 "k8s.io/api/core/v1"
 	kyaml "sigs.k8s.io/yaml"
+
+	"github.com/berthproject/berth/core/door"
 )
 
 // This file decodes the parts of pod templates that embed a struct without the option ",inline" in
@@ -23,7 +25,11 @@ func (v *validator) embedding() []yaml.DecodeOption {
 // else has been reported.
 func asJSON[T any](v *validator) yaml.DecodeOption {
 	return yaml.CustomUnmarshaler(func(into *T, text []byte) error {
-		if err := kyaml.UnmarshalStrict(text, into); err != nil && len(v.wrong) == 0 {
+		raw, err := kyaml.YAMLToJSONStrict(text)
+		if err == nil {
+			err = kyaml.UnmarshalStrict(door.Readable(raw, into), into)
+		}
+		if err != nil && len(v.wrong) == 0 {
 			return fmt.Errorf("%q: %w", text, err)
 		}
 		return nil

@@ -13,7 +13,6 @@ import (
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/lifecycle"
-	"github.com/berthproject/berth/core/plugins/schedulinggates"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/step"
 )
@@ -98,7 +97,7 @@ func sinceShown(obj *v1.Pod, first time.Time) time.Time {
 // with scheduling gates the API server has said so.
 func (m *Machine) PodGated(t *lifecycle.Turn, p *Pod, obj *v1.Pod, gate *framework.Reason) {
 	reason, message := v1.PodReasonUnschedulable, gate.Messages[0]
-	if gate.Plugin == schedulinggates.Name {
+	if gate.Plugin == framework.SchedulingGates {
 		reason, message = v1.PodReasonSchedulingGated, "Scheduling is blocked due to non-empty scheduling gates: "+message
 	}
 	if p.condition != message {

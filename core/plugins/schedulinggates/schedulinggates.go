@@ -10,7 +10,7 @@ import (
 )
 
 // Name is the plugin's name in kube-scheduler configuration.
-const Name = "SchedulingGates"
+const Name = framework.SchedulingGates
 
 // Plugin implements framework.PreEnqueuer.
 type Plugin struct{}

@@ -18,6 +18,7 @@ var decoders = map[string]string{
 	"core/autoscaler/expander/priority.go": "regular expressions of a ConfigMap that administrators write",
 
 	"config/args.go":      "a file that administrators write; it has no amounts",
+	"config/points.go":    "the same file, for the names in it",
 	"config/redact.go":    "the same file, to be shown",
 	"config/scheduler.go": "the same file",
 
@@ -32,6 +33,7 @@ var decoders = map[string]string{
 	"edge/reach/reach.go": "an error that Berth answers, shown to a person",
 
 	"internal/simulatedgroup/simulatedgroup.go": "strict, with door.Readable before and door.Object after",
+	"sim/scenario/embedding.go":                 "parts of a pod template, with door.Readable before",
 	"sim/scenario/manifest.go":                  "takes a stream of objects apart; each is read by the door",
 	"sim/scenario/objects.go":                   "strict, with door.Readable before and door.Object after; and the kind of an object",
 	"sim/scenario/source.go":                    "the spec of a scenario, strict; its amounts are read by door.Amount",

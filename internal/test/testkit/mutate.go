@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"pgregory.net/rapid"
 
@@ -123,6 +124,8 @@ func mutateOpaque(t *rapid.T, v reflect.Value) bool {
 		*x = metav1.Unix(int64(Uniform(t, 1000, "time")), 0)
 	case *metav1.FieldsV1:
 		x.SetRawString("{}")
+	case *runtime.RawExtension:
+		*x = runtime.RawExtension{Raw: []byte("{}")}
 	default:
 		return false
 	}
