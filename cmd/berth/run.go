@@ -262,7 +262,7 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ 
 	}
 	schema, profiles := cfg.Build()
 	o := live.Options{
-		Config: p.api.Rest, Fence: p.api.Fence, Health: p.health, Schema: schema, Host: p.identity, Log: p.log,
+		Config: p.api.Rest, Fence: p.api.Fence, Health: p.health, Schema: schema, Log: p.log,
 		Hooks: []drive.Hook{p.server}, State: p.server.State, Questions: p.server.Questions, Watcher: p.server,
 		Core:         core.DefaultConfig(profiles...),
 		BecomeLeader: becomeLeader, BindStalled: p.server.BindStalled,

@@ -65,7 +65,7 @@ func (m *Machine) PodUnschedulable(t *lifecycle.Turn, p *Pod, obj *v1.Pod, reaso
 	}
 	c := p.say(t, obj, reason, message)
 	if reason == v1.PodReasonUnschedulable {
-		e := step.PodEvent(obj, "FailedScheduling", "Scheduling", message).AsWarning()
+		e := step.SchedulingEvent(obj.Spec.SchedulerName, obj, "FailedScheduling", "Scheduling", message).AsWarning()
 		c.Event = &e
 	}
 	p.refreshes.tried(t.Now)

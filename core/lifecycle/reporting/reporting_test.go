@@ -2,6 +2,7 @@ package reporting_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/lifecycle/reporting"
+	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/test/lifecycletest"
 	"github.com/berthproject/berth/internal/test/testkit"
 	"github.com/berthproject/berth/internal/test/testkit/script"
@@ -278,6 +280,26 @@ func TestWhatIsSaidEndsWithItsObject(t *testing.T) {
 	}
 	if got := w.m.BadObjects(); got != 4 {
 		t.Errorf("%d objects are counted, want 4", got)
+	}
+}
+
+// TestEventsAreFromWhoSpeaks: a pod's scheduler says that it found no node, the autoscaler whether a
+// node group would help, and Berth that it can't read a value.
+func TestEventsAreFromWhoSpeaks(t *testing.T) {
+	w := newWorld(0)
+	p, obj := &reporting.Pod{}, testkit.Pod("p").With(func(p *v1.Pod) { p.Spec.SchedulerName = "packing" }).Obj()
+	w.m.PodUnschedulable(w.Turn, p, obj, v1.PodReasonUnschedulable, "0/1 nodes are available")
+	w.m.NotTriggeredScaleUp(w.Turn, p, obj, "no node group")
+	w.m.TriggeredScaleUp(w.Turn, p, obj, "g 1->2")
+	w.m.PodProblems(w.Turn, obj, []cluster.Problem{{Field: "f", Value: "1e99", Taken: "0"}})
+	w.m.NodeProblems(w.Turn, testkit.Node("n").Obj(), []cluster.Problem{{Field: "f", Value: "1e99", Taken: "0"}})
+	r := w.Flush()
+	got := []string{r.Conditions[0].Event.Reporter}
+	for i := range r.Events {
+		got = append(got, r.Events[i].Reporter)
+	}
+	if want := []string{"packing", step.Autoscaler, step.Autoscaler, step.Berth, step.Berth}; !slices.Equal(got, want) {
+		t.Errorf("events are from %q, want %q", got, want)
 	}
 }
 
