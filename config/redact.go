@@ -12,7 +12,8 @@ import (
 
 // This file leaves secrets out of a configuration: certificates and keys of extenders
 // given inline, and a password or token in an extender's address. What must hold: neither
-// /configz (MarshalJSON) nor a recording (Redact) shows them; paths of files stay, and so
+// /configz (MarshalJSON) nor a recording (Redact) shows them, nor the log and /flagz what flags have
+// (FlagValues); paths of files stay, and so
 // does everything that decisions read.
 
 // MarshalJSON writes the configuration without its secrets.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"regexp"
 
 	"github.com/spf13/pflag"
 
@@ -23,7 +22,7 @@ func (f *runFlags) startUp(commandLine *pflag.FlagSet, cfg *config.Scheduler) []
 		profiles = append(profiles, cfg.Profiles[i].SchedulerName)
 	}
 	return []any{"version", version.Get().Version, "mode", f.modeName(), "provider", cmp.Or(f.cloudProvider, "none"),
-		"profiles", profiles, "flags", effective(commandLine)}
+		"profiles", profiles, "flags", config.ChangedFlags(commandLine)}
 }
 
 // modeName returns what this Berth does by its flags, in the words of --mode where it has them.
@@ -37,26 +36,3 @@ func (f *runFlags) modeName() string {
 	}
 	return mode
 }
-
-// effective returns the flags of the command line whose values aren't their defaults, each as
-// --NAME=VALUE. Those of upstream that have no effect here are left out, and so are a user and a
-// password in an address.
-func effective(commandLine *pflag.FlagSet) []string {
-	out := []string{}
-	commandLine.Visit(func(f *pflag.Flag) {
-		if f.Hidden || f.Value.String() == f.DefValue {
-			return
-		}
-		values := []string{f.Value.String()}
-		if s, ok := f.Value.(pflag.SliceValue); ok {
-			values = s.GetSlice()
-		}
-		for _, v := range values {
-			out = append(out, "--"+f.Name+"="+credentials.ReplaceAllString(v, "$1"))
-		}
-	})
-	return out
-}
-
-// credentials matches a user and a password before the host of an address.
-var credentials = regexp.MustCompile(`(^|//)[^/@]*@`)

@@ -106,7 +106,7 @@ func TestObserve(t *testing.T) {
 		code        int
 	}{
 		{"/healthz", "", 200}, {"/livez", "", 200}, {"/metrics", "", 403}, {"/metrics", stranger, 403}, {"/debug/explain?pod=default/p", stranger, 403},
-		{"/metrics", reader, 200}, {"/metrics/resources", reader, 200}, {"/metrics/resources", stranger, 403}, {"/configz", reader, 200}, {"/debug/pprof/", reader, 403}, {"/debug/explain?pod=nonsense", reader, 400},
+		{"/metrics", reader, 200}, {"/metrics/resources", reader, 200}, {"/metrics/resources", stranger, 403}, {"/configz", reader, 200}, {"/statusz", stranger, 403}, {"/flagz", stranger, 403}, {"/statusz", "", 403}, {"/debug/pprof/", reader, 403}, {"/debug/explain?pod=nonsense", reader, 400},
 		{"/debug/explain?pod=default/nobody", reader, 404},
 	} {
 		if code, body := get(t.Context(), x.path, x.token); code != x.code {
