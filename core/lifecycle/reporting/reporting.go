@@ -21,7 +21,6 @@ import (
 type Pod struct {
 	condition string    // message of its last PodScheduled=False condition
 	scaleUp   string    // message of its last event about a scale-up
-	said      split     // the condition's message
 	since     time.Time // when a condition PodScheduled=False was first written; zero for never
 	refreshes refreshes // of condition
 }
@@ -161,13 +160,9 @@ func (m *Machine) TellClass(t *lifecycle.Turn, class *engine.Class, message stri
 // first of those is due that it has put off.
 func (m *Machine) refreshPods(t *lifecycle.Turn, class *engine.Class, message string, maxPods int) (putOff time.Time) {
 	items := t.Queue.Unnominated(class)
-	var reasons []string
 	for _, item := range items[:min(len(items), maxPods)] {
 		if p := m.saysMessageOf(item); p != nil && p.condition != message {
-			if reasons == nil {
-				reasons = reasonsOf(message)
-			}
-			putOff = lifecycle.Earliest(putOff, p.refresh(t, item.Pod().Object, message, reasons))
+			putOff = lifecycle.Earliest(putOff, p.refresh(t, item.Pod().Object, message))
 		}
 	}
 	return putOff

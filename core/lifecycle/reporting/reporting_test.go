@@ -86,6 +86,7 @@ func (w *world) rest() {
 //
 //	node NAME cpu=4 [tainted] | node-gone NAME
 //	pod NAME cpu=4                    a pod comes, and finds no node
+//	runs POD node=n1 cpu=1            a pod is on a node
 //	error POD                         an error, the input, keeps the pod from its node
 //	gated POD [said]                  a gate holds the pod, which the API server has said or not
 //	scale-up POD | no-scale-up POD    a plan helps the pod, or doesn't; the input is how, or why
@@ -117,6 +118,8 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 	case "pod":
 		w.add(obj.Req("cpu", args.String("cpu", "4")).Obj())
 		w.try(t)
+	case "runs":
+		w.State.Place(w.State.Schema.ParsePod(obj.Req("cpu", args.String("cpu", "1")).Obj()), args.String("node", "n1"))
 	case "error":
 		w.m.PodUnschedulable(w.Turn, w.pods[obj.UID], obj.Obj(), "SchedulerError", d.Input)
 	case "gated":
