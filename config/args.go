@@ -13,6 +13,7 @@ import (
 	kubeschedulerv1 "k8s.io/kube-scheduler/config/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/plugins/interpodaffinity"
 	"github.com/berthproject/berth/core/plugins/noderesources"
@@ -61,7 +62,7 @@ func arguments(path *field.Path, name string, raw []byte, out *plugins.Options) 
 	if read := argsReaders[name]; read != nil {
 		return read(path.Child("args"), raw, out)
 	}
-	if _, known := pointsOf(name); !known {
+	if _, known := pointsOf(compat.Newest, name); !known {
 		return field.ErrorList{field.NotSupported(path.Child("name"), name, append(knownNames(), PreemptOrBuy))}
 	}
 	if text := strings.TrimSpace(string(raw)); text != "" && text != "{}" && text != "null" {
@@ -287,8 +288,14 @@ func preemptionArgs(path *field.Path, in *kubeschedulerv1.DefaultPreemptionArgs,
 	return errs
 }
 
-// dynamicResourcesArgs takes nothing: a pod with resource claims is refused, whatever the
-// arguments say.
-func dynamicResourcesArgs(*field.Path, *kubeschedulerv1.DynamicResourcesArgs, *plugins.Options) field.ErrorList {
-	return nil
+// dynamicResourcesArgs checks the arguments, and reads nothing into the options: a pod with resource
+// claims is refused, whatever they say.
+func dynamicResourcesArgs(path *field.Path, in *kubeschedulerv1.DynamicResourcesArgs, _ *plugins.Options) (errs field.ErrorList) {
+	if d := in.FilterTimeout; d != nil && d.Duration < 0 {
+		errs = append(errs, field.Invalid(path.Child("filterTimeout"), d, "must be zero or positive"))
+	}
+	if d := in.BindingTimeout; d != nil && d.Duration < time.Second {
+		errs = append(errs, field.Invalid(path.Child("bindingTimeout"), d, "must be at least 1 second"))
+	}
+	return errs
 }

@@ -1,24 +1,32 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/berthproject/berth/core/compat"
 )
 
 // EmulatedVersion is the pflag.Value of --emulated-version: the version of Kubernetes whose rules to
-// follow, as "1.36" or, as kube-scheduler has it, "kube=1.36". The zero value stands for the API
-// server's version.
+// follow, as kube-scheduler takes it: "1.36" or "kube=1.36", since kube is its only component. The zero
+// value stands for the API server's version.
 type EmulatedVersion struct{ version compat.Version }
 
 // Set implements pflag.Value.
-func (e *EmulatedVersion) Set(text string) (err error) {
+func (e *EmulatedVersion) Set(text string) error {
 	if text = strings.TrimSpace(text); text == "" {
 		*e = EmulatedVersion{}
 		return nil
 	}
-	e.version, err = compat.Parse(text)
-	return err
+	v, err := compat.Parse(text)
+	if err != nil {
+		return err
+	}
+	if e.version != 0 && e.version != v {
+		return fmt.Errorf("it is %s already; give one version", e.version)
+	}
+	e.version = v
+	return nil
 }
 
 // String implements pflag.Value.

@@ -11,26 +11,36 @@ import (
 
 	"k8s.io/component-base/featuregate"
 	logsapi "k8s.io/component-base/logs/api/v1"
+
+	"github.com/berthproject/berth/core/compat"
 )
 
 // This file has --feature-gates. Control planes give one list to all of their components, so most
 // gates on it concern others. What must hold: a gate that would alter how kube-scheduler decides
-// has its default of 1.36 or is refused.
+// is honoured, has the default of the version in force, or is refused.
 
-// gateList is every feature gate that kube-scheduler 1.36.3 takes, a line each: the name, the
+// The feature gates of kube-scheduler, a list for each version: a line has the gate's name, its
 // default, "locked" if nothing else is allowed, and "read" if the scheduler's own code asks for it.
-// TestFeatureGates in devcluster/upstream writes it.
-//
-//go:embed featuregates.txt
-var gateList string
+// TestFeatureGates in devcluster/upstream writes the list of the version that its module links. That of
+// 1.36 was written by the same test when devcluster linked k8s.io/kubernetes v1.36.3; to write it
+// again, run the test in a module that requires that version.
+var (
+	//go:embed featuregates136.txt
+	gates136 string
+	//go:embed featuregates137.txt
+	gates137 string
+)
 
 // gateOf is the entry of the list for a gate.
 type gateOf struct{ on, locked, read bool }
 
-// knownGates returns the list by name.
-func knownGates() map[string]gateOf {
+// gatesByVersion has the lists, by name of the gate.
+var gatesByVersion = map[compat.Version]map[string]gateOf{compat.V36: readGates(gates136), compat.V37: readGates(gates137)}
+
+// readGates reads a list.
+func readGates(list string) map[string]gateOf {
 	out := map[string]gateOf{}
-	for line := range strings.Lines(gateList) {
+	for line := range strings.Lines(list) {
 		f := strings.Fields(line)
 		if len(f) < 2 || f[0] == "#" {
 			continue
@@ -40,9 +50,44 @@ func knownGates() map[string]gateOf {
 	return out
 }
 
-// innerGates are those that the scheduler reads and that alter how fast it is, not what it
-// decides.
-var innerGates = []string{"OpportunisticBatching", "SchedulerAsyncAPICalls", "SchedulerAsyncPreemption", "SchedulerPopFromBackoffQ", "SchedulerQueueingHints"}
+// NominatedNodeNameForExpectation has the node of a pod whose binding takes a while written into its
+// status.nominatedNodeName.
+const NominatedNodeNameForExpectation = "NominatedNodeNameForExpectation"
+
+// honouredGates are those that have their effect in Berth. A gate of a rule is also in setGates.
+var honouredGates = []string{NominatedNodeNameForExpectation}
+
+// Why a gate that kube-scheduler reads has no effect.
+const (
+	innerGate    = "it concerns kube-scheduler's internals, not its decisions"
+	podGroupGate = "Berth does not place pod groups yet, so pods with spec.schedulingGroup stay pending"
+	deviceGate   = "Berth does not allocate devices yet, so pods with resource claims stay pending"
+	unreadGate   = "no rule of kube-scheduler depends on it"
+)
+
+// ineffectiveGates are those that the scheduler reads and that change nothing that Berth decides, with
+// the reason. InterPodAffinityHostnameFastPath assumes that no two nodes have one kubernetes.io/hostname.
+var ineffectiveGates = map[string]string{
+	"InterPodAffinityHostnameFastPath": innerGate,
+	"OpportunisticBatching":            innerGate,
+	"SchedulerAsyncAPICalls":           innerGate,
+	"SchedulerAsyncPreemption":         innerGate,
+	"SchedulerPopFromBackoffQ":         innerGate,
+	"SchedulerPreQueueingHints":        innerGate,
+	"SchedulerQueueingHints":           innerGate,
+
+	"CompositePodGroup":               podGroupGate,
+	"GangScheduling":                  podGroupGate,
+	"GenericWorkload":                 podGroupGate,
+	"PodGroupPreemptionPolicy":        podGroupGate,
+	"TopologyAwareWorkloadScheduling": podGroupGate,
+	"WorkloadAwarePreemption":         podGroupGate,
+}
+
+// refusedGates are those that are refused for a reason of their own.
+var refusedGates = map[string]string{
+	"CoordinatedLeaderElection": "Berth's replicas elect their leader with the Lease alone, and would not be candidates; remove it",
+}
 
 // allGates set many gates at once.
 var allGates = []string{"AllAlpha", "AllBeta"}
@@ -83,37 +128,81 @@ func (g *FeatureGates) String() string {
 // Type implements pflag.Value.
 func (*FeatureGates) Type() string { return "gates" }
 
-// Check returns what is to be said of gates that have no effect, and an error for each that can't
-// be honoured.
-func (g *FeatureGates) Check() (notes []string, err error) {
-	known := knownGates()
+// Check returns the rules that a version's kube-scheduler follows with these gates, what is to be said
+// of gates that have no effect, and an error for each that can't be honoured. A gate that only another
+// version has is no error: one command line must do before and after an upgrade of the API server.
+func (g *FeatureGates) Check(v compat.Version) (rules Rules, notes []string, err error) {
+	rules.Version = v
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(g.set)) {
-		on, gate := g.set[name], known[name]
-		_, exists := known[name]
-		fails := func(why string) { errs = append(errs, fmt.Errorf("--feature-gates has %s=%t; %s", name, on, why)) }
-		switch {
-		case slices.Contains(allGates, name):
-			if on || name == "AllBeta" { // AllBeta=false switches off what is on by default
-				fails("that would change the scheduling rules, and Berth implements those of kube-scheduler 1.36 with its defaults; remove it")
-			}
-		case !exists:
-			fails("kube-scheduler 1.36 has no such gate; remove it, or correct its name")
-		case slices.Contains(loggingGates(), name): // the logger knows them
-		case gate.locked && on != gate.on:
-			fails(fmt.Sprintf("it is locked to %t in 1.36; remove it", gate.on))
-		case on == gate.on:
-		case strings.HasPrefix(name, "DRA"):
-			notes = append(notes, fmt.Sprintf("--feature-gates: %s has no effect: Berth does not allocate devices yet, so pods with resource claims stay pending", name))
-		case slices.Contains(innerGates, name):
-			notes = append(notes, fmt.Sprintf("--feature-gates: %s has no effect: it concerns kube-scheduler's internals, not its decisions", name))
-		case gate.read:
-			fails(fmt.Sprintf("Berth implements the rules of kube-scheduler 1.36 with its defaults, which is %t for this gate; remove it", gate.on))
-		default:
-			notes = append(notes, fmt.Sprintf("--feature-gates: %s has no effect: no rule of kube-scheduler depends on it", name))
+		on := g.set[name]
+		switch fate, why := fateOf(name, on, v); fate {
+		case gateRefused:
+			errs = append(errs, fmt.Errorf("--feature-gates has %s=%t; %s", name, on, why))
+		case gateIneffective:
+			notes = append(notes, fmt.Sprintf("--feature-gates: %s has no effect: %s", name, why))
+		case gateHonoured:
+			rules.set(name, on)
 		}
 	}
-	return notes, errors.Join(errs...)
+	return rules, notes, errors.Join(errs...)
+}
+
+// gateFate is what becomes of a gate.
+type gateFate uint8
+
+const (
+	gateDefault     gateFate = iota // it has its default, or is the logger's
+	gateHonoured                    // Berth does as it says
+	gateIneffective                 // accepted, with a reason why nothing changes
+	gateRefused                     // with the reason, and what to do
+)
+
+// fateOf returns what becomes of a gate that is on or off, with the reason.
+func fateOf(name string, on bool, v compat.Version) (gateFate, string) {
+	gate, exists := gatesByVersion[v][name]
+	why, ineffective := ineffectiveGates[name]
+	refusal, refused := refusedGates[name]
+	switch {
+	case slices.Contains(allGates, name):
+		if !on && name != "AllBeta" { // AllBeta=false switches off what is on by default
+			return gateDefault, ""
+		}
+		return gateRefused, fmt.Sprintf("that would change the scheduling rules, and Berth implements those of kube-scheduler %s with its defaults; remove it", v)
+	case !exists:
+		if only := versionsWith(name); only != "" {
+			return gateIneffective, fmt.Sprintf("kube-scheduler %s has this gate, and %s doesn't", only, v)
+		}
+		return gateRefused, fmt.Sprintf("kube-scheduler %s have no such gate; remove it, or correct its name", compat.Names())
+	case slices.Contains(loggingGates(), name): // the logger knows them
+		return gateDefault, ""
+	case gate.locked && on != gate.on:
+		return gateRefused, fmt.Sprintf("it is locked to %t in %s; remove it", gate.on, v)
+	case on == gate.on:
+		return gateDefault, ""
+	case slices.Contains(honouredGates, name):
+		return gateHonoured, ""
+	case ineffective:
+		return gateIneffective, why
+	case strings.HasPrefix(name, "DRA"):
+		return gateIneffective, deviceGate
+	case refused:
+		return gateRefused, refusal
+	case gate.read:
+		return gateRefused, fmt.Sprintf("Berth implements the rules of kube-scheduler %s with its defaults, which is %t for this gate; remove it", v, gate.on)
+	}
+	return gateIneffective, unreadGate
+}
+
+// versionsWith lists the versions that have a gate, "" for none.
+func versionsWith(name string) string {
+	var out []string
+	for _, v := range compat.Versions() {
+		if _, ok := gatesByVersion[v][name]; ok {
+			out = append(out, v.String())
+		}
+	}
+	return strings.Join(out, " and ")
 }
 
 // loggingGates are the names of the gates that the library for logs reads.

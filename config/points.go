@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kubeschedulerv1 "k8s.io/kube-scheduler/config/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/engine"
@@ -17,7 +18,7 @@ import (
 // kube-scheduler does: from its defaults, multiPoint, and the points themselves. What must
 // hold: what kube-scheduler of the version refuses is refused, with its message where it has one.
 
-// knownPlugin is a plugin of kube-scheduler with its extension points and the default weight of its
+// knownPlugin is a plugin of kube-scheduler with its extension points in 1.36 and the default weight of its
 // score, 0 for plugins that don't score, or not by default.
 type knownPlugin struct {
 	name   string
@@ -50,6 +51,15 @@ var knownPlugins = []knownPlugin{
 	{"NodeDeclaredFeatures", []string{"preFilter", "filter"}, 0},
 }
 
+// newPoints are the extension points that plugins have in 1.37 besides.
+var newPoints = map[string][]string{
+	"NodeName":          {"preFilter"},
+	"NodeUnschedulable": {"preFilter"},
+	"TaintToleration":   {"preFilter"},
+	"DynamicResources":  {"podGroupPostFilter"},
+	"DefaultPreemption": {"podGroupPostFilter"},
+}
+
 // defaultOrder returns the plugins that a version has, in the order in which its multiPoint enables
 // them: in 1.36 NodeUnschedulable came before NodeName.
 func defaultOrder(v compat.Version) []knownPlugin {
@@ -64,11 +74,15 @@ func defaultOrder(v compat.Version) []knownPlugin {
 // removedPlugins were in earlier versions of the configuration, and aren't in version 1.
 var removedPlugins = []string{"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"}
 
-// pointsOf returns the extension points of a plugin; false when there is no such plugin.
-func pointsOf(name string) ([]string, bool) {
+// pointsOf returns the extension points of a plugin in a version; false when there is no such plugin.
+func pointsOf(v compat.Version, name string) ([]string, bool) {
 	for _, p := range knownPlugins {
-		if p.name == name {
+		switch {
+		case p.name != name:
+		case v < compat.V37:
 			return p.points, true
+		default:
+			return slices.Concat(p.points, newPoints[name]), true
 		}
 	}
 	return nil, false
@@ -96,8 +110,25 @@ func extensionPoints(p *kubeschedulerv1.Plugins) []extensionPoint {
 		{"preEnqueue", p.PreEnqueue}, {"queueSort", p.QueueSort}, {"preFilter", p.PreFilter}, {"filter", p.Filter},
 		{"postFilter", p.PostFilter}, {"preScore", p.PreScore}, {"score", p.Score}, {"reserve", p.Reserve},
 		{"permit", p.Permit}, {"preBind", p.PreBind}, {"bind", p.Bind}, {"postBind", p.PostBind},
-		{"placementGenerate", p.PlacementGenerate}, {"placementScore", p.PlacementScore},
+		{"placementGenerate", p.PlacementGenerate}, {"placementScore", p.PlacementScore}, {"podGroupPostFilter", p.PodGroupPostFilter},
 	}
+}
+
+// unknownPoint returns the path of a field with an extension point that a version doesn't have and the text
+// of a configuration does, "" for none. The type is the newest version's, and decodes all of them.
+func unknownPoint(raw []byte, v compat.Version) string {
+	var in struct {
+		Profiles []struct{ Plugins map[string]any }
+	}
+	if v >= compat.V37 || yaml.Unmarshal(raw, &in) != nil {
+		return ""
+	}
+	for i := range in.Profiles {
+		if _, ok := in.Profiles[i].Plugins["podGroupPostFilter"]; ok {
+			return fmt.Sprintf("profiles[%d].plugins.podGroupPostFilter", i)
+		}
+	}
+	return ""
 }
 
 // enabled is a plugin at an extension point.
@@ -130,7 +161,7 @@ func (p *profilePlugins) resolve(in *kubeschedulerv1.Plugins) {
 	}
 	for _, point := range extensionPoints(in) {
 		p.checkPoint(point)
-		p.byPoint[point.name] = expand(point, multi)
+		p.byPoint[point.name] = expand(p.version, point, multi)
 		if point.name == "score" {
 			for _, e := range point.set.Enabled {
 				p.weights[e.Name] = weightOf(e)
@@ -178,7 +209,7 @@ func mergeMultiPoint(v compat.Version, in kubeschedulerv1.PluginSet) []enabled {
 
 // expand returns the plugins of a point in their order: those that override multiPoint,
 // the rest of multiPoint, and those that only the point names.
-func expand(point extensionPoint, multi []enabled) []enabled {
+func expand(v compat.Version, point extensionPoint, multi []enabled) []enabled {
 	named := func(list []kubeschedulerv1.Plugin, name string) bool {
 		return slices.ContainsFunc(list, func(x kubeschedulerv1.Plugin) bool { return x.Name == name })
 	}
@@ -186,7 +217,7 @@ func expand(point extensionPoint, multi []enabled) []enabled {
 	all := named(point.set.Disabled, "*")
 	inMulti := map[string]bool{}
 	for _, e := range multi {
-		points, _ := pointsOf(e.name)
+		points, _ := pointsOf(v, e.name)
 		if all || !slices.Contains(points, point.name) || named(point.set.Disabled, e.name) {
 			continue
 		}
@@ -227,7 +258,7 @@ func (p *profilePlugins) checkSet(path *field.Path, set kubeschedulerv1.PluginSe
 	seen := map[string]bool{}
 	for i, x := range set.Enabled {
 		at := path.Child("enabled").Index(i)
-		points, known := pointsOf(x.Name)
+		points, known := pointsOf(p.version, x.Name)
 		switch wrong := misplaced(at.Child("name"), x.Name, points); {
 		case slices.Contains(removedPlugins, x.Name):
 			p.errs = append(p.errs, field.Invalid(at, x.Name, fmt.Sprintf("was invalid in version %q (KubeSchedulerConfiguration is version %q)", v1.SchemeGroupVersion, kubeschedulerv1.SchemeGroupVersion)))
@@ -243,7 +274,7 @@ func (p *profilePlugins) checkSet(path *field.Path, set kubeschedulerv1.PluginSe
 		seen[x.Name] = true
 	}
 	for i, x := range set.Disabled {
-		if _, known := pointsOf(x.Name); !known && x.Name != "*" {
+		if _, known := pointsOf(p.version, x.Name); !known && x.Name != "*" {
 			p.errs = append(p.errs, field.NotSupported(path.Child("disabled").Index(i).Child("name"), x.Name, append(knownNames(), "*")))
 		}
 	}

@@ -20,7 +20,7 @@ import (
 
 // readProfiles reads the list of profiles. Each needs a name of its own, and all need the
 // same queueSort, since there is one queue.
-func readProfiles(v compat.Version, path *field.Path, in []kubeschedulerv1.KubeSchedulerProfile) (out []plugins.Options, errs field.ErrorList) {
+func readProfiles(r Rules, path *field.Path, in []kubeschedulerv1.KubeSchedulerProfile) (out []plugins.Options, errs field.ErrorList) {
 	defaultName := ""
 	if len(in) == 1 {
 		defaultName = v1.DefaultSchedulerName
@@ -29,7 +29,7 @@ func readProfiles(v compat.Version, path *field.Path, in []kubeschedulerv1.KubeS
 	for i := range in {
 		at := path.Index(i)
 		checkPercentage(at.Child("percentageOfNodesToScore"), in[i].PercentageOfNodesToScore, &errs)
-		p, more := profile(v, at, &in[i], defaultName)
+		p, more := profile(r, at, &in[i], defaultName)
 		errs = append(errs, more...)
 		if first, ok := seen[p.SchedulerName]; ok {
 			errs = append(errs, field.Duplicate(at.Child("schedulerName"), path.Index(first).Child("schedulerName").String()))
@@ -45,10 +45,11 @@ func readProfiles(v compat.Version, path *field.Path, in []kubeschedulerv1.KubeS
 
 // profile reads one profile. Without a name it is called defaultName, and refused if that
 // is empty.
-func profile(v compat.Version, path *field.Path, in *kubeschedulerv1.KubeSchedulerProfile, defaultName string) (plugins.Options, field.ErrorList) {
+func profile(r Rules, path *field.Path, in *kubeschedulerv1.KubeSchedulerProfile, defaultName string) (plugins.Options, field.ErrorList) {
 	var out plugins.Options
+	r.setGates(&out)
 	out.SchedulerName = ptr.Deref(in.SchedulerName, defaultName)
-	p := profilePlugins{version: v, path: path.Child("plugins")}
+	p := profilePlugins{version: r.Version, path: path.Child("plugins")}
 	if out.SchedulerName == "" {
 		p.errs = append(p.errs, field.Required(path.Child("schedulerName"), "the profile needs a name"))
 	}
@@ -101,11 +102,12 @@ func (p *profilePlugins) checkRequired(profile string) {
 }
 
 // checkTogether refuses a plugin at one point without another that Berth does with the same
-// rule: it can't leave out one half of a rule.
+// rule: it can't leave out one half of a rule. What plugins have at preFilter since 1.37 is nothing that
+// their rules for pods without a node need.
 func (p *profilePlugins) checkTogether() {
 	for _, pair := range [][2]string{{"preFilter", "filter"}, {"preScore", "score"}} {
 		for _, e := range p.byPoint[pair[1]] {
-			if points, _ := pointsOf(e.name); slices.Contains(points, pair[0]) && !p.has(pair[0], e.name) {
+			if points, _ := pointsOf(compat.V36, e.name); slices.Contains(points, pair[0]) && !p.has(pair[0], e.name) {
 				p.errs = append(p.errs, field.Forbidden(p.path.Child(pair[0]), fmt.Sprintf("%s is enabled at %s and disabled at %s; enable or disable it at both", e.name, pair[1], pair[0])))
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"time"
 
@@ -33,8 +32,7 @@ import (
 // Scheduler is a KubeSchedulerConfiguration as Berth takes it. Parse and Default make it;
 // nothing else may, for a zero time or limit doesn't stand for a default.
 type Scheduler struct {
-	// Version is that of the rules, for which the file was read.
-	Version  compat.Version
+	Rules                      // for which the file was read
 	Profiles []plugins.Options // at least one; names differ
 	// Queue has the backoffs of the file, and the time of the leftover sweep.
 	Queue          queue.Config
@@ -79,7 +77,7 @@ const (
 // Default returns the configuration without a file, for the newest version.
 func Default() Scheduler {
 	return Scheduler{
-		Version:  compat.Newest,
+		Rules:    Rules{Version: compat.Newest},
 		Profiles: []plugins.Options{{SchedulerName: v1.DefaultSchedulerName}},
 		Queue:    queue.DefaultConfig(),
 		BindQPS:  DefaultBindQPS, BindBurst: DefaultBindBurst,
@@ -90,22 +88,15 @@ func Default() Scheduler {
 	}
 }
 
-// Load reads a KubeSchedulerConfiguration v1 file as kube-scheduler of a version does. All its errors
-// are reported together, each naming its field.
-func Load(path string, v compat.Version) (Scheduler, error) {
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return Scheduler{}, fmt.Errorf("reading the scheduler configuration: %w", err)
-	}
-	out, err := Parse(raw, v)
-	if err != nil {
-		return Scheduler{}, fmt.Errorf("scheduler configuration %s:\n%w", path, err)
-	}
-	return out, nil
-}
+// Load reads a KubeSchedulerConfiguration v1 file as kube-scheduler of a version does by default.
+func Load(path string, v compat.Version) (Scheduler, error) { return LoadFor(path, Rules{Version: v}) }
 
-// Parse reads the text of such a file. The error joins all that is wrong, one a line.
-func Parse(raw []byte, v compat.Version) (Scheduler, error) {
+// Parse reads the text of such a file as kube-scheduler of a version does by default.
+func Parse(raw []byte, v compat.Version) (Scheduler, error) { return ParseFor(raw, Rules{Version: v}) }
+
+// ParseFor reads the text of such a file as kube-scheduler with these rules does. The error joins all that
+// is wrong, one a line.
+func ParseFor(raw []byte, r Rules) (Scheduler, error) {
 	in := kubeschedulerv1.KubeSchedulerConfiguration{}
 	if err := yaml.UnmarshalStrict(raw, &in); err != nil {
 		return Scheduler{}, err
@@ -114,15 +105,17 @@ func Parse(raw []byte, v compat.Version) (Scheduler, error) {
 		return Scheduler{}, fmt.Errorf("apiVersion is %q and kind %q; they must be %q and %q",
 			in.APIVersion, in.Kind, kubeschedulerv1.SchemeGroupVersion.String(), "KubeSchedulerConfiguration")
 	}
-	out := Default()
-	out.Version = v
+	if name := unknownPoint(raw, r.Version); name != "" {
+		return Scheduler{}, fmt.Errorf("unknown field %q, which kube-scheduler %s does not have", name, r.Version)
+	}
+	out := DefaultFor(r)
 	var errs field.ErrorList
 	if p := in.Parallelism; p != nil && *p <= 0 {
 		errs = append(errs, field.Invalid(field.NewPath("parallelism"), *p, "should be an integer value greater than zero"))
 	}
 	checkPercentage(field.NewPath("percentageOfNodesToScore"), in.PercentageOfNodesToScore, &errs)
 	if len(in.Profiles) > 0 {
-		profiles, more := readProfiles(v, field.NewPath("profiles"), in.Profiles)
+		profiles, more := readProfiles(r, field.NewPath("profiles"), in.Profiles)
 		out.Profiles, errs = profiles, append(errs, more...)
 	}
 	errs = append(errs, checkExtenders(field.NewPath("extenders"), in.Extenders)...)

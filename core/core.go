@@ -50,6 +50,9 @@ type Config struct {
 	// Extenders aren't asked. With Autoscale nodes are compared, too: with what another autoscaler
 	// buys and removes. It doesn't go with ExternalScheduler.
 	Shadow *Shadow
+	// NoExpectedNominations leaves status.nominatedNodeName of a pod alone whose binding takes a while
+	// (the feature gate NominatedNodeNameForExpectation, off).
+	NoExpectedNominations bool
 }
 
 // Shadow configures a core that compares.
@@ -205,6 +208,7 @@ type Stats struct {
 	BindFailures  int
 	Preemptions   int // decisions that others leave a node for a pod
 	Victims       int // of them, in all
+	Violations    int // of disruption budgets, by these victims
 	MissedWakeups int // pods that only the leftover sweep found schedulable
 	BadObjects    int // objects with quantities that had to be taken otherwise, or whose headroom can't be made out
 	RefusedPlans  int // plans that answer no open request, or were made at a position that can't be
@@ -368,6 +372,7 @@ func (c *Core) Stats() Stats {
 	if c.scale.planning != nil {
 		s.RefusedPlans = c.scale.planning.Refused()
 	}
-	s.Preemptions, s.Victims = c.preemption.Counts().Preemptions, c.preemption.Counts().Victims
+	p := c.preemption.Counts()
+	s.Preemptions, s.Victims, s.Violations = p.Preemptions, p.Victims, p.Violations
 	return s
 }

@@ -125,7 +125,9 @@ type losers struct{ c *Core }
 
 // SlowBindBegun implements binding.Others: an autoscaler that isn't Berth leaves the node alone.
 func (l losers) SlowBindBegun(t *lifecycle.Turn, pod *cluster.Pod, node string) {
-	l.c.nomination.Expect(t, pod, node)
+	if !l.c.cfg.NoExpectedNominations {
+		l.c.nomination.Expect(t, pod, node)
+	}
 }
 
 // BeforeNodeLost implements binding.Others.

@@ -79,7 +79,7 @@ func randomHistory(t *rapid.T) [][]step.Input {
 	for range rapid.IntRange(1, 30).Draw(t, "steps") {
 		var in []step.Input
 		for range rapid.IntRange(0, 4).Draw(t, "inputs") {
-			switch testkit.Uniform(t, 8, "what") {
+			switch testkit.Uniform(t, 9, "what") {
 			case 0:
 				in = append(in, step.NodeSet{Node: testkit.RandomNode(t, fmt.Sprint("n", rapid.IntRange(0, 5).Draw(t, "node")))})
 			case 1:
@@ -97,6 +97,12 @@ func randomHistory(t *rapid.T) [][]step.Input {
 				}
 			case 5:
 				in = append(in, step.ObjectSet{Object: testkit.RandomNamespace(t)})
+			case 6:
+				if c, gone := testkit.RandomDeviceClass(t); gone {
+					in = append(in, step.ObjectGone{Kind: cluster.DeviceClassKind, Name: c.Name})
+				} else {
+					in = append(in, step.ObjectSet{Object: c})
+				}
 			default:
 				pods++
 				p := testkit.RandomPod(t, fmt.Sprint("p", pods))

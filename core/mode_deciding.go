@@ -62,10 +62,12 @@ func (m deciding) rejected(p *record.Pod, item *queue.Item, d scheduler.Decision
 	}
 	c.reporting.PodUnschedulable(c.turn, &p.Reports, p.Parsed.Object, v1.PodReasonUnschedulable, d.Message)
 	if item.Swept() {
+		message := d.Message
 		if d.Victims != nil {
 			c.stats.MissedWakeups++
+			message = d.Diagnosis.MessageWith("") // victims leave a node for this pod alone
 		}
-		c.reporting.TellClass(c.turn, d.Class, d.Message) // the others weren't tried
+		c.reporting.TellClass(c.turn, d.Class, message) // the others weren't tried
 	}
 }
 

@@ -30,8 +30,16 @@ import (
 // one such volume, and two claims that wait for it.
 func storageWorld(t *testing.T) (advance func(...step.Input) step.Ready, pv *v1.PersistentVolume) {
 	t.Helper()
+	return storageWorldWith(t, func(*core.Config) {})
+}
+
+// storageWorldWith is storageWorld with a configuration that change has changed.
+func storageWorldWith(t *testing.T, change func(*core.Config)) (advance func(...step.Input) step.Ready, pv *v1.PersistentVolume) {
+	t.Helper()
 	schema := cluster.NewSchema()
-	c, err := core.New(schema, core.DefaultConfig(plugins.Default(schema, plugins.Options{})))
+	cfg := core.DefaultConfig(plugins.Default(schema, plugins.Options{}))
+	change(&cfg)
+	c, err := core.New(schema, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,5 +265,21 @@ func TestAPodThatLosesItsNodeIsQueued(t *testing.T) {
 	d.stepOut(now, step.PodGone{UID: testkit.Pod("p").UID})
 	if pods := state.NodeByName("n").Pods; len(pods) != 0 {
 		t.Errorf("%d pods are on the node when the pod is gone, want none", len(pods))
+	}
+}
+
+// TestExpectedNodesAreWritten: a pod whose volume is bound first is nominated to its node meanwhile, unless
+// that is switched off.
+func TestExpectedNodesAreWritten(t *testing.T) {
+	for _, off := range []bool{false, true} {
+		advance, _ := storageWorldWith(t, func(cfg *core.Config) { cfg.NoExpectedNominations = off })
+		r := advance(consumer("a"))
+		if len(r.Binds) != 1 {
+			t.Fatalf("binds %+v, want one of a", r.Binds)
+		}
+		written := len(r.Nominations) == 1 && r.Nominations[0].Node == r.Binds[0].Node
+		if off && len(r.Nominations) > 0 || !off && !written {
+			t.Errorf("with NoExpectedNominations %t the nominations are %+v, and the bind %+v", off, r.Nominations, r.Binds[0])
+		}
 	}
 }

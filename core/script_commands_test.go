@@ -25,17 +25,17 @@ import (
 // out; after "=" stands its default, or in capitals what it names. One without
 // "=" is a flag. Objects of the API and of the provider:
 //
-//	node NAME [cpu=4] [memory=8Gi] [zone=ZONE] [taint=KEY] [candidate=SINCE] [notready] [created=AGO] [group=GROUP]
+//	node NAME [cpu=4] [memory=8Gi] [zone=ZONE] [taint=KEY] [gpus=0] [candidate=SINCE] [notready] [created=AGO] [group=GROUP]
 //	node-gone NAME
 //	pod NAME [cpu=1] [memory=1Gi] [priority=0] [gate=GATE] [app=LABEL] [apart=LABEL] [tolerates=KEY]
-//	    [rs=DEPLOYMENT [hash=1]] [surge] [consumes=REQUEST] [buffer=BUFFER] [on=NODE] [nominated=NODE] [phase=Pending] [deleting] [leaving] [ready] [daemon] [peaceful] [started=AGO] [scheduler=NAME] [uid=NAME] [delay=TIME] [needs=ZONE]
+//	    [rs=DEPLOYMENT [hash=1]] [surge] [consumes=REQUEST] [buffer=BUFFER] [on=NODE] [nominated=NODE] [phase=Pending] [deleting] [leaving] [ready] [daemon] [peaceful] [started=AGO] [scheduler=NAME] [uid=NAME] [delay=TIME] [needs=ZONE] [gpus=0] [member=PODGROUP]
 //	pods PREFIX count=N …       the same N times in one Step: PREFIX0, PREFIX1, …
 //	gone NAME                   a pod's name, or its uid where it was given one
 //	replicas DEPLOYMENT wanted=N existing=N    of its ReplicaSet
 //	budget NAME app=LABEL [allowed=0] [healthy=0]
 //	daemonset NAME …            with the arguments of a pod for its template
 //	server-time AGO             an answer of the API server says that it is that long ago; ahead of this clock when negative
-//	group NAME [cents=0] [cpu=4] [memory=8Gi] [min=0] [max=10] [target=0] [instances=(A,B)] [failed=A] [out-of-stock] [keep=WHY]
+//	group NAME [cents=0] [cpu=4] [memory=8Gi] [gpus=0] [min=0] [max=10] [target=0] [instances=(A,B)] [failed=A] [out-of-stock] [keep=WHY]
 //
 // Outcomes of the work that a Ready asked for:
 //
@@ -49,7 +49,8 @@ import (
 //	scaled GROUP nodes=N | scale-failed GROUP nodes=N [out-of-stock]
 //	deleted NODE | delete-failed NODE | instance-deleted INSTANCE
 //
-// Objects that ask for headroom are in script_headroom_test.go. Time passes by
+// Objects that ask for headroom are in script_headroom_test.go, DeviceClasses in
+// script_devices_test.go. Time passes by
 //
 //	tick SECONDS
 //
@@ -104,6 +105,9 @@ func (w *world) inputs(cmd string, args *script.Args) []step.Input {
 	if in := w.headroomInputs(cmd, args); in != nil {
 		return in
 	}
+	if in := deviceInput(cmd, args); in != nil {
+		return []step.Input{in}
+	}
 	args.Fail("unknown command")
 	return nil
 }
@@ -150,6 +154,7 @@ func (w *world) node(args *script.Args) step.Input {
 	b := testkit.Node(args.Name()).Alloc("cpu", args.Quantity("cpu", "4"), "memory", args.Quantity("memory", "8Gi"))
 	b.CreationTimestamp = metav1.NewTime(w.now.Add(-args.Duration("created", 0)))
 	b.Spec.ProviderID = b.Name
+	gpus(args, b)
 	if zone := args.String("zone", ""); zone != "" {
 		b.Zone(zone)
 	}
@@ -233,6 +238,7 @@ func (w *world) pod(name string, args *script.Args) *v1.Pod {
 	if args.Flag("ready") {
 		b.Status.Conditions = append(b.Status.Conditions, v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue})
 	}
+	needsOthers(args, b)
 	b.UID = podUID(args.String("uid", name))
 	b.Spec.SchedulerName = args.String("scheduler", b.Spec.SchedulerName)
 	b.Status.NominatedNodeName = args.String("nominated", "")
@@ -259,7 +265,7 @@ func replicas(args *script.Args) step.Input {
 // group returns the provider's list of groups with this one at its end.
 func (w *world) group(args *script.Args) step.Input {
 	name := args.Name()
-	template := testkit.Node(name).Alloc("cpu", args.Quantity("cpu", "4"), "memory", args.Quantity("memory", "8Gi")).Obj()
+	template := gpus(args, testkit.Node(name).Alloc("cpu", args.Quantity("cpu", "4"), "memory", args.Quantity("memory", "8Gi"))).Obj()
 	g := nodegroup.Group{ID: name, Min: args.Int("min", 0), Max: args.Int("max", 10), Target: args.Int("target", 0), Template: template, Price: float64(args.Int("cents", 0)) / 100}
 	for _, id := range args.List("instances") {
 		g.Instances = append(g.Instances, nodegroup.Instance{ID: id, Node: id})

@@ -79,16 +79,7 @@ func hasVersion(cmd *cobra.Command) {
 }
 
 // versionText returns what this program is, one fact a line.
-func versionText() string {
-	v := version.Get()
-	text := fmt.Sprintf("berth %s (rules of kube-scheduler %s)\n", v.Version, compat.Names())
-	for _, line := range []struct{ what, value string }{{"commit", v.Revision}, {"committed", v.Time}, {"built with", v.Go}} {
-		if line.value != "" {
-			text += line.what + " " + line.value + "\n"
-		}
-	}
-	return text
-}
+func versionText() string { return version.Get().Text(compat.Names()) }
 
 // program returns what the user has typed to call this program: berth or kubectl berth.
 func program(cmd *cobra.Command) string { return cmd.Root().CommandPath() }

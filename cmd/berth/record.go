@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/edge/live"
 	"github.com/berthproject/berth/sim/replay"
 )
@@ -21,7 +19,7 @@ func (f *runFlags) recorded(o live.Options, log *slog.Logger, run func(live.Opti
 	if f.record == "" {
 		return run(o)
 	}
-	r, err := f.recorder(o.Schema.Version(), o.Core)
+	r, err := f.recorder(o)
 	if err != nil {
 		return err
 	}
@@ -36,8 +34,13 @@ func (f *runFlags) recorded(o live.Options, log *slog.Logger, run func(live.Opti
 
 // recorder creates the file that the flags name and writes its header: what a replay
 // needs to make the same core.
-func (f *runFlags) recorder(v compat.Version, cfg core.Config) (*replay.Recorder, error) {
-	h := replay.Header{Seed: f.seed, Kubernetes: v.String(), Autoscale: cfg.Autoscale, ExternalScheduler: cfg.ExternalScheduler, Shadow: cfg.Shadow}
+func (f *runFlags) recorder(o live.Options) (*replay.Recorder, error) {
+	rules, _, err := f.gates.Check(o.Schema.Version())
+	if err != nil {
+		return nil, err
+	}
+	cfg := o.Core
+	h := replay.Header{Seed: f.seed, Kubernetes: rules.Version.String(), Gates: rules.Gates, Autoscale: cfg.Autoscale, ExternalScheduler: cfg.ExternalScheduler, Shadow: cfg.Shadow}
 	if f.config != "" {
 		text, err := os.ReadFile(f.config)
 		if err != nil {

@@ -3,12 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/berthproject/berth/config"
-	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/sim/replay"
 )
 
@@ -32,8 +30,8 @@ func (f *simulateFlags) playRecording(cmd *cobra.Command) error {
 		return err
 	}
 	if f.decisions != "" {
-		if err := writeDecisions(f.decisions, r.Decisions); err != nil {
-			return err
+		if err := r.WriteDecisions(f.decisions); err != nil {
+			return fmt.Errorf("--decisions: %w", err)
 		}
 	}
 	report := r.Report()
@@ -69,18 +67,4 @@ func (f *simulateFlags) policy() (p replay.Policy, err error) {
 		p.Autoscale = &a
 	}
 	return p, nil
-}
-
-// writeDecisions writes a ledger, a line of JSON for each decision.
-func writeDecisions(path string, list []step.Decision) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return fmt.Errorf("--decisions: %w", err)
-	}
-	l := step.Ledger{To: file}
-	l.Add(list)
-	if err := file.Close(); err != nil {
-		return fmt.Errorf("--decisions: %w", err)
-	}
-	return l.Err()
 }

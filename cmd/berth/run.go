@@ -135,10 +135,12 @@ func (p *process) begin(ctx context.Context, commandLine *pflag.FlagSet, e *lead
 	if err := p.api.Await(ctx, p.log); err != nil {
 		return err
 	}
-	if v := p.flags.emulated.Or(p.api.Version); v != p.cfg.Version {
-		if p.cfg, err = p.flags.schedulerConfig(commandLine, v); err != nil {
-			return fmt.Errorf("%w (read as Kubernetes %s does, the version of the API server; --emulated-version=%s reads it as %[3]s does)", err, v, compat.Newest)
-		}
+	var notes []string
+	if p.cfg, notes, err = p.flags.forServer(commandLine, p.cfg, p.api.Version); err != nil {
+		return err
+	}
+	for _, note := range notes {
+		p.log.Info(note)
 	}
 	p.server.Show(observe.Configuration{Own: p.cfg, Version: p.cfg.Version})
 	p.log.Info("following the scheduling rules of Kubernetes "+p.cfg.Version.String(), "emulated", p.flags.emulated.String() != "")
@@ -279,6 +281,7 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ 
 		BecomeLeader: becomeLeader, BindStalled: p.server.BindStalled,
 	}
 	o.Core.Engine.Seed, o.Core.Queue = p.flags.seed, cfg.Queue
+	o.Core.NoExpectedNominations = !cfg.Enabled(config.NominatedNodeNameForExpectation)
 	o.Core.ExternalScheduler = p.flags.mode == modeAutoscaler
 	if p.flags.shadow {
 		how := core.DefaultShadow()

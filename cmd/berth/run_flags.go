@@ -76,7 +76,7 @@ func (f *runFlags) register(commandLine *pflag.FlagSet) cliflag.NamedFlagSets {
 	f.scale.Flags(s.FlagSet)
 	f.registerProvider(s.FlagSet("cloud provider"))
 	s.FlagSet("feature gate").Var(&f.emulated, "emulated-version", "version of Kubernetes whose scheduling rules to follow, "+compat.Names()+" (default: the API server's, or the nearest of these)")
-	s.FlagSet("feature gate").Var(&f.gates, "feature-gates", "NAME=true|false, separated by commas: feature gates of kube-scheduler 1.36; gates that change its scheduling rules must keep their defaults; may be repeated")
+	s.FlagSet("feature gate").Var(&f.gates, "feature-gates", "NAME=true|false, separated by commas: feature gates of kube-scheduler "+compat.Names()+"; most gates that change its scheduling rules must keep their defaults; may be repeated")
 	f.lease.Flags(s.FlagSet("leader election"))
 	f.serving.Flags(s.FlagSet)
 	logsapi.AddFlags(f.logging, s.FlagSet("logs"))
@@ -113,15 +113,10 @@ func (f *runFlags) registerProvider(fs *pflag.FlagSet) {
 	f.groups.Flags(fs)
 }
 
-// foreign returns what is to be said of flags, and of feature gates, that have no effect here. An
-// error names the first that can't be honoured: to ignore a flag that changes decisions would be
+// foreign returns what is to be said of flags that have no effect here. An error names the first that can't be honoured: to ignore a flag that changes decisions would be
 // worse than not to start.
 func (f *runFlags) foreign(commandLine *pflag.FlagSet) ([]string, error) {
 	notes, err := config.CheckForeign(commandLine)
-	if err != nil {
-		return nil, err
-	}
-	gates, err := f.gates.Check()
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +128,19 @@ func (f *runFlags) foreign(commandLine *pflag.FlagSet) ([]string, error) {
 	if f.shadow {
 		notes = append(notes, shadowNotes(commandLine)...)
 	}
-	return slices.Concat(notes, gates), nil
+	return notes, nil
+}
+
+// forServer returns the configuration for the version in force, and what is to be said of feature gates.
+// cfg is the configuration that was read before the API server's version was known.
+func (f *runFlags) forServer(commandLine *pflag.FlagSet, cfg config.Scheduler, server compat.Version) (_ config.Scheduler, notes []string, err error) {
+	if v := f.emulated.Or(server); v != cfg.Version {
+		if cfg, err = f.schedulerConfig(commandLine, v); err != nil {
+			return cfg, nil, fmt.Errorf("%w (read as Kubernetes %s does, the version of the API server; --emulated-version=%s reads it as %[3]s does)", err, v, compat.Newest)
+		}
+	}
+	_, notes, err = f.gates.Check(cfg.Version)
+	return cfg, notes, err
 }
 
 // undiscovering are the providers that find their groups in one way only, with what to do instead
@@ -190,17 +197,20 @@ func (f *runFlags) validate() error {
 	return f.scale.Validate()
 }
 
-// schedulerConfig reads --config as a version does, or returns the defaults without it. --leader-elect and its kin
-// override the file only when they are on the command line, not by their defaults.
+// schedulerConfig reads --config as a version does with the feature gates, or returns the defaults without
+// it. --leader-elect and its kin override the file only when they are on the command line, not by their
+// defaults.
 //
 // With --mode=autoscaler the file describes another scheduler: its profiles hold, since pods are
 // planned as they will be placed, but its Lease and extenders are its own.
 func (f *runFlags) schedulerConfig(commandLine *pflag.FlagSet, v compat.Version) (config.Scheduler, error) {
-	cfg := config.Default()
-	cfg.Version = v
+	rules, _, err := f.gates.Check(v)
+	if err != nil {
+		return config.Scheduler{}, err
+	}
+	cfg := config.DefaultFor(rules)
 	if f.config != "" {
-		var err error
-		if cfg, err = config.Load(f.config, v); err != nil {
+		if cfg, err = config.LoadFor(f.config, rules); err != nil {
 			return config.Scheduler{}, err
 		}
 	}

@@ -21,8 +21,8 @@ func (f *runFlags) startUp(commandLine *pflag.FlagSet, cfg *config.Scheduler) []
 	for i := range cfg.Profiles {
 		profiles = append(profiles, cfg.Profiles[i].SchedulerName)
 	}
-	return []any{"version", version.Get().Version, "mode", f.modeName(), "provider", cmp.Or(f.cloudProvider, "none"),
-		"profiles", profiles, "flags", config.ChangedFlags(commandLine)}
+	return []any{"version", version.Get().Version, "rules", cmp.Or(f.emulated.String(), "the API server's"), "mode", f.modeName(), "provider", cmp.Or(f.cloudProvider, "none"),
+		"profiles", profiles, "flags", config.Effective(commandLine)}
 }
 
 // modeName returns what this Berth does by its flags, in the words of --mode where it has them.

@@ -21,15 +21,16 @@ func TestTheFirstLineOfTheLog(t *testing.T) {
 		args []string
 		want string // behind the version
 	}{
-		{"by default", nil, `mode=scheduler provider=none profiles=[default-scheduler] flags=[]`},
-		{"with nodes", scaling, `mode="scheduler and autoscaler" provider=simulated profiles=[default-scheduler] flags="[--cloud-provider=simulated --cloud-config=groups.yaml]"`},
-		{"scaling only", []string{"--mode=autoscaler", "--cloud-provider=clusterapi"}, `mode=autoscaler provider=clusterapi profiles=[default-scheduler] flags="[--mode=autoscaler --cloud-provider=clusterapi]"`},
-		{"a shadow", []string{"--shadow"}, `mode="shadow of scheduler" provider=none profiles=[default-scheduler] flags="[--shadow=true]"`},
-		{"profiles of a file", []string{file}, `mode=scheduler provider=none profiles="[a b]" flags="[` + file + `]"`},
-		{"defaults, flags without effect, and repeated ones", []string{"--leader-elect=true", "--v=2", "--feature-gates=A=true", "--nodes=0:3:a", "--nodes=1:1:b", "--profiling=true"},
-			`mode=scheduler provider=none profiles=[default-scheduler] flags="[--v=2 --feature-gates=A=true --nodes=0:3:a,1:1:b]"`},
+		{"by default", nil, `rules="the API server's" mode=scheduler provider=none profiles=[default-scheduler] flags=[]`},
+		{"with nodes", scaling, `rules="the API server's" mode="scheduler and autoscaler" provider=simulated profiles=[default-scheduler] flags="[--cloud-provider=simulated --cloud-config=groups.yaml]"`},
+		{"scaling only", []string{"--mode=autoscaler", "--cloud-provider=clusterapi"}, `rules="the API server's" mode=autoscaler provider=clusterapi profiles=[default-scheduler] flags="[--mode=autoscaler --cloud-provider=clusterapi]"`},
+		{"a shadow", []string{"--shadow"}, `rules="the API server's" mode="shadow of scheduler" provider=none profiles=[default-scheduler] flags="[--shadow=true]"`},
+		{"profiles of a file", []string{file}, `rules="the API server's" mode=scheduler provider=none profiles="[a b]" flags="[` + file + `]"`},
+		{"defaults, flags without effect, and repeated ones", []string{"--leader-elect=true", "--v=2", "--feature-gates=ComponentFlagz=true", "--nodes=0:3:a", "--nodes=1:1:b", "--profiling=true"},
+			`rules="the API server's" mode=scheduler provider=none profiles=[default-scheduler] flags="[--v=2 --feature-gates=ComponentFlagz=true --nodes=0:3:a,1:1:b]"`},
+		{"rules of a version", []string{"--emulated-version=kube=1.36"}, `rules=1.36 mode=scheduler provider=none profiles=[default-scheduler] flags="[--emulated-version=1.36]"`},
 		{"credentials", []string{"--master=https://user:secret@api.example.com:6443", "--grpc-expander-url=secret@expander:7000"},
-			`mode=scheduler provider=none profiles=[default-scheduler] flags="[--master=https://api.example.com:6443 --grpc-expander-url=expander:7000]"`},
+			`rules="the API server's" mode=scheduler provider=none profiles=[default-scheduler] flags="[--master=https://api.example.com:6443 --grpc-expander-url=expander:7000]"`},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			f, fs := parsed(t, x.args...)

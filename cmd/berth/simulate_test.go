@@ -2,10 +2,14 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/berthproject/berth/sim/replay"
 )
 
 // TestSimulateSaysWhatWasStillToCome plays a workload whose pods come after the end of the
@@ -27,5 +31,40 @@ func TestSimulateSaysWhatWasStillToCome(t *testing.T) {
 	}
 	if want := "late: the run ended after 48h0m0s, before 3 pod(s) had arrived"; !strings.Contains(stderr.String(), want) {
 		t.Errorf("got %q, want …%s…", stderr.String(), want)
+	}
+}
+
+// TestReplayUnderAnotherVersion plays recordings by other rules than theirs, and says so.
+func TestReplayUnderAnotherVersion(t *testing.T) {
+	const warning = "the recording follows the rules of Kubernetes %s, and this replay those of %s"
+	for _, c := range []struct {
+		header, version string // "" for that of the recording
+		want, err       string
+	}{
+		{`{"berthRecording":1}`, "", "", ""},
+		{`{"berthRecording":1}`, "1.36", "", ""},
+		{`{"berthRecording":1}`, "1.37", fmt.Sprintf(warning, "1.36", "1.37"), ""},
+		{`{"berthRecording":1,"kubernetes":"1.99"}`, "", "", "those are 1.36 and 1.37"},
+		{`{"berthRecording":1,"kubernetes":"1.99"}`, "kube=1.36", fmt.Sprintf(warning, "1.99", "1.36"), ""},
+	} {
+		path := filepath.Join(t.TempDir(), "recording")
+		if err := os.WriteFile(path, []byte(c.header+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var stdout bytes.Buffer
+		cmd := simulateCommand()
+		cmd.SetOut(&stdout)
+		cmd.SetArgs([]string{"--replay", path, "--emulated-version=" + c.version, "--output=json"})
+		err := cmd.ExecuteContext(t.Context())
+		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s under %q: %v, want %q", c.header, c.version, err, c.err)
+		}
+		if err != nil {
+			continue
+		}
+		var report replay.Report
+		if err := json.Unmarshal(stdout.Bytes(), &report); err != nil || report.Warning != c.want {
+			t.Errorf("%s under %q: %v, the warning is %q, want %q", c.header, c.version, err, report.Warning, c.want)
+		}
 	}
 }

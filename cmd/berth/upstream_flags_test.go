@@ -162,7 +162,7 @@ func upstreamReference(t *testing.T) string {
 		}
 	}
 	var b strings.Builder
-	b.WriteString("\n## Flags of kube-scheduler 1.36 and Cluster Autoscaler\n\n`berth run` takes every flag of both. Of one that has no effect the log says so once; one that is refused ends Berth before it has connected to anything. Underscores in names are dashes, as there.\n\n| flag | of | what becomes of it |\n|---|---|---|\n")
+	b.WriteString("\n## Flags of kube-scheduler and Cluster Autoscaler\n\n`berth run` takes every flag of both. Of one that has no effect the log says so once; one that is refused ends Berth before it has connected to anything. Underscores in names are dashes, as there.\n\n| flag | of | what becomes of it |\n|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(programs)) {
 		fate := "honoured"
 		if f, is := foreign[name]; is {

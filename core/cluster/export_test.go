@@ -13,5 +13,11 @@ const (
 	EvaluatedTo   = unsafe.Offsetof(Node{}.NodeBasics) + unsafe.Offsetof(NodeBasics{}.hasZone)
 )
 
-// PodRequests is podRequests.
-func PodRequests(p *v1.Pod, running bool) v1.ResourceList { return podRequests(p, running) }
+// PodRequests returns what a pod requests, with defaults or without.
+func PodRequests(s *Schema, p *v1.Pod, defaults v1.ResourceList) v1.ResourceList {
+	settled := p.Spec.NodeName == "" || settled(p)
+	if defaults == nil {
+		return s.podRequests(p, settled)
+	}
+	return s.requestsWith(p, settled, defaults)
+}

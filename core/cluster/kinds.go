@@ -3,6 +3,7 @@ package cluster
 import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -11,8 +12,8 @@ import (
 
 // Object is an API object that rules or the autoscaler read as it stands: a Namespace,
 // PersistentVolumeClaim, PersistentVolume, StorageClass, CSINode, CSIDriver,
-// CSIStorageCapacity, VolumeAttachment or PodDisruptionBudget; a CapacityBuffer or
-// ProvisioningRequest, and the PodTemplate or Scalable that one refers to.
+// CSIStorageCapacity, VolumeAttachment, DeviceClass or PodDisruptionBudget; a CapacityBuffer
+// or ProvisioningRequest, and the PodTemplate or Scalable that one refers to.
 type Object = metav1.Object
 
 // ObjectKind tells those kinds apart. The numbers are in recordings, so a new
@@ -35,6 +36,7 @@ const (
 	ProvisioningRequestKind
 	PodTemplateKind
 	ScalableKind
+	DeviceClassKind
 )
 
 // KindOf returns the kind of an object; NoObject when rules don't read it.
@@ -66,6 +68,8 @@ func KindOf(o Object) ObjectKind {
 		return PodTemplateKind
 	case *Scalable:
 		return ScalableKind
+	case *resourcev1.DeviceClass:
+		return DeviceClassKind
 	}
 	return NoObject
 }
@@ -108,6 +112,8 @@ func describe(kind ObjectKind) description {
 		return podTemplateKind
 	case ScalableKind:
 		return scalableKind
+	case DeviceClassKind:
+		return deviceClassKind
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 )
 
@@ -32,19 +33,20 @@ func keyOf(o Object) objectKey { return objectKey{KindOf(o), o.GetNamespace(), o
 // objects holds the objects and what rules look them up by.
 type objects struct {
 	byKey               map[objectKey]Object
-	claimNodes          map[ClaimKey][]NodeIndex                   // nodes of the pods that use a claim, with repeats
-	claimPods           map[ClaimKey]int                           // those that name the claim, rather than have it made for them
-	freeVolumes         map[freeVolume][]*v1.PersistentVolume      // those that name no claim
-	volumesByClaim      map[ClaimKey][]*v1.PersistentVolume        // by their claimRef
-	claimsByVolume      map[string][]*v1.PersistentVolumeClaim     // by the volume they name
-	disks               map[*v1.PersistentVolume]Disk              // of the volumes that a CSI driver serves
-	handles             map[string]int                             // volumes by Disk.Name
-	inline              map[string]int                             // how often pods on nodes have a disk in their spec, by Disk.Name
-	attachmentsByNode   map[string][]*storagev1.VolumeAttachment   // by the node
-	attachmentsByVolume map[string][]*storagev1.VolumeAttachment   // by the volume
-	budgets             map[string][]*Budget                       // by namespace
-	budgetsByLabel      map[serviceKey][]*Budget                   // by Budget.firstLabel
-	capacities          map[string][]*storagev1.CSIStorageCapacity // by storage class
+	claimNodes          map[ClaimKey][]NodeIndex                      // nodes of the pods that use a claim, with repeats
+	claimPods           map[ClaimKey]int                              // those that name the claim, rather than have it made for them
+	freeVolumes         map[freeVolume][]*v1.PersistentVolume         // those that name no claim
+	volumesByClaim      map[ClaimKey][]*v1.PersistentVolume           // by their claimRef
+	claimsByVolume      map[string][]*v1.PersistentVolumeClaim        // by the volume they name
+	disks               map[*v1.PersistentVolume]Disk                 // of the volumes that a CSI driver serves
+	handles             map[string]int                                // volumes by Disk.Name
+	inline              map[string]int                                // how often pods on nodes have a disk in their spec, by Disk.Name
+	attachmentsByNode   map[string][]*storagev1.VolumeAttachment      // by the node
+	attachmentsByVolume map[string][]*storagev1.VolumeAttachment      // by the volume
+	budgets             map[string][]*Budget                          // by namespace
+	budgetsByLabel      map[serviceKey][]*Budget                      // by Budget.firstLabel
+	capacities          map[string][]*storagev1.CSIStorageCapacity    // by storage class
+	deviceClasses       map[v1.ResourceName][]*resourcev1.DeviceClass // by the extended resource that they name
 }
 
 func (b *objects) init() {
@@ -62,6 +64,7 @@ func (b *objects) init() {
 	b.budgets = map[string][]*Budget{}
 	b.budgetsByLabel = map[serviceKey][]*Budget{}
 	b.capacities = map[string][]*storagev1.CSIStorageCapacity{}
+	b.deviceClasses = map[v1.ResourceName][]*resourcev1.DeviceClass{}
 }
 
 // set replaces an object; either may be nil.

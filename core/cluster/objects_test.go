@@ -120,6 +120,7 @@ func TestTouchedNodes(t *testing.T) {
 		{"volume for a host or a zone", volume("pv", only(v1.LabelHostname, "a1"), only(v1.LabelTopologyZone, "b")), "a1 b0"},
 		{"in-tree volume, whose affinity may be translated: all", volume("pv", inTree, only(v1.LabelTopologyZone, "b")), "a0 a1 b0"},
 		{"storage class: all", &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}}, "a0 a1 b0"},
+		{"device class: all", testkit.DeviceClass("gpus", "example.com/gpu"), "a0 a1 b0"},
 		{"CSI driver: all", &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "csi.example"}}, "a0 a1 b0"},
 		{"CSINode: its node", &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "a1"}}, "a1"},
 		{"CSINode of a node that isn't known", &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "gone"}}, ""},
@@ -216,12 +217,12 @@ func annotated[O cluster.Object](o O) O {
 }
 
 func TestKindsOfObjects(t *testing.T) {
-	for kind := cluster.NamespaceKind; kind <= cluster.ScalableKind; kind++ {
+	for kind := cluster.NamespaceKind; kind <= cluster.DeviceClassKind; kind++ {
 		if got := cluster.KindOf(cluster.NewObject(kind)); got != kind {
 			t.Errorf("a new object of kind %d is of kind %d", kind, got)
 		}
 	}
-	if cluster.NewObject(cluster.NoObject) != nil || cluster.NewObject(cluster.ScalableKind+1) != nil {
+	if cluster.NewObject(cluster.NoObject) != nil || cluster.NewObject(cluster.DeviceClassKind+1) != nil {
 		t.Error("there are objects of kinds that don't exist")
 	}
 	if got := cluster.KindOf(&v1.ConfigMap{}); got != cluster.NoObject {
@@ -248,6 +249,7 @@ func TestLookups(t *testing.T) {
 		capacity("cap9", "1Gi"), capacity("cap1", "1Gi"),
 		&storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "a0"}}, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "csi.example"}},
 		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}},
+		testkit.DeviceClass("newer", "example.com/gpu"), testkit.DeviceClass("gpus", "example.com/gpu"), testkit.DeviceClass("bare", ""),
 		&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Labels: map[string]string{"team": "red"}}},
 	}
 	find := func() string {
@@ -259,6 +261,8 @@ func TestLookups(t *testing.T) {
 			fmt.Sprintln("naming z", names(s.ClaimsNaming("z")), "y", names(s.ClaimsNaming("y")), "x", names(s.ClaimsNaming("x"))) +
 			fmt.Sprintln("attached to a0", names(s.Attachments("a0")), "to b0", names(s.Attachments("b0"))) +
 			fmt.Sprintln("capacities", names(s.Capacities("fast")), "of slow", names(s.Capacities("slow"))) +
+			fmt.Sprintln("device classes", className(s, "example.com/gpu"), className(s, "deviceclass.resource.kubernetes.io/bare"),
+				className(s, "deviceclass.resource.kubernetes.io/gone"), className(s, "example.com/fpga")) +
 			fmt.Sprintln("namespaces", names(s.Namespaces()), s.NamespaceLabels("default"), s.NamespaceLabels("far") == nil)
 	}
 	want := `free anywhere [local twin y z] here [on-a0] there [] slow [slow]
@@ -266,6 +270,7 @@ for c0 [also-for-c0 for-c0] for c9 []
 naming z [k m] y [l] x []
 attached to a0 [va1 va9] to b0 [va]
 capacities [cap1 cap9] of slow []
+device classes gpus bare none none
 namespaces [default other] team=red true
 `
 	for range 2 {
@@ -307,6 +312,14 @@ namespaces [default other] team=red true
 	if got := find(); got != before {
 		t.Errorf("rolled back:\n%s\nwant:\n%s", got, before)
 	}
+}
+
+// className returns the name of the device class that backs a resource.
+func className(s *cluster.State, resource v1.ResourceName) string {
+	if c := s.DeviceClassOf(resource); c != nil {
+		return c.Name
+	}
+	return "none"
 }
 
 func names[O cluster.Object](list []O) []string {

@@ -1,15 +1,12 @@
 package cluster
 
 import (
-	"slices"
 	"strconv"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	resourcehelper "k8s.io/component-helpers/resource"
 )
 
 // Scoring counts a container without a request as asking this much, as
@@ -28,7 +25,7 @@ type Pod struct {
 	Request  Resources
 	NonZero  [2]int64 // CPU and Memory, with defaults where nothing is requested
 	// Scored is what NodeResourcesFit scores the pod by: without what it requests
-	// as a whole (kube-scheduler 1.36 leaves that out), CPU and Memory with
+	// as a whole (kube-scheduler leaves that out), CPU and Memory with
 	// defaults.
 	Scored      Resources
 	Ports       []HostPort
@@ -100,28 +97,9 @@ func (s *Schema) ParsePod(p *v1.Pod) *Pod {
 	if p.Spec.Priority != nil {
 		out.Priority = *p.Spec.Priority
 	}
-	running := p.Spec.NodeName != ""
-	requests := podRequests(p, running)
-	out.Request = s.vector(requests, &out.Problems)
-	var ignored []Problem // the same values are reported above
-	whole := resourcehelper.IsPodLevelRequestsSet(p)
-	switch {
-	case !whole && everyContainerRequests(p) && !(running && resourcehelper.IsPodResizeInfeasible(p)):
-		// Of a resize that can't be, only the status counts, where requests may be missing.
-		out.NonZero = [2]int64{out.Request.At(CPU), out.Request.At(Memory)}
-		out.Scored = out.Request
-	case !whole:
-		all := s.vector(requestsWith(p, running, defaultRequests(nil)), &ignored)
-		out.NonZero = [2]int64{all.At(CPU), all.At(Memory)}
-		out.Scored = all
-	default:
-		all := s.vector(requestsWith(p, running, defaultRequests(requests)), &ignored)
-		out.NonZero = [2]int64{all.At(CPU), all.At(Memory)}
-		out.Scored = s.vector(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{
-			SkipPodLevelResources: true, NonMissingContainerRequests: defaultRequests(nil)}), &ignored)
-	}
+	s.parseRequests(p, out)
 	out.Ports = hostPorts(p)
-	if terms, err := affinityTerms(p); err != nil {
+	if terms, err := s.affinityTerms(p); err != nil {
 		out.Terms, out.TermProblem = terms, err.Error()
 	} else {
 		out.Terms = terms
@@ -152,38 +130,6 @@ func delay(text string, problems *[]Problem) time.Duration {
 	return d
 }
 
-// defaultRequests are what a container counts for that requests nothing, of
-// those resources that aren't in except.
-func defaultRequests(except v1.ResourceList) v1.ResourceList {
-	out := v1.ResourceList{}
-	if _, ok := except[v1.ResourceCPU]; !ok {
-		out[v1.ResourceCPU] = *resource.NewMilliQuantity(DefaultMilliCPURequest, resource.DecimalSI)
-	}
-	if _, ok := except[v1.ResourceMemory]; !ok {
-		out[v1.ResourceMemory] = *resource.NewQuantity(DefaultMemoryRequest, resource.BinarySI)
-	}
-	return out
-}
-
-// podRequests returns what a pod requests: of a running one by its status, where that says so. The
-// list may be the pod's own. Of a pod that is a container and nothing else, as most are, it is that
-// container's, which needn't be added up.
-func podRequests(p *v1.Pod, running bool) v1.ResourceList {
-	if len(p.Spec.Containers) == 1 && len(p.Spec.InitContainers) == 0 && p.Spec.Resources == nil && p.Spec.Overhead == nil &&
-		!(running && slices.ContainsFunc(p.Status.ContainerStatuses, func(s v1.ContainerStatus) bool { return s.Resources != nil })) {
-		return p.Spec.Containers[0].Resources.Requests
-	}
-	return requestsWith(p, running, nil)
-}
-
-// requestsWith returns what a pod requests, with defaults for what its containers don't
-// request. Of a running pod, what its node has allocated or set up counts, too: a resize in
-// place of a container or of the pod as a whole may not have been carried out yet.
-func requestsWith(p *v1.Pod, running bool, defaults v1.ResourceList) v1.ResourceList {
-	return resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: running,
-		InPlacePodLevelResourcesVerticalScalingEnabled: running, NonMissingContainerRequests: defaults})
-}
-
 // vector turns requests into numbers; the number of pods isn't one.
 func (s *Schema) vector(list v1.ResourceList, problems *[]Problem) (out Resources) {
 	var room [4]v1.ResourceName
@@ -194,20 +140,6 @@ func (s *Schema) vector(list v1.ResourceList, problems *[]Problem) (out Resource
 		}
 	}
 	return out
-}
-
-func everyContainerRequests(p *v1.Pod) bool {
-	for _, list := range [][]v1.Container{p.Spec.InitContainers, p.Spec.Containers} {
-		for i := range list {
-			if _, ok := list[i].Resources.Requests[v1.ResourceCPU]; !ok {
-				return false
-			}
-			if _, ok := list[i].Resources.Requests[v1.ResourceMemory]; !ok {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // hostPorts collects the ports of containers and of restartable init
@@ -230,7 +162,7 @@ func hostPorts(p *v1.Pod) []HostPort {
 		}
 	}
 	for i := range p.Spec.InitContainers {
-		if c := &p.Spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
+		if c := &p.Spec.InitContainers[i]; isSidecar(c) {
 			collect(c)
 		}
 	}
@@ -238,6 +170,11 @@ func hostPorts(p *v1.Pod) []HostPort {
 		collect(&p.Spec.Containers[i])
 	}
 	return out
+}
+
+// isSidecar reports whether an init container goes on beside the others.
+func isSidecar(c *v1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
 // Instance returns a pod like p under another name, for simulations.

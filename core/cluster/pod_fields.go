@@ -6,7 +6,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	resourcehelper "k8s.io/component-helpers/resource"
 )
 
 // What Berth reads of a Pod. Of a pod that has no node yet it reads all of the
@@ -66,6 +65,7 @@ var podFields = []field[v1.Pod, *Pod]{
 			to.Spec.TerminationGracePeriodSeconds = s
 		}
 	}, func(a, b *Pod) bool { return a.Eviction.Grace == b.Eviction.Grace }},
+	{"spec.schedulingGroup", func(to, from *v1.Pod) { to.Spec.SchedulingGroup = from.Spec.SchedulingGroup }, nil},
 	{"spec.resourceClaims", func(to, from *v1.Pod) { to.Spec.ResourceClaims = from.Spec.ResourceClaims }, nil},
 	// By these NodeDeclaredFeatures tells what the pod needs of a kubelet.
 	{"spec.hostNetwork, hostUsers", func(to, from *v1.Pod) {
@@ -120,17 +120,17 @@ func trimContainers(in []v1.Container) []v1.Container {
 func trimStatuses(in []v1.ContainerStatus) []v1.ContainerStatus {
 	var out []v1.ContainerStatus
 	for i := range in {
-		if s := &in[i]; s.Resources != nil { // without, nothing is read of it
+		if s := &in[i]; s.Resources != nil || s.AllocatedResources != nil { // without, nothing is read of it
 			out = append(out, v1.ContainerStatus{Name: s.Name, Resources: s.Resources, AllocatedResources: s.AllocatedResources})
 		}
 	}
 	return out
 }
 
-// trimPodLevelStatus keeps what the node has set up and allocated for the pod as a whole, which
-// counts only for a pod that requests something as a whole.
+// trimPodLevelStatus keeps what the node has set up and allocated for the pod as a whole. Without
+// the former the latter isn't read.
 func trimPodLevelStatus(to, from *v1.Pod) {
-	if r := from.Status.Resources; r != nil && resourcehelper.IsPodLevelRequestsSet(from) {
+	if r := from.Status.Resources; r != nil {
 		to.Status.Resources = &v1.ResourceRequirements{Requests: r.Requests}
 		to.Status.AllocatedResources = from.Status.AllocatedResources
 	}

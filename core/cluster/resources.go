@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/berthproject/berth/core/compat"
 )
@@ -229,13 +230,27 @@ const (
 
 // Schema parses objects for all States that share them, as a version of Kubernetes reads them. It
 // remembers nothing of them.
-type Schema struct{ version compat.Version }
+type Schema struct {
+	version compat.Version
+	// selectsAll reports whether the namespaceSelector of an affinity term selects every namespace,
+	// known or not.
+	selectsAll func(labels.Selector) bool
+	// requestsOnNode returns what a pod on a node requests, with defaults for what its containers
+	// don't request.
+	requestsOnNode func(p *v1.Pod, defaults v1.ResourceList) v1.ResourceList
+}
 
 // NewSchema returns a schema of the newest version.
 func NewSchema() *Schema { return SchemaFor(compat.Newest) }
 
 // SchemaFor returns a schema of a version.
-func SchemaFor(v compat.Version) *Schema { return &Schema{v} }
+func SchemaFor(v compat.Version) *Schema {
+	s := &Schema{version: v, selectsAll: labels.Selector.Empty, requestsOnNode: requestsByPod}
+	if v < compat.V37 {
+		s.selectsAll, s.requestsOnNode = matchesNoLabels, requestsByContainer
+	}
+	return s
+}
 
 // Version returns the version whose rules apply: constructors of rules read it.
 func (s *Schema) Version() compat.Version { return s.version }

@@ -22,7 +22,10 @@ type AffinityTerm struct {
 	// NamespaceSelector selects namespaces by their labels besides; nil when the
 	// term has none.
 	NamespaceSelector labels.Selector
-	Selector          labels.Selector
+	// AllNamespaces says that NamespaceSelector selects every namespace where the term is of the
+	// pod to place.
+	AllNamespaces bool
+	Selector      labels.Selector
 }
 
 // TermKind tells the four lists apart in which a pod has terms.
@@ -69,15 +72,13 @@ func (t *AffinityTerm) Selects(p *Pod, namespace labels.Set) bool {
 }
 
 // In returns the demand that the term makes of other pods, its namespaces
-// found among those of the state. As in kube-scheduler 1.36, where a selected
-// namespace is added by name and the selector then asked again without labels,
-// a selector that an empty set of labels satisfies selects every namespace.
+// found among those of the state.
 func (t *AffinityTerm) In(s *State) PodMatch {
 	m := PodMatch{Namespaces: t.Namespaces, Selector: t.Selector}
 	if t.NamespaceSelector == nil {
 		return m
 	}
-	if t.NamespaceSelector.Matches(labels.Set(nil)) {
+	if t.AllNamespaces {
 		m.Namespaces = nil
 		return m
 	}
@@ -96,13 +97,13 @@ func (t *AffinityTerm) In(s *State) PodMatch {
 
 // affinityTerms reads the terms of a pod. The error is for people, as
 // kube-scheduler words it.
-func affinityTerms(p *v1.Pod) (out []OwnedTerm, err error) {
+func (s *Schema) affinityTerms(p *v1.Pod) (out []OwnedTerm, err error) {
 	a := p.Spec.Affinity
 	if a == nil {
 		return nil, nil
 	}
 	add := func(kind TermKind, weight int32, term *v1.PodAffinityTerm) {
-		t, wrong := parseTerm(p, term)
+		t, wrong := s.parseTerm(p, term)
 		if wrong != nil && err == nil {
 			err = fmt.Errorf("%s: %w", kind.list(), wrong)
 		}
@@ -145,7 +146,7 @@ func (k TermKind) list() string {
 // parseTerm reads a term as the API documents it. A selector that doesn't
 // parse selects nothing; the API server doesn't let one in, and a pod with one
 // isn't placed.
-func parseTerm(p *v1.Pod, term *v1.PodAffinityTerm) (*AffinityTerm, error) {
+func (s *Schema) parseTerm(p *v1.Pod, term *v1.PodAffinityTerm) (*AffinityTerm, error) {
 	selector, wrong := parseSelector(term.LabelSelector)
 	t := &AffinityTerm{TopologyKey: term.TopologyKey, Selector: selector, Namespaces: []string{}}
 	switch {
@@ -160,11 +161,17 @@ func parseTerm(p *v1.Pod, term *v1.PodAffinityTerm) (*AffinityTerm, error) {
 		if t.NamespaceSelector, err = parseSelector(term.NamespaceSelector); wrong == nil {
 			wrong = err
 		}
+		t.AllNamespaces = s.selectsAll(t.NamespaceSelector)
 		byLabels = SelectorText(t.NamespaceSelector)
 	}
 	t.Key = strings.Join([]string{t.TopologyKey, strings.Join(t.Namespaces, ","), byLabels, SelectorText(t.Selector)}, "|")
 	return t, wrong
 }
+
+// matchesNoLabels reports whether a selector matches an empty set of labels, as DoesNotExist and
+// NotIn do. kube-scheduler 1.36 adds the namespaces that a namespaceSelector selects by name, and
+// then asks the selector again without labels: one that matches these selects every namespace.
+func matchesNoLabels(s labels.Selector) bool { return s.Matches(labels.Set(nil)) }
 
 // parseSelector reads a selector. With an error it returns one that selects nothing.
 func parseSelector(s *metav1.LabelSelector) (labels.Selector, error) {

@@ -74,7 +74,7 @@ func TestWhatATermSelects(t *testing.T) {
 		{"all", v1.PodAffinityTerm{LabelSelector: matching("app", "web"), NamespaceSelector: &metav1.LabelSelector{}}, "||<everything>|app=web", "all", true, true, true},
 		{"all, and a name besides", v1.PodAffinityTerm{LabelSelector: matching("app", "web"), Namespaces: []string{"default"}, NamespaceSelector: &metav1.LabelSelector{}},
 			"|default|<everything>|app=web", "all", true, true, true},
-		{"all without a label", v1.PodAffinityTerm{LabelSelector: matching("app", "web"), NamespaceSelector: without("team")}, "||!team|app=web", "all", false, false, true},
+		{"those without a label", v1.PodAffinityTerm{LabelSelector: matching("app", "web"), NamespaceSelector: without("team")}, "||!team|app=web", "none", false, false, true},
 		{"other pods", v1.PodAffinityTerm{LabelSelector: matching("app", "db")}, "|default||app=db", "default", false, false, false},
 		{"no pods", v1.PodAffinityTerm{}, "|default||<nothing>", "default", false, false, false},
 		{"all pods", v1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{}}, "|default||<everything>", "default", true, false, false},

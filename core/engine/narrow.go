@@ -27,10 +27,11 @@ const maxNamed = 16
 type narrowing struct {
 	names   []string // of the nodes that are left, sorted; there may be no such nodes
 	plugins []string // whose rules name them, in the order of the profile
+	last    int      // the plugin that was the last to name some, as an index in the profile
 }
 
 // narrowingOf returns what the local rules that are Narrowers leave together: the nodes that each of
-// them names.
+// them names. With no node left it asks no further, as kube-scheduler runs no other PreFilter plugin.
 func (e *Engine) narrowingOf(rules []localRule) *narrowing {
 	var out *narrowing
 	for k := range rules {
@@ -42,23 +43,42 @@ func (e *Engine) narrowingOf(rules []localRule) *narrowing {
 		if names == nil {
 			continue
 		}
-		plugin := e.profile.Plugins[rules[k].plugin].Name()
 		if out == nil {
-			out = &narrowing{names, []string{plugin}}
-			continue
+			out = &narrowing{names: names}
+		} else {
+			out.names = slices.DeleteFunc(slices.Clone(out.names), func(name string) bool {
+				_, ok := slices.BinarySearch(names, name)
+				return !ok
+			})
 		}
-		out.plugins = append(out.plugins, plugin)
-		out.names = slices.DeleteFunc(slices.Clone(out.names), func(name string) bool {
-			_, ok := slices.BinarySearch(names, name)
-			return !ok
-		})
+		out.last = rules[k].plugin
+		out.plugins = append(out.plugins, e.profile.Plugins[out.last].Name())
+		if len(out.names) == 0 {
+			break
+		}
 	}
 	return out
 }
 
+// rejectedEverywhere returns why the class is rejected before any node is looked at, nil when it
+// isn't: by the first plugin that says so, or since those up to it leave no name.
+func (c *Class) rejectedEverywhere() *framework.Reason {
+	at := slices.IndexFunc(c.prepared, func(p prepared) bool { return p.reason != nil })
+	switch x := c.narrowed; {
+	case x != nil && len(x.names) == 0 && (at < 0 || x.last < at):
+		return framework.NoneLeft(x.sortedPlugins()...)
+	case at >= 0:
+		return c.prepared[at].reason
+	}
+	return nil
+}
+
+// sortedPlugins returns the plugins that narrow.
+func (x *narrowing) sortedPlugins() []string { return slices.Sorted(slices.Values(x.plugins)) }
+
 // reason returns why all other nodes are left out.
 func (x *narrowing) reason() *framework.Reason {
-	return framework.LeftOut(slices.Sorted(slices.Values(x.plugins))...)
+	return framework.LeftOut(x.sortedPlugins()...)
 }
 
 // leavesOut reports whether a node isn't among those that are left.

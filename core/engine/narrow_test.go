@@ -87,6 +87,41 @@ func TestRulesThatNarrowTogether(t *testing.T) {
 	}
 }
 
+// TestRulesThatNarrowToNothing reject the class before any node is looked at, unless a plugin before
+// the last of them does.
+func TestRulesThatNarrowToNothing(t *testing.T) {
+	none := &framework.Reason{Plugin: "R", Messages: []string{"rejected everywhere"}, Final: true, OfPod: true}
+	rejects := &scripted{name: "R", why: none}
+	names := func(name string, nodes ...string) *scripted {
+		return &scripted{name: name, rules: framework.Rules{Local: &narrowScript{localScript{reads: framework.ReadsObject}, nodes}}}
+	}
+	const together = "0/2 nodes are available: node(s) didn't satisfy plugin(s) [A B] simultaneously."
+	for _, c := range []struct {
+		name    string
+		plugins []framework.Plugin
+		want    string
+	}{
+		{"each names another node", []framework.Plugin{names("B", "n0"), names("A", "n1")}, together},
+		{"the next isn't asked", []framework.Plugin{names("B", "n0"), names("A", "n1"), names("C", "n0")}, together},
+		{"one names none", []framework.Plugin{&scripted{name: "A", rules: framework.Rules{Local: &narrowScript{localScript{reads: framework.ReadsObject}, []string{}}}}}, "0/2 nodes are available: node(s) didn't satisfy plugin A."},
+		{"another rejects before", []framework.Plugin{names("B", "n0"), rejects, names("A", "n1")}, "0/2 nodes are available: rejected everywhere."},
+		{"another rejects behind", []framework.Plugin{names("B", "n0"), names("A", "n1"), rejects}, together},
+	} {
+		s := named("n0", "n1")
+		e := over(s, c.plugins...)
+		class := e.Class(parsed(s, testkit.Pod("p")))
+		if _, ok := e.Best(class); ok {
+			t.Errorf("%s: a node takes the pod", c.name)
+		}
+		if got := e.Diagnose(class).Message(); got != c.want {
+			t.Errorf("%s: message %q, want %q", c.name, got, c.want)
+		}
+		if class.Rejected == nil || !class.Rejected.OfPod || !class.Rejected.Final {
+			t.Errorf("%s: rejected for %+v, want a reason that only the pod can change", c.name, class.Rejected)
+		}
+	}
+}
+
 // TestClassesThatNameTheirNodesHaveNoColumn unless they name many, when one that follows changes
 // costs less. Nothing is left of them when they are forgotten.
 func TestClassesThatNameTheirNodesHaveNoColumn(t *testing.T) {

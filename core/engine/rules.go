@@ -101,14 +101,11 @@ func (e *Engine) assemble(c *Class) {
 			groups++
 		}
 	}
-	c.Rejected, c.hostFacts, c.excluding, c.telling = nil, nil, nil, nil
+	c.hostFacts, c.excluding, c.telling = nil, nil, nil
 	c.localRules, c.groupRules = make([]localRule, 0, locals), make([]groupRule, 0, groups)
 	c.inOrder = make([]pluginRules, 0, max(locals, groups))
 	for i := range c.prepared {
 		p, weight := &c.prepared[i], e.profile.Plugins[i].Weight
-		if p.reason != nil && c.Rejected == nil {
-			c.Rejected = p.reason
-		}
 		if p.Local != nil {
 			many, _ := p.Local.(framework.ManyNodesRule)
 			c.localRules = append(c.localRules, localRule{p.Local, many, weight, p.Local.Reads(), i})
@@ -137,6 +134,7 @@ func (e *Engine) assemble(c *Class) {
 	}
 	c.firstReader = c.findFirstReader()
 	c.narrowed = e.narrowingOf(c.localRules)
+	c.Rejected = c.rejectedEverywhere()
 	old := c.topologies
 	c.topologies = e.holdTopologies(c.useTopologies())
 	e.releaseTopologies(old) // last: what both hold needn't be made again

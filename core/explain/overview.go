@@ -27,6 +27,8 @@ import (
 
 // Overview is where a cluster stands, at a glance.
 type Overview struct {
+	// Rules is the version of Kubernetes whose scheduling rules are followed, such as 1.37.
+	Rules string `json:"rules,omitempty"`
 	// Placed is how many pods are on nodes, those that are being bound included: these are in
 	// Pending, too, as PendingBinding.
 	Placed int `json:"placed"`
@@ -133,7 +135,7 @@ type CoolingDown struct {
 
 // Overview says where the cluster stands, in O(nodes × log nodes + pods without a node).
 func (v *View) Overview() Overview {
-	o := Overview{Pending: v.pendingPods(), Preempting: v.preempting()}
+	o := Overview{Rules: v.State.Schema.Version().String(), Pending: v.pendingPods(), Preempting: v.preempting()}
 	v.State.Nodes(func(n *cluster.Node) {
 		o.Nodes.Nodes++
 		o.Placed += len(n.Pods)

@@ -171,7 +171,7 @@ n2 Stays BlockedByPod default/db 0.25 0.50 1 0.4
 func TestOverviewWithoutAutoscaling(t *testing.T) {
 	c := newCore(t, core.DefaultConfig())
 	raw, err := json.Marshal(c.View().Overview())
-	if err != nil || string(raw) != `{"placed":0,"pending":[],"nodes":{"nodes":0,"ready":0}}` {
+	if err != nil || string(raw) != `{"rules":"1.37","placed":0,"pending":[],"nodes":{"nodes":0,"ready":0}}` {
 		t.Errorf("of nothing: %s %v", raw, err)
 	}
 }

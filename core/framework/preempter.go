@@ -21,6 +21,8 @@ type Preempter interface {
 	// would violate a disruption budget if they went. The state is without them when
 	// it is called.
 	Order(pods []*cluster.Pod, state *cluster.State) (violating int)
+	// Success returns what a pod's condition says when victims leave a node for it; "" for nothing.
+	Success(node string, victims int) string
 	// Cost returns what it costs that the victims leave their node, and sorts them,
 	// the most important first. There is at least one.
 	Cost(v *Victims) PreemptionCost

@@ -32,6 +32,16 @@ func LeftOut(plugins ...string) *Reason {
 	return &Reason{Plugin: plugins[0], Messages: []string{fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", plugins)}, Final: true}
 }
 
+// NoneLeft is the reason of a class that plugins narrow to no node at all: each names others. The
+// plugins are sorted.
+func NoneLeft(plugins ...string) *Reason {
+	message := fmt.Sprintf("node(s) didn't satisfy plugin(s) %v simultaneously", plugins)
+	if len(plugins) == 1 {
+		message = "node(s) didn't satisfy plugin " + plugins[0]
+	}
+	return &Reason{Plugin: plugins[0], Messages: []string{message}, Final: true, OfPod: true}
+}
+
 // Deficit is a resource that a node has too little of, in its base unit
 // (milli-CPU, bytes, counts).
 type Deficit struct {

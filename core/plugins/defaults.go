@@ -15,6 +15,7 @@ import (
 	"github.com/berthproject/berth/core/plugins/defaultpreemption"
 	"github.com/berthproject/berth/core/plugins/dynamicresources"
 	"github.com/berthproject/berth/core/plugins/extender"
+	"github.com/berthproject/berth/core/plugins/gangscheduling"
 	"github.com/berthproject/berth/core/plugins/imagelocality"
 	"github.com/berthproject/berth/core/plugins/interpodaffinity"
 	"github.com/berthproject/berth/core/plugins/nodeaffinity"
@@ -41,7 +42,7 @@ type Options struct {
 	// Rules are the plugins that filter or score, in the order in which they
 	// filter; nil for the default ones.
 	Rules []Rule
-	// NoGates leaves scheduling gates out.
+	// NoGates leaves scheduling gates out. Members of pod groups are kept out of the queue all the same.
 	NoGates bool
 	// NoPreemption pods never take the place of others.
 	NoPreemption  bool
@@ -95,7 +96,7 @@ func build(schema *cluster.Schema, name string, o *Options) framework.Plugin {
 	case nodeunschedulable.Name:
 		return nodeunschedulable.Plugin{}
 	case nodename.Name:
-		return nodename.Plugin{}
+		return nodename.New(schema.Version())
 	case tainttoleration.Name:
 		return tainttoleration.Plugin{}
 	case nodeaffinity.Name:
@@ -124,7 +125,7 @@ func build(schema *cluster.Schema, name string, o *Options) framework.Plugin {
 	case noderesources.BalancedName:
 		return noderesources.NewBalanced(o.Balanced)
 	case imagelocality.Name:
-		return imagelocality.Plugin{}
+		return imagelocality.New(schema.Version())
 	case nodedeclaredfeatures.Name:
 		return nodedeclaredfeatures.Plugin{}
 	}
@@ -163,10 +164,11 @@ func Default(schema *cluster.Schema, o Options) *framework.Profile {
 		p.Plugins = append(p.Plugins, framework.Weighted{Plugin: extender.Plugin{Extenders: o.Extenders}})
 	}
 	if !o.NoGates {
-		p.Gates = []framework.PreEnqueuer{schedulinggates.Plugin{}}
+		p.Gates = append(p.Gates, schedulinggates.Plugin{})
 	}
+	p.Gates = append(p.Gates, gangscheduling.Plugin{})
 	if !o.NoPreemption {
-		p.Preempter = defaultpreemption.Plugin{}
+		p.Preempter = defaultpreemption.New(schema.Version())
 	}
 	p.Weighing = weighing.Default()
 	if o.Weighing != nil {

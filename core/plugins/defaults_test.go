@@ -32,19 +32,21 @@ func weighted(p *framework.Profile) string {
 	return strings.Join(out, " ")
 }
 
-// The default profile is kube-scheduler 1.36's.
+// The default profile is kube-scheduler's.
 func TestDefaultProfile(t *testing.T) {
-	p := plugins.Default(cluster.NewSchema(), plugins.Options{})
-	const want = "NodeUnschedulable NodeName TaintToleration=3 NodeAffinity=2 NodePorts NodeResourcesFit=1 VolumeRestrictions NodeVolumeLimits VolumeBinding VolumeZone " +
+	const rest = " TaintToleration=3 NodeAffinity=2 NodePorts NodeResourcesFit=1 VolumeRestrictions NodeVolumeLimits VolumeBinding VolumeZone " +
 		"PodTopologySpread=2 InterPodAffinity=2 DynamicResources NodeResourcesBalancedAllocation=1 ImageLocality=1 NodeDeclaredFeatures"
-	if got := weighted(p); got != want {
-		t.Errorf("plugins:\n got  %s\n want %s", got, want)
+	for v, first := range map[compat.Version]string{compat.V36: "NodeUnschedulable NodeName", compat.V37: "NodeName NodeUnschedulable"} {
+		if got := weighted(plugins.Default(cluster.SchemaFor(v), plugins.Options{})); got != first+rest {
+			t.Errorf("plugins of %s:\n got  %s\n want %s", v, got, first+rest)
+		}
 	}
+	p := plugins.Default(cluster.NewSchema(), plugins.Options{})
 	if p.SchedulerName != v1.DefaultSchedulerName || p.BindTimeout != 10*time.Minute {
 		t.Errorf("scheduler name %q, bind timeout %v, want %q and 10m", p.SchedulerName, p.BindTimeout, v1.DefaultSchedulerName)
 	}
-	if len(p.Gates) != 1 || p.Preempter == nil || p.Less == nil || p.Extenders != nil {
-		t.Errorf("gates %d, preempter %v, extenders %d, want one, one and none; and an order", len(p.Gates), p.Preempter, len(p.Extenders))
+	if len(p.Gates) != 2 || p.Preempter == nil || p.Less == nil || p.Extenders != nil {
+		t.Errorf("gates %d, preempter %v, extenders %d, want two, one and none; and an order", len(p.Gates), p.Preempter, len(p.Extenders))
 	}
 }
 
@@ -53,10 +55,10 @@ func TestOptions(t *testing.T) {
 	if p := build(plugins.Options{SchedulerName: "batch", BindTimeout: time.Second}); p.SchedulerName != "batch" || p.BindTimeout != time.Second {
 		t.Errorf("scheduler name %q, bind timeout %v, want batch and 1s", p.SchedulerName, p.BindTimeout)
 	}
-	if p := build(plugins.Options{NoGates: true}); len(p.Gates) != 0 || p.Preempter == nil {
+	if p := build(plugins.Options{NoGates: true}); len(p.Gates) != 1 || p.Preempter == nil {
 		t.Errorf("NoGates: gates %d, preempter %v", len(p.Gates), p.Preempter)
 	}
-	if p := build(plugins.Options{NoPreemption: true}); len(p.Gates) != 1 || p.Preempter != nil {
+	if p := build(plugins.Options{NoPreemption: true}); len(p.Gates) != 2 || p.Preempter != nil {
 		t.Errorf("NoPreemption: gates %d, preempter %v", len(p.Gates), p.Preempter)
 	}
 	p := build(plugins.Options{Rules: []plugins.Rule{{Name: "NodeName", Filters: true}, {Name: "Unknown", Filters: true}, {Name: "ImageLocality", Weight: 7}}})

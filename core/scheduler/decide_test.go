@@ -220,6 +220,8 @@ func TestVictimsThatExtendersAgreedTo(t *testing.T) {
 			message := "0/2 nodes are available: 2 Insufficient cpu."
 			if c.node == "" {
 				message += " preemption: no candidate node for preemption"
+			} else {
+				message += fmt.Sprintf(" preemption: found a potential placement for pod on node %s, preempting 1 victims", c.node)
 			}
 			if d.Message != message || d.Diagnosis.Outside() != (c.node == "") || d.Diagnosis.Preemption().RuledOut != (c.node == "") {
 				t.Errorf("the message is %q, want %q; outside %v, preemption %+v", d.Message, message, d.Diagnosis.Outside(), d.Diagnosis.Preemption())

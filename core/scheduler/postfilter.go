@@ -99,7 +99,8 @@ func (a *attempt) rejected(d *engine.Diagnosis, victims *engine.Candidate) Decis
 		d = a.engine.Diagnose(a.class)
 	}
 	if victims != nil {
-		return Decision{Class: a.class, Diagnosis: d, Message: d.MessageWith(""), Victims: victims}
+		success := a.engine.Profile().Preempter.Success(a.state.Node(victims.Node).Name, len(victims.Pods))
+		return Decision{Class: a.class, Diagnosis: d, Message: d.MessageWith(success), Victims: victims}
 	}
 	if preempts && !d.Preemption().RuledOut {
 		d = d.WithPreemption(engine.Preemption{RuledOut: true, Message: a.engine.PreemptionMessage(a.class)})

@@ -51,8 +51,11 @@ func TestWhoLeavesForAPod(t *testing.T) {
 				t.Errorf("victims %s, want %s", got, c.want)
 			}
 			message := "0/2 nodes are available: 2 Insufficient cpu."
-			if c.message != "" {
+			switch {
+			case c.message != "":
 				message += " preemption: " + c.message
+			case c.node != "":
+				message += fmt.Sprintf(" preemption: found a potential placement for pod on node %s, preempting 1 victims", c.node)
 			}
 			if d.Message != message {
 				t.Errorf("the message is\n%s, want\n%s", d.Message, message)

@@ -107,7 +107,7 @@ func TestEventReference(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# Events\n\nGenerated from the code: `go test ./core/step -rewrite`. Where kube-scheduler or Cluster Autoscaler has an event, Berth uses the same reason and message. ")
 	b.WriteString("Events of the status ConfigMap (`--namespace`, `--status-config-map-name`) are written in its namespace, unless `--write-status-configmap=false`; their related object is the node group or node that they concern.\n\n")
-	b.WriteString("*From* is the reporting controller, by which `kubectl get events --field-selector reportingComponent=NAME` selects: the `schedulerName` is that of the pod's profile, and of `Preempted` that of the preempting pod.\n\n| about | type | reason | from | meaning |\n|---|---|---|---|---|\n")
+	b.WriteString("*From* is the reporting controller, by which the field selector `reportingComponent=NAME` selects events: the `schedulerName` is that of the pod's profile, and of `Preempted` that of the preempting pod.\n\n| about | type | reason | from | meaning |\n|---|---|---|---|---|\n")
 	for _, r := range step.EventReasons() {
 		kind := "Normal"
 		if r.Warning {

@@ -39,15 +39,22 @@ type Options struct {
 	// Fairness has the API server limit requests by PriorityLevelConfigurations and
 	// FlowSchemas, as clusters do. Without it nothing is limited, which benchmarks want.
 	Fairness bool
+	// APIServer is the path of a kube-apiserver of another version (hack/build-apiserver) to run in
+	// place of this binary's; by default what the environment variable APIServerVariable names, if anything.
+	APIServer string
 	// AuditLog is the path of a file to which the API server writes what the service accounts
 	// of kube-system ask for; "" for none. It stays after Stop.
 	AuditLog string
 }
 
+// APIServerVariable names an environment variable: see Options.APIServer.
+const APIServerVariable = "DEVCLUSTER_KUBE_APISERVER"
+
 // Cluster is a running control plane.
 type Cluster struct {
 	Kubeconfig string // its path
 	Config     *rest.Config
+	apiServer  string // the program, "" for this binary
 	dir        string
 	keep       bool                // the directory was given
 	audited    bool                // there is an audit log
@@ -71,7 +78,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		o.Progress = io.Discard
 	}
 	for again := false; ; again = true {
-		c := &Cluster{dir: o.DataDir, keep: o.DataDir != "", args: map[string][]string{}, starts: map[string]int{}, failed: make(chan error, 8)}
+		c := &Cluster{apiServer: cmp.Or(o.APIServer, os.Getenv(APIServerVariable)), dir: o.DataDir, keep: o.DataDir != "", args: map[string][]string{}, starts: map[string]int{}, failed: make(chan error, 8)}
 		err := c.bringUp(ctx, o)
 		if err == nil {
 			return c, nil
@@ -187,19 +194,24 @@ func writeKubeconfig(path, server string, certs *devpki.Authority) error {
 	return clientcmd.WriteToFile(*cfg, path)
 }
 
-// StartComponent starts one more component of this binary, which its caller has
-// to stop; its log is in the cluster's directory.
+// StartComponent starts one more component of this binary, or an API server of another version,
+// which its caller has to stop; its log is in the cluster's directory.
 func (c *Cluster) StartComponent(component string, args ...string) (*Process, error) {
-	self, err := os.Executable()
+	program, err := os.Executable()
 	if err != nil {
 		return nil, err
+	}
+	if c.apiServer != "" && component == "kube-apiserver" {
+		program = c.apiServer
+	} else {
+		args = append([]string{"component", component}, args...)
 	}
 	c.starts[component]++
 	log := component + ".log"
 	if n := c.starts[component]; n > 1 { // the earlier log stays
 		log = fmt.Sprintf("%s.%d.log", component, n)
 	}
-	p, err := StartProcess(component, filepath.Join(c.dir, log), self, append([]string{"component", component}, args...)...)
+	p, err := StartProcess(component, filepath.Join(c.dir, log), program, args...)
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", component, err)
 	}

@@ -85,7 +85,11 @@ func (e *evaluation) filter(ctx context.Context, nodes []fwk.NodeInfo) (feasible
 			return nil, fmt.Errorf("prefilter of pod %s: %w", e.pod.Name, status.AsError())
 		}
 		for _, n := range nodes {
-			e.answers[n.Node().Name] = rejection(status)
+			a := rejection(status)
+			if a.Plugin == "" { // several name nodes, and none is left
+				a.Plugin = firstOf(narrowing)
+			}
+			e.answers[n.Node().Name] = a
 		}
 		diagnosis.PreFilterMsg = status.Message()
 		diagnosis.NodeToStatus.SetAbsentNodesStatus(status)
@@ -97,11 +101,7 @@ func (e *evaluation) filter(ctx context.Context, nodes []fwk.NodeInfo) (feasible
 	for _, n := range nodes {
 		name := n.Node().Name
 		if !result.AllNodes() && !result.NodeNames.Has(name) {
-			a := Answer{Messages: absent.Reasons()}
-			if narrowing.Len() == 1 {
-				a.Plugin = sets.List(narrowing)[0]
-			}
-			e.answers[name] = a
+			e.answers[name] = Answer{Plugin: firstOf(narrowing), Messages: absent.Reasons()}
 			continue
 		}
 		if status := e.framework.RunFilterPluginsWithNominatedPods(ctx, e.state, e.pod, n); !status.IsSuccess() {
@@ -115,6 +115,15 @@ func (e *evaluation) filter(ctx context.Context, nodes []fwk.NodeInfo) (feasible
 		feasible = append(feasible, n)
 	}
 	return feasible, nil
+}
+
+// firstOf returns the first of the plugins that together leave out nodes, by name: kube-scheduler
+// counts the pod as rejected by all of them.
+func firstOf(narrowing sets.Set[string]) string {
+	if len(narrowing) == 0 {
+		return ""
+	}
+	return sets.List(narrowing)[0]
 }
 
 // rejection returns the answer of a plugin that rejects.

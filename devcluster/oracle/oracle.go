@@ -59,16 +59,16 @@ type Cluster struct {
 // goroutine, and answer about the cluster that was last Set.
 type Oracle struct {
 	framework  framework.Framework
-	lister     *lister
+	lister     *Lister
 	indexers   map[reflect.Type]cache.Indexer       // what informers would hold, by the objects' type
 	scorers    map[string]fwk.ScorePlugin           // by name, to ask for raw scores
 	preemption *defaultpreemption.DefaultPreemption // nil when the profile has none
 	nominated  nominator
 }
 
-// lister is the snapshot of the cluster: the framework keeps the lister, Set changes
+// Lister is the snapshot of the cluster: the framework keeps the lister, Set changes
 // what is in it.
-type lister struct{ fwk.SharedLister }
+type Lister struct{ *schedulercache.Snapshot }
 
 var register sync.Once
 
@@ -78,8 +78,9 @@ var outside = []string{names.DynamicResources}
 
 // New returns an oracle with the first profile of a KubeSchedulerConfiguration, as
 // kube-scheduler reads, defaults and validates it; an empty text is the default
-// configuration. An error says what kube-scheduler refuses.
-func New(ctx context.Context, text string) (*Oracle, error) {
+// configuration. More options of the framework are those that only the version has that the program is
+// linked with. An error says what kube-scheduler refuses.
+func New(ctx context.Context, text string, more ...func(*Lister) frameworkruntime.Option) (*Oracle, error) {
 	register.Do(metrics.Register)
 	cfg, err := read(text)
 	if err != nil {
@@ -90,13 +91,18 @@ func New(ctx context.Context, text string) (*Oracle, error) {
 	p.Enabled = slices.DeleteFunc(p.Enabled, func(x config.Plugin) bool { return slices.Contains(outside, x.Name) })
 	client := fake.NewClientset()
 	factory := informers.NewSharedInformerFactory(client, 0)
-	o := &Oracle{lister: &lister{schedulercache.NewEmptySnapshot()}, nominated: nominator{}, indexers: indexersOf(factory), scorers: map[string]fwk.ScorePlugin{}}
-	o.framework, err = frameworkruntime.NewFramework(ctx, o.registry(), profile,
+	o := &Oracle{lister: &Lister{schedulercache.NewEmptySnapshot()}, nominated: nominator{}, indexers: indexersOf(factory), scorers: map[string]fwk.ScorePlugin{}}
+	options := []frameworkruntime.Option{
 		frameworkruntime.WithClientSet(client), frameworkruntime.WithInformerFactory(factory),
 		frameworkruntime.WithSnapshotSharedLister(o.lister), frameworkruntime.WithPodNominator(o.nominated),
 		frameworkruntime.WithSharedDRAManager(dynamicresources.NewDRAManager(ctx,
 			assumecache.NewAssumeCache(klog.FromContext(ctx), factory.Resource().V1().ResourceClaims().Informer(), "ResourceClaim", "", nil), nil, factory)),
-		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister())), frameworkruntime.WithParallelism(1))
+		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister())), frameworkruntime.WithParallelism(1),
+	}
+	for _, option := range more {
+		options = append(options, option(o.lister))
+	}
+	o.framework, err = frameworkruntime.NewFramework(ctx, o.registry(), profile, options...)
 	if err != nil {
 		return nil, fmt.Errorf("making kube-scheduler's framework: %w", err)
 	}
@@ -169,7 +175,7 @@ func read(text string) (*config.KubeSchedulerConfiguration, error) {
 // Set makes the plugins read a cluster, instead of the one before. An error says which
 // object none of them reads.
 func (o *Oracle) Set(c *Cluster) error {
-	o.lister.SharedLister = schedulercache.NewSnapshot(c.Pods, c.Nodes)
+	o.lister.Snapshot = schedulercache.NewSnapshot(c.Pods, c.Nodes)
 	if err := o.nominated.set(c.Nominated); err != nil {
 		return err
 	}

@@ -3,9 +3,12 @@ package apiserver
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -51,6 +54,42 @@ func TestJudgeVersion(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestVersionsAreThoseThatPeopleRead: the installation document has a row for each minor version that Berth
+// is made for, with the rules that it follows there; the chart is refused by older clusters and
+// warns on newer ones.
+func TestVersionsAreThoseThatPeopleRead(t *testing.T) {
+	document := read(t, "docs", "install.md")
+	for minor := range uint(newestMinor + 2) {
+		row := fmt.Sprintf("| 1.%d | %s |", minor, followed(&version.Info{Major: "1", Minor: fmt.Sprint(minor)}))
+		if has, want := strings.Contains(document, row), minor >= oldestMinor && minor <= newestMinor; has != want {
+			t.Errorf("docs/install.md has the row %q: %t, want %t", row, has, want)
+		}
+	}
+	made := fmt.Sprintf("1.%d to 1.%d", oldestMinor, newestMinor)
+	for _, x := range []struct{ text, name, want string }{
+		{document, "docs/install.md", "You need Kubernetes " + made},
+		{document, "docs/install.md", fmt.Sprintf("On a cluster older than 1.%d Helm refuses the chart; on one newer than 1.%d", oldestMinor, newestMinor)},
+		{read(t, "README.md"), "README.md", "clusters of Kubernetes " + made},
+		{read(t, "deploy", "chart", "Chart.yaml"), "Chart.yaml", fmt.Sprintf("kubeVersion: \">=1.%d.0-0\"\n", oldestMinor)},
+		{read(t, "deploy", "chart", "templates", "NOTES.txt"), "NOTES.txt", "Berth supports " + made},
+		{read(t, "deploy", "chart", "templates", "NOTES.txt"), "NOTES.txt", fmt.Sprintf("semverCompare \">=1.%d.0-0\"", newestMinor+1)},
+	} {
+		if !strings.Contains(x.text, x.want) {
+			t.Errorf("%s doesn't have %q", x.name, x.want)
+		}
+	}
+}
+
+// read returns a file of the repository.
+func read(t *testing.T, path ...string) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(append([]string{"..", ".."}, path...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
 }
 
 // TestConnectSaysWhatVersionItFound asks a server that has nothing but its version, and goes on.

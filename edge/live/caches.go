@@ -8,6 +8,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -60,6 +61,7 @@ func newCaches(client kubernetes.Interface, transform cache.TransformFunc, healt
 	object(m, "csidrivers", &storagev1.CSIDriver{}, storage.CSIDrivers())
 	object(m, "csistoragecapacities", &storagev1.CSIStorageCapacity{}, storage.CSIStorageCapacities(v1.NamespaceAll))
 	object(m, "volumeattachments", &storagev1.VolumeAttachment{}, storage.VolumeAttachments())
+	object(m, "deviceclasses", &resourcev1.DeviceClass{}, whereServed[*resourcev1.DeviceClassList]{client.ResourceV1().DeviceClasses(), &resourcev1.DeviceClassList{}})
 	c.kinds = m.kinds
 	return c
 }

@@ -16,8 +16,9 @@ import (
 // Metrics counts what happens in the Steps of a core, and shows what the core holds.
 // A metric is changed in one of two ways: Step adds what a Step brought, State sets
 // gauges and adds what the core has counted itself since it was last read. Names,
-// labels and buckets are those of kube-scheduler 1.36 (pkg/scheduler/metrics) and of
-// Cluster Autoscaler; berth_* are our own.
+// labels and buckets are those of kube-scheduler 1.36 and 1.37 (pkg/scheduler/metrics),
+// served side by side whichever version's rules hold, and of Cluster Autoscaler; berth_*
+// are our own.
 type Metrics struct {
 	Registry *prometheus.Registry
 
@@ -27,7 +28,9 @@ type Metrics struct {
 	victims       prometheus.Histogram
 	attempted     prometheus.Counter // preemptions
 	pending       *prometheus.GaugeVec
+	entities      *prometheus.GaugeVec
 	incoming      *prometheus.CounterVec
+	incomingBy    *prometheus.CounterVec // entity type
 	tries         prometheus.Histogram
 	sli           *prometheus.HistogramVec
 	extension     *prometheus.HistogramVec
@@ -110,6 +113,7 @@ func (m *Metrics) Step(now time.Time, took time.Duration, inputs []step.Input, r
 	for i := range ready.Decisions {
 		m.decided(&ready.Decisions[i], share)
 	}
+	m.preemptions.evaluated(ready.Decisions, share)
 	for _, w := range ready.PermitWaits {
 		result := "Unschedulable"
 		if w.Allowed {
@@ -182,6 +186,7 @@ func (m *Metrics) State(c *core.Core) {
 	q := c.Queue()
 	for i, n := range []int{q.Active, q.Backoff, q.Unschedulable, q.Gated} {
 		m.pending.WithLabelValues(queues[i]).Set(float64(n))
+		m.entities.WithLabelValues(queues[i], entityPod).Set(float64(n))
 	}
 	m.unschedulable.Reset()
 	for by, n := range c.Rejecters() {
@@ -194,6 +199,7 @@ func (m *Metrics) State(c *core.Core) {
 	stats := c.Stats()
 	m.flushed.Add(float64(stats.MissedWakeups - m.lastStats.MissedWakeups))
 	m.badObjects.Add(float64(stats.BadObjects - m.lastStats.BadObjects))
+	m.preemptions.violations.WithLabelValues(entityPod).Add(float64(stats.Violations - m.lastStats.Violations))
 	m.lastStats = stats
 	c.Evaluations(func(profile string, x engine.Evaluations) {
 		k := evaluation{x.Plugin, x.Point, profile}
@@ -208,6 +214,7 @@ func (m *Metrics) State(c *core.Core) {
 	m.shadow.state(c)
 	for k, n := range c.Incoming() {
 		m.incoming.WithLabelValues(k.Queue, k.Event).Add(float64(n - m.lastIncoming[k]))
+		m.incomingBy.WithLabelValues(k.Queue, k.Event, entityPod).Add(float64(n - m.lastIncoming[k]))
 		m.lastIncoming[k] = n
 	}
 }

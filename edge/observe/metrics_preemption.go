@@ -12,8 +12,8 @@ import (
 // This file holds the metrics of preemptions that are carried out while other pods are scheduled
 // (KEP-4832). What is a goroutine in kube-scheduler is here the calls that ask the victims of one
 // preemptor to leave: from the first call until the last one is answered. Each preemption is
-// counted twice: under the names of kube-scheduler, and under those by which the KEP states its
-// objective, which no version of kube-scheduler serves.
+// counted under the names of kube-scheduler 1.36 and those that 1.37 has in their place, and under
+// those by which the KEP states its objective, which no version of kube-scheduler serves.
 
 // The values of the labels operation and result.
 const (
@@ -29,6 +29,11 @@ type preemptionMetrics struct {
 	tookOf    *prometheus.HistogramVec // by operation
 	executeds *prometheus.CounterVec   // by operation and result
 
+	// Of kube-scheduler 1.37, by preemptor, which is always a pod.
+	evaluation *prometheus.HistogramVec // and by status code
+	execution  *prometheus.HistogramVec // and by result
+	violations *prometheus.CounterVec
+
 	// executing are the preemptions with calls in flight, by preemptor.
 	executing map[types.UID]*execution
 }
@@ -42,19 +47,39 @@ type execution struct {
 
 func newPreemptionMetrics(r *registry) preemptionMetrics {
 	r.subsystem = "scheduler"
-	seconds := prometheus.ExponentialBuckets(0.01, 2, 20)
+	seconds, short := prometheus.ExponentialBuckets(0.01, 2, 20), prometheus.ExponentialBuckets(0.001, 2, 16)
 	m := preemptionMetrics{
-		took:      r.histograms("preemption_goroutines_duration_seconds", "Duration of carrying out a preemption, from the first call that asks one of its victims to leave until the last is answered, by result. The pod's nomination is written first.", seconds, "result"),
-		executed:  r.counters("preemption_goroutines_execution_total", "Number of preemptions carried out, by result: success, or error if a victim could not be asked to leave.", "result"),
-		tookOf:    r.histograms("goroutines_duration_seconds", "The same as preemption_goroutines_duration_seconds, under the name in KEP-4832, which kube-scheduler does not serve.", seconds, "operation"),
-		executeds: r.counters("goroutines_execution_total", "The same as preemption_goroutines_execution_total, under the name in KEP-4832, which kube-scheduler does not serve. The objective there is less than 1 % errors.", "operation", "result"),
-		executing: map[types.UID]*execution{},
+		took:       r.histograms("preemption_goroutines_duration_seconds", "Duration of carrying out a preemption, from the first call that asks one of its victims to leave until the last is answered, by result. The pod's nomination is written first. Deprecated in kube-scheduler 1.37: use preemption_execution_duration_seconds.", seconds, "result"),
+		executed:   r.counters("preemption_goroutines_execution_total", "Number of preemptions carried out, by result: success, or error if a victim could not be asked to leave.", "result"),
+		tookOf:     r.histograms("goroutines_duration_seconds", "The same as preemption_goroutines_duration_seconds, under the name in KEP-4832, which kube-scheduler does not serve.", seconds, "operation"),
+		executeds:  r.counters("goroutines_execution_total", "The same as preemption_goroutines_execution_total, under the name in KEP-4832, which kube-scheduler does not serve. The objective there is less than 1 % errors.", "operation", "result"),
+		evaluation: r.histograms("preemption_evaluation_duration_seconds", "Duration of the decisions that looked for preemption victims, by status: Success if there were some, otherwise Unschedulable. Victims are looked for within a decision, so its whole share of those made together counts, as in scheduling_algorithm_duration_seconds.", short, "preemptor", "result"),
+		execution:  r.histograms("preemption_execution_duration_seconds", "The same as preemption_goroutines_duration_seconds, under its name in kube-scheduler 1.37 and with finer buckets.", short, "preemptor", "result"),
+		violations: r.counters("preemption_pdb_violations_total", "Number of violations of disruption budgets by preemption victims.", "preemptor"),
+		executing:  map[types.UID]*execution{},
 	}
+	m.violations.WithLabelValues(entityPod)
 	for _, result := range []string{resultSuccess, resultError} {
 		m.executed.WithLabelValues(result)
 		m.executeds.WithLabelValues(operationPreemption, result)
 	}
 	return m
+}
+
+// evaluated counts the searches for victims: one for each pod that found no node, which took its share
+// of the Step. The ledger names the victims directly after the pod, if there are some.
+func (m *preemptionMetrics) evaluated(decisions []step.Decision, took time.Duration) {
+	for i := range decisions {
+		d := &decisions[i]
+		if d.Kind != step.Waits {
+			continue
+		}
+		status := "Unschedulable"
+		if i+1 < len(decisions) && decisions[i+1].Kind == step.Preempts && decisions[i+1].Pod == d.Pod {
+			status = "Success"
+		}
+		m.evaluation.WithLabelValues(entityPod, status).Observe(took.Seconds())
+	}
 }
 
 // step follows calls from when a Step hands them out until the Step that brings their outcome. A
@@ -90,6 +115,7 @@ func (m *preemptionMetrics) done(now time.Time, done step.PreemptionDone) {
 		result = resultError
 	}
 	m.took.WithLabelValues(result).Observe(took)
+	m.execution.WithLabelValues(entityPod, result).Observe(took)
 	m.executed.WithLabelValues(result).Inc()
 	m.tookOf.WithLabelValues(operationPreemption).Observe(took)
 	m.executeds.WithLabelValues(operationPreemption, result).Inc()

@@ -101,12 +101,26 @@ func TestMetricsOfAHistory(t *testing.T) {
 			scheduler_schedule_attempts_total{profile="default-scheduler",result="unschedulable"} 2
 			`,
 		"scheduler_pending_pods": `
-			# HELP scheduler_pending_pods Number of pending pods by queue: active, backoff, unschedulable, or gated, which includes pods whose preemption victims are being deleted.
+			# HELP scheduler_pending_pods Number of pending pods by queue: active, backoff, unschedulable, or gated, which includes pods whose preemption victims are being deleted. incomplete and pending are for pods that wait for their pod group, and always 0.
 			# TYPE scheduler_pending_pods gauge
 			scheduler_pending_pods{queue="active"} 0
 			scheduler_pending_pods{queue="backoff"} 0
 			scheduler_pending_pods{queue="gated"} 1
+			scheduler_pending_pods{queue="incomplete"} 0
+			scheduler_pending_pods{queue="pending"} 0
 			scheduler_pending_pods{queue="unschedulable"} 1
+			`,
+		"scheduler_queued_entities": `
+			# HELP scheduler_queued_entities Number of entities that are scheduled as one, by queue as in pending_pods and by type. Each pod is one; podgroup is always 0.
+			# TYPE scheduler_queued_entities gauge
+			scheduler_queued_entities{queue="active",type="pod"} 0
+			scheduler_queued_entities{queue="active",type="podgroup"} 0
+			scheduler_queued_entities{queue="backoff",type="pod"} 0
+			scheduler_queued_entities{queue="backoff",type="podgroup"} 0
+			scheduler_queued_entities{queue="gated",type="pod"} 1
+			scheduler_queued_entities{queue="gated",type="podgroup"} 0
+			scheduler_queued_entities{queue="unschedulable",type="pod"} 1
+			scheduler_queued_entities{queue="unschedulable",type="podgroup"} 0
 			`,
 		"scheduler_preemption_attempts_total": `
 			# HELP scheduler_preemption_attempts_total Number of scheduling attempts that found no node. Each counts as a preemption attempt, as in kube-scheduler, also if the pod may not preempt.
@@ -143,9 +157,47 @@ func TestMetricsOfAHistory(t *testing.T) {
 			t.Errorf("%s: %d observations of %v in all, want %d of %v", name, count, sum, want.count, want.sum)
 		}
 	}
+	l.wants(`scheduler_preemption_evaluation_duration_seconds_count{preemptor="pod",result="Unschedulable"} 1`,
+		`scheduler_preemption_evaluation_duration_seconds_count{preemptor="pod",result="Success"} 1`,
+		`scheduler_preemption_pdb_violations_total{preemptor="pod"} 0`)
 	if len(l.m.binds) != 0 {
 		t.Errorf("binds without an end: %v", l.m.binds)
 	}
+}
+
+// TestIncomingEntitiesAreIncomingPods: each pod is an entity of its own, so the two counters agree on every
+// queue and event.
+func TestIncomingEntitiesAreIncomingPods(t *testing.T) {
+	l := newLive(t)
+	l.step(step.PodSet{Pod: testkit.Pod("waits").Req("cpu", "3").Obj()}, step.PodSet{Pod: testkit.Pod("held").Gate("g").Obj()})
+	l.step(step.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "4", "memory", "8Gi").Obj()})
+	l.step()
+	var pods, entities []string
+	for _, line := range l.scrape() {
+		if series, ok := strings.CutPrefix(line, "scheduler_queue_incoming_pods_total{"); ok {
+			pods = append(pods, series)
+		} else if series, ok := strings.CutPrefix(line, "scheduler_queue_incoming_entities_total{"); ok {
+			entities = append(entities, strings.Replace(series, `,type="pod"`, "", 1))
+		}
+	}
+	if len(pods) < 3 || !slices.Equal(pods, entities) {
+		t.Errorf("pods came by\n%s\nand entities by\n%s\nwant the same, at least 3", strings.Join(pods, "\n"), strings.Join(entities, "\n"))
+	}
+}
+
+// TestViolationsOfBudgetsAreCounted has a pod preempt two that a budget protects, of which it
+// allows one to go.
+func TestViolationsOfBudgetsAreCounted(t *testing.T) {
+	l := newLive(t)
+	budget := testkit.Budget("budget", 1, "app", "db")
+	l.step(step.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "4", "memory", "8Gi").Obj()}, step.ObjectSet{Object: budget})
+	for _, name := range []string{"a", "b"} {
+		l.step(step.PodSet{Pod: testkit.Pod(name).Label("app", "db").Req("cpu", "2").On("n1").Obj()})
+	}
+	l.step(step.PodSet{Pod: testkit.Pod("high").Req("cpu", "4").Priority(10).Obj()})
+	l.wants(`scheduler_preemption_pdb_violations_total{preemptor="pod"} 1`)
+	l.step()
+	l.wants(`scheduler_preemption_pdb_violations_total{preemptor="pod"} 1`)
 }
 
 // TestMetricsOfPreemptions carries out a preemption of two victims, one that fails for one of two,
@@ -168,6 +220,8 @@ func TestMetricsOfPreemptions(t *testing.T) {
 		`scheduler_preemption_goroutines_execution_total{result="success"} 2`, `scheduler_preemption_goroutines_execution_total{result="error"} 1`,
 		`scheduler_preemption_goroutines_duration_seconds_sum{result="success"} 9`, `scheduler_preemption_goroutines_duration_seconds_count{result="success"} 2`,
 		`scheduler_preemption_goroutines_duration_seconds_sum{result="error"} 3`,
+		`scheduler_preemption_execution_duration_seconds_sum{preemptor="pod",result="success"} 9`, `scheduler_preemption_execution_duration_seconds_count{preemptor="pod",result="success"} 2`,
+		`scheduler_preemption_execution_duration_seconds_sum{preemptor="pod",result="error"} 3`,
 		`scheduler_goroutines_execution_total{operation="preemption",result="success"} 2`, `scheduler_goroutines_execution_total{operation="preemption",result="error"} 1`,
 		`scheduler_goroutines_duration_seconds_sum{operation="preemption"} 12`, `scheduler_goroutines_duration_seconds_count{operation="preemption"} 3`)
 	if len(m.preemptions.executing) != 0 {
@@ -456,17 +510,17 @@ func TestMetricsReference(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# Metrics\n\nGenerated from the code: `go test ./edge/observe -rewrite`. Metrics of the Go runtime and of the process are omitted. ")
 	b.WriteString("`scheduler_*` metrics have kube-scheduler's names, labels and buckets, and `cluster_autoscaler_*` metrics Cluster Autoscaler's; the differences are in [compatibility](../compatibility.md). ")
-	b.WriteString("Metrics marked with * need `--emit-per-nodegroup-metrics`. A dashboard and alerting rules are in [deploy/monitoring](../../deploy/monitoring).\n\n| metric | type | labels | meaning |\n|---|---|---|---|\n")
-	list := slices.Clone(NewMetrics().List())
+	b.WriteString("Metrics marked with * need `--emit-per-nodegroup-metrics`. A dashboard and alerting rules are in [deploy/monitoring](../../deploy/monitoring). The column stability has kube-scheduler's level.\n\n| metric | type | labels | stability | meaning |\n|---|---|---|---|---|\n")
+	list, stability := slices.Clone(NewMetrics().List()), stabilityOf(t)
 	slices.SortFunc(list, func(x, y Metric) int { return strings.Compare(x.Name, y.Name) })
 	for _, m := range list {
 		mark := ""
 		if m.PerNodeGroup {
 			mark = " *"
 		}
-		fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s |\n", m.Name, mark, m.Type, strings.Join(slices.Sorted(slices.Values(m.Labels)), ", "), m.Help)
+		fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s | %s |\n", m.Name, mark, m.Type, strings.Join(slices.Sorted(slices.Values(m.Labels)), ", "), stability[m.Name], m.Help)
 	}
-	b.WriteString("\nMetrics of kube-scheduler 1.36 and 1.37 that Berth doesn't have, and why:\n\n| metric | why |\n|---|---|\n" + leftOut("scheduler_", ofKubeScheduler))
+	b.WriteString("\nMetrics of kube-scheduler 1.36 and 1.37 that Berth doesn't have, and why:\n\n| metric | why |\n|---|---|\n" + leftOut("scheduler_", ofKubeScheduler(t)) + leftOutElsewhere())
 	b.WriteString("\nMetrics of Cluster Autoscaler that Berth doesn't have, and why:\n\n| metric | why |\n|---|---|\n" + leftOut("cluster_autoscaler_", ofClusterAutoscaler))
 	b.WriteString("\nValues of the label `function` of `cluster_autoscaler_function_duration_seconds` that Cluster Autoscaler has and Berth doesn't, and why:\n\n| function | why |\n|---|---|\n" + functionsLeftOut())
 	path := filepath.Join("..", "..", "docs", "reference", "metrics.md")

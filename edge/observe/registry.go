@@ -94,6 +94,16 @@ func (r *registry) summaries(name, help string, labels ...string) *prometheus.Su
 // start on.
 var queues = []string{"active", "backoff", "unschedulable", "gated"}
 
+// groupQueues are further ones of kube-scheduler 1.37, for pods that wait for their pod group. No pod
+// of Berth's is there: it schedules each pod by itself.
+var groupQueues = []string{"incomplete", "pending"}
+
+// The values of the labels type and preemptor: what is scheduled as one.
+const (
+	entityPod      = "pod"
+	entityPodGroup = "podgroup"
+)
+
 // NewMetrics returns metrics in a registry of their own, with those of the process
 // and the Go runtime. The names, labels and buckets of scheduler_* are
 // kube-scheduler's, those of cluster_autoscaler_* Cluster Autoscaler's, and stay.
@@ -102,6 +112,11 @@ func NewMetrics() *Metrics {
 	m := newMetrics(r)
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, q := range queues {
+		m.pending.WithLabelValues(q)
+		m.entities.WithLabelValues(q, entityPod)
+		m.entities.WithLabelValues(q, entityPodGroup)
+	}
+	for _, q := range groupQueues {
 		m.pending.WithLabelValues(q)
 	}
 	m.list, m.perNodeGroup = r.list, r.perNodeGroup
@@ -139,8 +154,10 @@ func newMetrics(r *registry) *Metrics {
 	m.algorithm = r.histogram("scheduling_algorithm_duration_seconds", "Scheduling algorithm latency: the decision's share of those made together.", exp(0.001, 2, 15))
 	m.victims = r.histogram("preemption_victims", "Number of selected preemption victims.", exp(1, 2, 7))
 	m.attempted = r.counter("preemption_attempts_total", "Number of scheduling attempts that found no node. Each counts as a preemption attempt, as in kube-scheduler, also if the pod may not preempt.")
-	m.pending = r.gauges("pending_pods", "Number of pending pods by queue: active, backoff, unschedulable, or gated, which includes pods whose preemption victims are being deleted.", "queue")
+	m.pending = r.gauges("pending_pods", "Number of pending pods by queue: active, backoff, unschedulable, or gated, which includes pods whose preemption victims are being deleted. incomplete and pending are for pods that wait for their pod group, and always 0.", "queue")
+	m.entities = r.gauges("queued_entities", "Number of entities that are scheduled as one, by queue as in pending_pods and by type. Each pod is one; podgroup is always 0.", "queue", "type")
 	m.incoming = r.counters("queue_incoming_pods_total", "Number of pods added to scheduling queues, by event and queue.", "queue", "event")
+	m.incomingBy = r.counters("queue_incoming_entities_total", "Number of entities added to scheduling queues, by event, queue and type. Each pod is one.", "queue", "event", "type")
 	m.tries = r.histogram("pod_scheduling_attempts", "Number of attempts to successfully schedule a pod.", exp(1, 2, 5))
 	m.sli = r.histograms("pod_scheduling_sli_duration_seconds", "Latency from when a pod is first queued until it is bound, by attempts.", exp(0.01, 2, 20), "attempts")
 	m.extension = r.histograms("framework_extension_point_duration_seconds", "Latency of Bind, including what it waits for. The extension points that kube-scheduler runs before it pod by pod and node by node are one evaluation here: see scheduling_algorithm_duration_seconds.", exp(0.0001, 2, 12), "extension_point", "status", "profile")

@@ -30,7 +30,7 @@ var counts = []benchmark{
 
 // ratios are between Berth and kube-scheduler's own algorithm in one run.
 var ratios = []benchmark{
-	{"devcluster", "./oracle", "Placement/case=(plain|service|hostname|hard_zone_spread,_3|500_classes_of_8)", "500ms", gate.Ratios},
+	{"devcluster", "./conformance", "Placement/case=(plain|service|hostname|hard_zone_spread,_3|500_classes_of_8)", "500ms", gate.Ratios},
 }
 
 // times are of the machine.

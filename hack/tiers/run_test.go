@@ -98,9 +98,9 @@ func TestAFailureIsRepeatedByOneCommand(t *testing.T) {
 		failure
 		want string
 	}{
-		{failure{pkg: module + "/devcluster/oracle", test: "TestX/a_b"}, "(cd devcluster && CGO_ENABLED=1 go test ./oracle -count=1 -rapid.seed=5 -run '^TestX$/^a_b$')"},
-		{failure{pkg: module + "/devcluster/oracle", test: "TestX", seed: "-rapid.seed=7"}, "(cd devcluster && CGO_ENABLED=1 go test ./oracle -count=1 -rapid.seed=7 -run '^TestX$')"},
-		{failure{pkg: module + "/devcluster/oracle"}, "(cd devcluster && CGO_ENABLED=1 go test ./oracle -count=1 -rapid.seed=5 -run Property)"},
+		{failure{pkg: module + "/devcluster/conformance", test: "TestX/a_b"}, "(cd devcluster && CGO_ENABLED=1 go test ./conformance -count=1 -rapid.seed=5 -run '^TestX$/^a_b$')"},
+		{failure{pkg: module + "/devcluster/conformance", test: "TestX", seed: "-rapid.seed=7"}, "(cd devcluster && CGO_ENABLED=1 go test ./conformance -count=1 -rapid.seed=7 -run '^TestX$')"},
+		{failure{pkg: module + "/devcluster/conformance"}, "(cd devcluster && CGO_ENABLED=1 go test ./conformance -count=1 -rapid.seed=5 -run Property)"},
 	} {
 		if got := c.repeating(x.failure).String(); got != x.want {
 			t.Errorf("%+v is repeated by\n%s, want\n%s", x.failure, got, x.want)

@@ -106,7 +106,7 @@ func nightlyStages(s settings) []stage {
 		{name: "gate", what: "placements are as fast beside kube-scheduler's as before, plans as cheap; all figures of speed for docs/performance-nights.tsv and out/performance.html", cmds: []command{
 			{args: []string{"make", "build", "devcluster"}},
 			{args: []string{"go", "run", "./hack/gate", "-night"}},
-			{dir: "devcluster", pkgs: []string{"./oracle"}, flags: []string{"-count=1"}, tests: []string{"TestTheGateCatchesASlowDown"}},
+			{dir: "devcluster", pkgs: []string{"./conformance"}, flags: []string{"-count=1"}, tests: []string{"TestTheGateCatchesASlowDown"}},
 		}},
 		{name: "demo", what: "the demo, three times beside four busy processes", cmds: []command{{args: []string{"./hack/demo-under-load"}}}},
 	})
@@ -205,7 +205,7 @@ func allocations() stage {
 // of the configuration files.
 func oracle(clusters, perFile string, flags ...string) []stage {
 	return []stage{{name: "oracle", what: "verdicts and scores are those of kube-scheduler's own plugins on " + clusters + " random clusters", cmds: []command{
-		{dir: "devcluster", pkgs: []string{"./oracle"}, flags: slices.Concat([]string{"-count=1", "-timeout=4h", "-rapid.checks=" + clusters}, flags), tests: []string{"TestPropertyOracle"}},
-		{dir: "devcluster", pkgs: []string{"./oracle"}, flags: slices.Concat([]string{"-count=1", "-timeout=1h", "-rapid.checks=" + perFile}, flags), tests: []string{"TestCases", "TestPropertyConfigurations", "TestRefusedFiles"}},
+		{dir: "devcluster", pkgs: []string{"./conformance"}, flags: slices.Concat([]string{"-count=1", "-timeout=4h", "-rapid.checks=" + clusters}, flags), tests: []string{"TestPropertyOracle"}},
+		{dir: "devcluster", pkgs: []string{"./conformance"}, flags: slices.Concat([]string{"-count=1", "-timeout=1h", "-rapid.checks=" + perFile}, flags), tests: []string{"TestCases", "TestPropertyConfigurations", "TestRefusedFiles"}},
 	}}}
 }

@@ -63,7 +63,15 @@ func headLines(s *observe.Status) []line {
 	if x := n.ScaleDown; x != nil {
 		nodes = append(nodes, cell{moneyOf(x), plain})
 	}
-	return []line{say(strong, "Berth %s, %s UTC", s.Version, s.At.UTC().Format(time.DateTime)), pods, nodes}
+	return []line{say(strong, "Berth %s%s, %s UTC", s.Version, rulesOf(s), s.At.UTC().Format(time.DateTime)), pods, nodes}
+}
+
+// rulesOf says which rules are followed; "" for a Berth from before there were two versions of them.
+func rulesOf(s *observe.Status) string {
+	if s.Rules == "" {
+		return ""
+	}
+	return " (rules of kube-scheduler " + s.Rules + ")"
 }
 
 // moneyOf says what all nodes cost, and what could go of that. "" without prices.

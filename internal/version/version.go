@@ -11,6 +11,7 @@
 package version
 
 import (
+	"fmt"
 	"regexp"
 	"runtime/debug"
 
@@ -33,6 +34,17 @@ type Info struct {
 func Get() Info {
 	build, _ := debug.ReadBuildInfo()
 	return of(release, berth.Version(), build)
+}
+
+// Text returns what this Berth is, one fact a line, with the versions whose rules it has.
+func (i Info) Text(rules string) string {
+	text := fmt.Sprintf("berth %s (rules of kube-scheduler %s)\n", i.Version, rules)
+	for _, line := range []struct{ what, value string }{{"commit", i.Revision}, {"committed", i.Time}, {"built with", i.Go}} {
+		if line.value != "" {
+			text += line.what + " " + line.value + "\n"
+		}
+	}
+	return text
 }
 
 // shortCommit is how many digits of a commit a version has.

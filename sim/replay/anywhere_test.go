@@ -20,6 +20,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/test/testkit"
@@ -69,7 +70,7 @@ func TestPropertyHistoriesOfObjectsChangedAnywhereReplayTheSame(t *testing.T) {
 		}
 		autoscale := core.DefaultAutoscale()
 		autoscale.UnneededTime, autoscale.DelayAfterAdd = 20*time.Second, 0
-		recorder, err := replay.Create(path, 1<<30, replay.Header{Autoscale: &autoscale})
+		recorder, err := replay.Create(path, 1<<30, replay.Header{Kubernetes: compat.Newest.String(), Autoscale: &autoscale})
 		if err != nil {
 			t.Fatal(err)
 		}

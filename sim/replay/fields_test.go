@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
@@ -143,7 +144,7 @@ func everyInputWithObjects() []step.Input {
 		step.WorkloadSet{Workload: cluster.WorkloadOf(filled(&v1.Service{}))}, step.WorkloadSet{Workload: cluster.WorkloadOf(filled(&appsv1.ReplicaSet{}))},
 	}
 	for _, o := range []cluster.Object{filled(&v1.Namespace{}), claim, volume, filled(&storagev1.StorageClass{}), csiNode,
-		filled(&storagev1.CSIDriver{}), filled(&storagev1.CSIStorageCapacity{}), filled(&storagev1.VolumeAttachment{}), filled(&policyv1.PodDisruptionBudget{}),
+		filled(&storagev1.CSIDriver{}), filled(&storagev1.CSIStorageCapacity{}), filled(&storagev1.VolumeAttachment{}), filled(&policyv1.PodDisruptionBudget{}), filled(&resourcev1.DeviceClass{}),
 		template, scalable, filled(&autoscalingapi.CapacityBuffer{}), request} {
 		inputs = append(inputs, step.ObjectSet{Object: o})
 	}

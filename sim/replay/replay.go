@@ -180,15 +180,15 @@ func newPlayer(h Header, p Policy) (*player, error) {
 	if err != nil {
 		return nil, err
 	}
-	sched := config.Default()
-	sched.Version = version
+	rules := config.Rules{Version: version, Gates: h.Gates}
+	sched := config.DefaultFor(rules)
 	switch {
 	case p.Scheduler != "":
-		if sched, err = config.Load(p.Scheduler, version); err != nil {
+		if sched, err = config.LoadFor(p.Scheduler, rules); err != nil {
 			return nil, err
 		}
 	case h.Scheduler != "":
-		if sched, err = config.Parse([]byte(h.Scheduler), version); err != nil {
+		if sched, err = config.ParseFor([]byte(h.Scheduler), rules); err != nil {
 			return nil, fmt.Errorf("schedulerConfig: %w", err)
 		}
 	}
@@ -199,6 +199,7 @@ func newPlayer(h Header, p Policy) (*player, error) {
 	cfg := core.DefaultConfig(profiles...)
 	cfg.Engine.Seed, cfg.Queue = h.Seed, sched.Queue
 	cfg.Autoscale, cfg.ExternalScheduler, cfg.Shadow = h.Autoscale, h.ExternalScheduler, h.Shadow
+	cfg.NoExpectedNominations = !sched.Enabled(config.NominatedNodeNameForExpectation)
 	if p.Autoscale != nil && h.Autoscale != nil {
 		cfg.Autoscale = p.Autoscale
 	}

@@ -30,14 +30,14 @@ func record(t *testing.T, seed uint64, limit int64) (path string, run *scenario.
 func recordUnder(t *testing.T, seed uint64, limit int64, policy scenario.Policy, watch autoscaler.Stopwatch) (path string, run *scenario.Run) {
 	s := soak.Generate(seed)
 	s.Spec.Policy.Flags = append(s.Spec.Policy.Flags, policy.Flags...)
-	s.Spec.Policy.ExpanderPriorities = policy.ExpanderPriorities
+	s.Spec.Policy.ExpanderPriorities, s.Spec.Policy.EmulatedVersion = policy.ExpanderPriorities, policy.EmulatedVersion
 	s.Spec.Faults = slices.DeleteFunc(s.Spec.Faults, func(f scenario.Fault) bool { return f.Kind == scenario.CrashBerth }) // a crash ends a recording
 	run, err := scenario.Parse("world.yaml", soak.Text(s))
 	if err != nil {
 		t.Fatal(err)
 	}
 	path = filepath.Join(t.TempDir(), "recording")
-	r, err := replay.Create(path, limit, replay.Header{Seed: seed, Autoscale: &run.Autoscale})
+	r, err := replay.Create(path, limit, replay.Header{Seed: seed, Kubernetes: run.Scheduler.Version.String(), Autoscale: &run.Autoscale})
 	if err != nil {
 		t.Fatal(err)
 	}

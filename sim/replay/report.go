@@ -2,8 +2,10 @@ package replay
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"text/tabwriter"
 
 	"github.com/berthproject/berth/core/step"
@@ -81,4 +83,15 @@ func byKind(list []step.Decision) map[string]int {
 		out[string(list[i].Kind)]++
 	}
 	return out
+}
+
+// WriteDecisions writes the decisions to a file as a ledger, a line of JSON for each.
+func (r *Result) WriteDecisions(path string) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	l := step.Ledger{To: file}
+	l.Add(r.Decisions)
+	return errors.Join(file.Close(), l.Err())
 }

@@ -13,6 +13,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -118,6 +119,8 @@ func storageWithSecrets(csi *v1.CSIPersistentVolumeSource) []cluster.Object {
 		&storagev1.StorageClass{ObjectMeta: annotated("class"), Parameters: map[string]string{"secret": secret}, MountOptions: []string{secret}},
 		&storagev1.CSINode{ObjectMeta: annotated("n")},
 		&storagev1.CSIDriver{ObjectMeta: annotated("d"), Spec: storagev1.CSIDriverSpec{TokenRequests: []storagev1.TokenRequest{{Audience: secret}}}},
+		&resourcev1.DeviceClass{ObjectMeta: annotated("devices"), Spec: resourcev1.DeviceClassSpec{Config: []resourcev1.DeviceClassConfiguration{{DeviceConfiguration: resourcev1.DeviceConfiguration{
+			Opaque: &resourcev1.OpaqueDeviceConfiguration{Driver: "d", Parameters: runtime.RawExtension{Raw: []byte(`{"token":"` + secret + `"}`)}}}}}}},
 		&storagev1.VolumeAttachment{ObjectMeta: annotated("va"),
 			Spec:   storagev1.VolumeAttachmentSpec{Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &attached, InlineVolumeSpec: &v1.PersistentVolumeSpec{PersistentVolumeSource: v1.PersistentVolumeSource{CSI: csi}}}},
 			Status: storagev1.VolumeAttachmentStatus{AttachmentMetadata: map[string]string{"key": secret}}},

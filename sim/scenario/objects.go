@@ -14,6 +14,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,7 +43,7 @@ const (
 var kinds = []runtime.Object{
 	&v1.Node{}, &v1.Pod{}, &v1.Service{}, &v1.ReplicationController{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{},
 	&batchv1.Job{}, &policyv1.PodDisruptionBudget{}, &v1.Namespace{}, &v1.PersistentVolumeClaim{}, &v1.PersistentVolume{},
-	&storagev1.StorageClass{}, &storagev1.CSINode{}, &storagev1.CSIDriver{}, &storagev1.CSIStorageCapacity{}, &storagev1.VolumeAttachment{},
+	&storagev1.StorageClass{}, &storagev1.CSINode{}, &storagev1.CSIDriver{}, &storagev1.CSIStorageCapacity{}, &storagev1.VolumeAttachment{}, &resourcev1.DeviceClass{},
 	&v1.PodTemplate{}, &autoscalingapi.CapacityBuffer{}, &autoscalingapi.ProvisioningRequest{},
 }
 
@@ -127,7 +128,7 @@ func (o *objects) file(path string) error {
 // namespaced reports whether objects of this kind are in a namespace.
 func namespaced(obj runtime.Object) bool {
 	switch obj.(type) {
-	case *v1.Node, *v1.Namespace, *v1.PersistentVolume, *storagev1.StorageClass, *storagev1.CSINode, *storagev1.CSIDriver, *storagev1.VolumeAttachment:
+	case *v1.Node, *v1.Namespace, *v1.PersistentVolume, *storagev1.StorageClass, *storagev1.CSINode, *storagev1.CSIDriver, *storagev1.VolumeAttachment, *resourcev1.DeviceClass:
 		return false
 	}
 	return true

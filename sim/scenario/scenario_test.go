@@ -11,6 +11,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/sim/scenario"
 	"github.com/berthproject/berth/sim/trace/openb"
 )
@@ -96,6 +97,7 @@ func TestBadScenariosNameLineFieldAndRemedy(t *testing.T) {
 		{head + "  policy: {flags: [--max-nodes-launching=many]}\n", "s.yaml:4: spec.policy.flags: invalid argument"},
 		{head + "  policy: {flags: [--teapot]}\n", "s.yaml:4: spec.policy.flags: unknown flag: --teapot"},
 		{head + "  policy: {schedulerConfig: nope.yaml}\n", "s.yaml:4: spec.policy.schedulerConfig: reading the scheduler configuration"},
+		{head + "  policy: {emulatedVersion: '1.35'}\n", `s.yaml:4: spec.policy.emulatedVersion: "1.35" is not a version whose scheduling rules Berth implements; those are 1.36 and 1.37`},
 		{head + "  policy: {flags: [--expander=magic]}\n", `s.yaml:4: spec.policy.flags: --expander is "magic"; unknown expander "magic"`},
 		{head + "  policy: {flags: [--expander=grpc, --grpc-expander-url=x, --grpc-expander-cert=y]}\n", "s.yaml:4: spec.policy.flags: expander grpc is not available here"},
 		{head + "  policy: {expanderPriorities: '1: ['}\n", "s.yaml:4: spec.policy.expanderPriorities: reading the priorities"},
@@ -506,6 +508,31 @@ func TestStableNames(t *testing.T) {
 			if at, ok = m[part]; !ok {
 				t.Errorf("%s is missing", name)
 			}
+		}
+	}
+}
+
+// TestAPolicyHasTheRulesOfAVersion: the newest ones, unless it names another, for which its file is read, too.
+func TestAPolicyHasTheRulesOfAVersion(t *testing.T) {
+	for text, want := range map[string]compat.Version{
+		"": compat.Newest, "  policy: {emulatedVersion: '1.36'}\n": compat.V36, "  policy: {emulatedVersion: kube=1.37}\n": compat.V37,
+	} {
+		r, err := scenario.Parse("s.yaml", []byte(head+text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if schema, _ := r.Scheduler.Build(); schema.Version() != want {
+			t.Errorf("%q: the rules are those of %s, want %s", text, schema.Version(), want)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "scheduler.yaml")
+	if err := os.WriteFile(path, []byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: [{plugins: {podGroupPostFilter: {}}}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range compat.Versions() {
+		_, err := scenario.Parse("s.yaml", fmt.Appendf(nil, "%s  policy: {emulatedVersion: %q, schedulerConfig: %q}\n", head, v, path))
+		if refused := err != nil; refused != (v == compat.V36) {
+			t.Errorf("under %s the file of 1.37 gives %v", v, err)
 		}
 	}
 }

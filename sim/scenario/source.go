@@ -178,6 +178,7 @@ func parse(path string, raw []byte, into any) (*validator, error) {
 	wrong := &validator{src: src}
 	(&decodable{wrong, map[string]ast.Node{}}).file(src.file, into)
 	options := []yaml.DecodeOption{yaml.UseJSONUnmarshaler(), yaml.CustomUnmarshaler(wrong.decodeDuration), yaml.CustomUnmarshaler(wrong.decodeQuantity)}
+	options = append(options, wrong.embedding()...)
 	if len(wrong.wrong) == 0 {
 		options = append(options, yaml.Strict()) // for unknown fields that decodable doesn't get to
 	}

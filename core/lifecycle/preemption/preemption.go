@@ -101,6 +101,7 @@ type Machine struct {
 type Counts struct {
 	Preemptions int // decisions that others leave a node for a pod
 	Victims     int // of them, in all
+	Violations  int // of disruption budgets, by these victims
 }
 
 var _ lifecycle.Machine = (*Machine)(nil)
@@ -144,6 +145,7 @@ func (m *Machine) Preempt(t *lifecycle.Turn, p *Pod, preemptor *cluster.Pod, c *
 	node := t.State.Node(c.Node)
 	m.counts.Preemptions++
 	m.counts.Victims += len(c.Pods)
+	m.counts.Violations += c.Violations
 	Note(t, preemptor, c, w)
 	m.withdrawLessImportant(t, node, preemptor)
 	open := map[types.UID]bool{}

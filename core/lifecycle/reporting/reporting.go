@@ -13,6 +13,7 @@ import (
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/plugins/schedulinggates"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/step"
 )
@@ -92,20 +93,28 @@ func sinceShown(obj *v1.Pod, first time.Time) time.Time {
 	return first
 }
 
-// PodGated reports that a gate keeps a pod out of the queue. Of the pods that are created
+// PodGated reports that a plugin keeps a pod out of the queue. Of the pods that are created
 // with scheduling gates the API server has said so.
 func (m *Machine) PodGated(t *lifecycle.Turn, p *Pod, obj *v1.Pod, gate *framework.Reason) {
-	message := fmt.Sprintf("Scheduling is blocked due to non-empty scheduling gates: %s", gate.Messages[0])
+	reason, message := v1.PodReasonUnschedulable, gate.Messages[0]
+	if gate.Plugin == schedulinggates.Name {
+		reason, message = v1.PodReasonSchedulingGated, "Scheduling is blocked due to non-empty scheduling gates: "+message
+	}
 	if p.condition != message {
 		t.Decide(step.Decision{Kind: step.Gated, Pod: obj.Namespace + "/" + obj.Name, Reason: message})
 	}
-	for _, c := range obj.Status.Conditions {
-		if c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse && c.Reason == v1.PodReasonSchedulingGated {
-			p.condition = message
-			return
-		}
+	if reason == v1.PodReasonSchedulingGated && saysGated(obj) {
+		p.condition = message
+		return
 	}
-	m.PodUnschedulable(t, p, obj, v1.PodReasonSchedulingGated, message)
+	m.PodUnschedulable(t, p, obj, reason, message)
+}
+
+// saysGated reports whether a pod's condition says that it has scheduling gates.
+func saysGated(obj *v1.Pod) bool {
+	return slices.ContainsFunc(obj.Status.Conditions, func(c v1.PodCondition) bool {
+		return c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse && c.Reason == v1.PodReasonSchedulingGated
+	})
 }
 
 // TriggeredScaleUp reports that nodes were ordered for a pod; growth names the group

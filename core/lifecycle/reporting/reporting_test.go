@@ -129,7 +129,7 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		if w.pods[obj.UID] == nil {
 			w.add(obj.Gate(d.Input).Obj())
 		}
-		w.m.PodGated(w.Turn, w.pods[obj.UID], obj.Obj(), &framework.Reason{Messages: []string{d.Input}})
+		w.m.PodGated(w.Turn, w.pods[obj.UID], obj.Obj(), &framework.Reason{Plugin: args.String("by", "SchedulingGates"), Messages: []string{d.Input}})
 	case "scale-up":
 		w.m.TriggeredScaleUp(w.Turn, w.pods[obj.UID], obj.Obj(), d.Input)
 	case "no-scale-up":

@@ -6,6 +6,7 @@ package defaultpreemption
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/framework"
 )
 
@@ -20,7 +22,15 @@ import (
 const Name = "DefaultPreemption"
 
 // Plugin implements framework.Preempter.
-type Plugin struct{}
+type Plugin struct {
+	// stops says that a pod that violates a disruption budget is counted against no further one.
+	stops bool
+	// tells says that a pod's condition names the node that victims leave for it.
+	tells bool
+}
+
+// New returns the plugin as kube-scheduler of a version has it.
+func New(v compat.Version) Plugin { return Plugin{stops: v >= compat.V37, tells: v >= compat.V37} }
 
 var _ framework.Preempter = Plugin{}
 
@@ -48,9 +58,9 @@ func (Plugin) Eligible(pod *cluster.Pod) *framework.Reason {
 // Order implements framework.Preempter (filterPodsWithPDBViolation): first the pods
 // whose eviction would violate a disruption budget, then the others, each part by
 // falling importance. Budgets are spent in order of importance: the most important
-// pods use up what disruptions are allowed. A pod is counted against each budget
-// that selects it, also when another one is violated already.
-func (Plugin) Order(pods []*cluster.Pod, s *cluster.State) (violating int) {
+// pods use up what disruptions are allowed. A pod is counted against the budgets that
+// select it, by name: up to the first that it violates if the plugin stops there.
+func (x Plugin) Order(pods []*cluster.Pod, s *cluster.State) (violating int) {
 	slices.SortFunc(pods, byImportance)
 	allowed := map[*cluster.Budget]int32{} // disruptions left; below 0 when violated
 	var within, beyond []*cluster.Pod
@@ -67,6 +77,9 @@ func (Plugin) Order(pods []*cluster.Pod, s *cluster.State) (violating int) {
 			}
 			allowed[b]--
 			ok = ok && allowed[b] >= 0
+			if !ok && x.stops {
+				break
+			}
 		}
 		if ok {
 			within = append(within, p)
@@ -76,6 +89,14 @@ func (Plugin) Order(pods []*cluster.Pod, s *cluster.State) (violating int) {
 	}
 	copy(pods, append(beyond, within...))
 	return len(beyond)
+}
+
+// Success implements framework.Preempter.
+func (x Plugin) Success(node string, victims int) string {
+	if !x.tells {
+		return ""
+	}
+	return fmt.Sprintf("found a potential placement for pod on node %s, preempting %d victims", node, victims)
 }
 
 // byImportance orders the more important pod first: of higher priority, else longer

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins/defaultpreemption"
 	"github.com/berthproject/berth/internal/test/testkit"
@@ -72,7 +73,7 @@ func TestEligible(t *testing.T) {
 }
 
 // The pods of a node in the order in which they are to be kept: first those whose
-// eviction violates a budget.
+// eviction violates a budget. That doesn't depend on the version unless a case says so.
 func TestOrder(t *testing.T) {
 	budget := testkit.Budget
 	gone := budget("b", 0, "app", "web")
@@ -88,36 +89,55 @@ func TestOrder(t *testing.T) {
 		pods      rt.Pods
 		violating string
 		others    string
+		only      compat.Version // zero: any
 	}{
-		{"by priority", nil, three(), "", "x y z"},
-		{"then by start", nil, rt.Pods{pod("x", 1, 30), pod("y", 1, 10), pod("z", 1, 20)}, "", "y z x"},
-		{"those that haven't started last", nil, rt.Pods{waiting("x", 1), pod("y", 1, 10)}, "", "y x"},
-		{"then by UID", nil, rt.Pods{pod("y", 1, 10), pod("x", 1, 10)}, "", "x y"},
-		{"no disruption allowed", []*policyv1.PodDisruptionBudget{budget("b", 0, "app", "web")}, three(), "x y z", ""},
-		{"one disruption allowed: of the most important", []*policyv1.PodDisruptionBudget{budget("b", 1, "app", "web")}, three(), "y z", "x"},
-		{"two disruptions allowed", []*policyv1.PodDisruptionBudget{budget("b", 2, "app", "web")}, three(), "z", "x y"},
-		{"as many as there are", []*policyv1.PodDisruptionBudget{budget("b", 3, "app", "web")}, three(), "", "x y z"},
-		{"of other pods", []*policyv1.PodDisruptionBudget{budget("b", 0, "app", "db")}, three(), "", "x y z"},
-		{"of another namespace", []*policyv1.PodDisruptionBudget{elsewhere}, three(), "", "x y z"},
-		{"that selects with an empty selector", []*policyv1.PodDisruptionBudget{empty}, three(), "", "x y z"},
-		{"one that the API server has let go already", []*policyv1.PodDisruptionBudget{gone}, three(), "x z", "y"},
-		{"of two budgets one is spent", []*policyv1.PodDisruptionBudget{budget("a", 2, "app", "web"), budget("b", 0, "app", "web")}, three(), "x y z", ""},
-		{"of two budgets the other one is", []*policyv1.PodDisruptionBudget{budget("a", 0, "app", "web"), budget("b", 2, "app", "web")}, three(), "x y z", ""},
+		{"by priority", nil, three(), "", "x y z", 0},
+		{"then by start", nil, rt.Pods{pod("x", 1, 30), pod("y", 1, 10), pod("z", 1, 20)}, "", "y z x", 0},
+		{"those that haven't started last", nil, rt.Pods{waiting("x", 1), pod("y", 1, 10)}, "", "y x", 0},
+		{"then by UID", nil, rt.Pods{pod("y", 1, 10), pod("x", 1, 10)}, "", "x y", 0},
+		{"no disruption allowed", []*policyv1.PodDisruptionBudget{budget("b", 0, "app", "web")}, three(), "x y z", "", 0},
+		{"one disruption allowed: of the most important", []*policyv1.PodDisruptionBudget{budget("b", 1, "app", "web")}, three(), "y z", "x", 0},
+		{"two disruptions allowed", []*policyv1.PodDisruptionBudget{budget("b", 2, "app", "web")}, three(), "z", "x y", 0},
+		{"as many as there are", []*policyv1.PodDisruptionBudget{budget("b", 3, "app", "web")}, three(), "", "x y z", 0},
+		{"of other pods", []*policyv1.PodDisruptionBudget{budget("b", 0, "app", "db")}, three(), "", "x y z", 0},
+		{"of another namespace", []*policyv1.PodDisruptionBudget{elsewhere}, three(), "", "x y z", 0},
+		{"that selects with an empty selector", []*policyv1.PodDisruptionBudget{empty}, three(), "", "x y z", 0},
+		{"one that the API server has let go already", []*policyv1.PodDisruptionBudget{gone}, three(), "x z", "y", 0},
+		{"of two budgets one is spent", []*policyv1.PodDisruptionBudget{budget("a", 2, "app", "web"), budget("b", 0, "app", "web")}, three(), "x y z", "", 0},
+		{"of two budgets the other one is", []*policyv1.PodDisruptionBudget{budget("a", 0, "app", "web"), budget("b", 2, "app", "web")}, three(), "x y z", "", 0},
 		{"both are spent by a pod that violates one", []*policyv1.PodDisruptionBudget{budget("a", 0, "tier", "front"), budget("b", 1, "app", "web")},
-			rt.Pods{pod("x", 3, 10).Label("tier", "front"), pod("y", 2, 20)}, "x y", ""},
-		{"no pods", nil, nil, "", ""},
+			rt.Pods{pod("x", 3, 10).Label("tier", "front"), pod("y", 2, 20)}, "x y", "", compat.V36},
+		{"the first that a pod violates is the last that it is counted against", []*policyv1.PodDisruptionBudget{budget("a", 0, "tier", "front"), budget("b", 1, "app", "web")},
+			rt.Pods{pod("x", 3, 10).Label("tier", "front"), pod("y", 2, 20)}, "x", "y", compat.V37},
+		{"one that a pod doesn't violate is spent", []*policyv1.PodDisruptionBudget{budget("a", 1, "app", "web"), budget("b", 0, "tier", "front")},
+			rt.Pods{pod("x", 3, 10).Label("tier", "front"), pod("y", 2, 20)}, "x y", "", 0},
+		{"no pods", nil, nil, "", "", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			world := rt.NewCluster(t, nil, nil, nil)
 			for _, b := range c.budgets {
 				world.Set(b)
 			}
-			pods := parse(world, c.pods)
-			n := defaultpreemption.Plugin{}.Order(pods, world.State)
-			if violating, others := names(pods[:n]), names(pods[n:]); violating != c.violating || others != c.others {
-				t.Errorf("violating %q, others %q, want %q and %q", violating, others, c.violating, c.others)
+			for _, v := range compat.Versions() {
+				if c.only != 0 && c.only != v {
+					continue
+				}
+				pods := parse(world, c.pods)
+				n := defaultpreemption.New(v).Order(pods, world.State)
+				if violating, others := names(pods[:n]), names(pods[n:]); violating != c.violating || others != c.others {
+					t.Errorf("%s: violating %q, others %q, want %q and %q", v, violating, others, c.violating, c.others)
+				}
 			}
 		})
+	}
+}
+
+// TestSuccess: kube-scheduler says since 1.37 for which node it preempts.
+func TestSuccess(t *testing.T) {
+	for v, want := range map[compat.Version]string{compat.V36: "", compat.V37: "found a potential placement for pod on node n1, preempting 2 victims"} {
+		if got := defaultpreemption.New(v).Success("n1", 2); got != want {
+			t.Errorf("%s: %q, want %q", v, got, want)
+		}
 	}
 }
 

@@ -8,20 +8,26 @@ import (
 	"strings"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/framework"
 )
 
 // Name is the plugin's name in kube-scheduler configuration.
 const Name = "ImageLocality"
 
-// The bytes of images that score 0, and, for each container, 100.
+// The bytes of images that score 0, and, for each image that counts (sources), 100.
 const (
 	minThreshold = 23 << 20
 	maxThreshold = 1000 << 20
 )
 
 // Plugin implements framework.Plugin.
-type Plugin struct{}
+type Plugin struct {
+	countsVolumes bool // see sources
+}
+
+// New returns the plugin of a version.
+func New(v compat.Version) Plugin { return Plugin{countsVolumes: v >= compat.V37} }
 
 var _ framework.Plugin = Plugin{}
 
@@ -62,45 +68,52 @@ func normalized(name string) string {
 	return name
 }
 
-// containers returns how many containers the pod has; images of more containers have
-// to be larger for the same score.
-func containers(pod *cluster.Pod) int64 {
-	return int64(len(pod.Object.Spec.InitContainers) + len(pod.Object.Spec.Containers))
+// sources returns how many images of the pod count: the more, the larger they must be for the same
+// score. These are the images of its containers; kube-scheduler 1.37 counts image volumes, too.
+func (p Plugin) sources(pod *cluster.Pod) int64 {
+	spec := &pod.Object.Spec
+	n := len(spec.InitContainers) + len(spec.Containers)
+	for i := range spec.Volumes {
+		if p.countsVolumes && spec.Volumes[i].Image != nil {
+			n++
+		}
+	}
+	return int64(n)
 }
 
 // Sign implements framework.Plugin. Images that no node has tell nothing
 // apart.
-func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, _ *framework.Signature) {
+func (p Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, _ *framework.Signature) {
 	images := knownImages(pod, state)
 	local.Int(int64(len(images)))
 	if len(images) == 0 {
 		return
 	}
-	local.Int(containers(pod))
+	local.Int(p.sources(pod))
 	for _, name := range images {
 		local.Str(name)
 	}
 }
 
 // For implements framework.Plugin.
-func (Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
+func (p Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
 	images := knownImages(pod, state)
 	if len(images) == 0 {
 		return framework.Rules{}, nil
 	}
 	return framework.Rules{Group: &rule{
-		state: state, images: images, containers: containers(pod), rows: state.Rows(strings.Join(images, "\n")),
+		state: state, images: images, sources: p.sources(pod), rows: state.Rows(strings.Join(images, "\n")),
 	}}, nil
 }
 
 // rule implements framework.GroupRule for the pods of one class.
 type rule struct {
 	framework.StaticScore
-	state      *cluster.State
-	images     []string // see knownImages
-	containers int64
-	rows       *cluster.Rows // of sizes; numbered alike for all classes of these images
-	row        []int64       // of the call of StaticKey that is going on
+	state   *cluster.State
+	images  []string      // see knownImages
+	sources int64         // see Plugin.sources
+	rows    *cluster.Rows // of sizes; numbered alike for all classes of these images
+	row     []int64       // of the call of StaticKey that is going on
 }
 
 var (
@@ -132,7 +145,7 @@ func (r *rule) StaticKey(n *cluster.NodeBasics) int32 {
 	return r.rows.Number(r.row)
 }
 
-// raw is the score for a StaticKey (kube-scheduler 1.36's sumImageScores and
+// raw is the score for a StaticKey (kube-scheduler's sumImageScores and
 // calculatePriority). An image counts by its size times the part of the nodes that
 // have it, which keeps pods from all going to the only node that does.
 func (r *rule) raw(key int32) int64 {
@@ -146,7 +159,7 @@ func (r *rule) raw(key int32) int64 {
 			sum += int64(float64(size) * spread)
 		}
 	}
-	highest := maxThreshold * r.containers
+	highest := maxThreshold * r.sources
 	sum = max(minThreshold, min(highest, sum))
 	return framework.MaxScore * (sum - minThreshold) / (highest - minThreshold)
 }

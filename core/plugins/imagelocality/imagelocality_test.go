@@ -5,6 +5,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/compat"
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins/imagelocality"
 	"github.com/berthproject/berth/internal/test/testkit"
 	rt "github.com/berthproject/berth/internal/test/testkit/ruletest"
@@ -12,7 +15,7 @@ import (
 
 const mega = 1 << 20 // bytes
 
-var plugin = rt.Is(imagelocality.Plugin{})
+func plugin(s *cluster.Schema) framework.Plugin { return imagelocality.New(s.Version()) }
 
 func pod(images ...string) *testkit.PodBuilder {
 	b := testkit.Pod("p")
@@ -31,11 +34,11 @@ func initImages(b *testkit.PodBuilder, images ...string) *testkit.PodBuilder {
 }
 
 func imageVolume(b *testkit.PodBuilder, image string) *testkit.PodBuilder {
-	return b.Volume("v", v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: image}})
+	return b.ImageVolume("v", image)
 }
 
 // An image counts its size times the part of the nodes that have it. Up to 23 MiB
-// score 0, 1000 MiB for each container 100, what is between in proportion, cut. The
+// score 0, 1000 MiB for each container and image volume 100, what is between in proportion, cut. The
 // score isn't normalised.
 func TestScore(t *testing.T) {
 	node := testkit.Node
@@ -58,7 +61,10 @@ func TestScore(t *testing.T) {
 		{Name: "above it", Pod: pod("web:1"), Nodes: rt.Nodes{node("a").Images(9000*mega, "web:1")}, Want: rt.Want{"a": "100 raw 100"}},
 		{Name: "more containers raise it", Pod: pod("web:1", "cache:1"), Nodes: rt.Nodes{node("a").Images(1000*mega, "web:1")}, Want: rt.Want{"a": "49 raw 49"}}, // (1000 − 23) / 1977
 		{Name: "init containers count", Pod: initImages(pod("cache:1"), "web:1"), Nodes: rt.Nodes{node("a").Images(1000*mega, "web:1")}, Want: rt.Want{"a": "49 raw 49"}},
-		{Name: "image volumes count, and raise nothing", Pod: imageVolume(pod("cache:1"), "web:1"), Nodes: rt.Nodes{node("a").Images(1000*mega, "web:1")}, Want: rt.Want{"a": "100 raw 100"}},
+		{Name: "image volumes count", Pod: imageVolume(pod("cache:1"), "web:1"), Nodes: rt.Nodes{node("a").Images(1000*mega, "web:1")}, Want: rt.Want{"a": "49 raw 49"}},
+		{Name: "in 1.36 they raise nothing", Version: compat.V36, Pod: imageVolume(pod("cache:1"), "web:1"), Nodes: rt.Nodes{node("a").Images(1000*mega, "web:1")}, Want: rt.Want{"a": "100 raw 100"}},
+		{Name: "one that no node has raises it", Pod: imageVolume(pod("web:1"), "cache:1"), Nodes: rt.Nodes{node("a").Images(1000*mega, "web:1")}, Want: rt.Want{"a": "49 raw 49"}},
+		{Name: "in 1.36 it doesn't", Version: compat.V36, Pod: imageVolume(pod("web:1"), "cache:1"), Nodes: rt.Nodes{node("a").Images(1000*mega, "web:1")}, Want: rt.Want{"a": "100 raw 100"}},
 		{Name: "volumes of another kind don't", Pod: pod("cache:1").Volume("v", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}), Want: skip},
 	}}.Score(t)
 	rt.Table{Plugin: plugin, Nodes: two, Cases: []rt.Case{
@@ -101,6 +107,11 @@ func TestSignature(t *testing.T) {
 		rt.Differs("an image volume", func(p *testkit.PodBuilder) { imageVolume(p, "db:1") }, rt.Local),
 	}
 	x.Run(t)
+	volume := func(p *testkit.PodBuilder) { imageVolume(p, "cache:2") }
+	for v, part := range map[compat.Version]rt.Part{compat.V36: rt.Same, compat.V37: rt.Local} {
+		x.Version, x.Cases = v, []rt.Change{rt.Differs("an image volume that no node has, in "+v.String(), volume, part)}
+		x.Run(t)
+	}
 	// Without a known image the number of containers says nothing.
 	x.Pod = func() *testkit.PodBuilder { return pod("cache:1") }
 	x.Cases = []rt.Change{rt.Differs("none known: number of containers", change("cache:1", "cache:2"), rt.Same)}

@@ -5,7 +5,7 @@ import (
 	"github.com/berthproject/berth/core/framework"
 )
 
-// This file has what required terms say (Filter of kube-scheduler 1.36): first the
+// This file has what required terms say (Filter of kube-scheduler): first the
 // pod's affinity, then its anti-affinity, then others' anti-affinity; the first
 // that isn't met decides on code and message.
 

@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/internal/test/testkit"
 	rt "github.com/berthproject/berth/internal/test/testkit/ruletest"
 )
@@ -70,8 +71,6 @@ func TestNamespacesOfTerms(t *testing.T) {
 		{Name: "listed or selected", Pod: near(in("plain"), inTeam("red")), Pods: rt.Pods{db("a1").Namespaced("plain")}, Want: inA},
 		{Name: "an empty selector selects all", Pod: near(everywhere), Pods: rt.Pods{db("a1").Namespaced("unknown")}, Want: inA},
 		{Name: "a namespace that isn't known has no labels", Pod: near(inTeam("red")), Pods: rt.Pods{db("a1").Namespaced("unknown")}, Want: nowhere},
-		// kube-scheduler 1.36 asks the selector again without labels.
-		{Name: "a selector that is content without labels selects all", Pod: near(noTeam), Pods: red(), Want: inA},
 		// Facts are shared by text: that of one term must not run into that of another.
 		{Name: "namespaces and a label that read like others", Pod: web().AffinityTerm(meets(zone, "ydb", "1", in("x"))).AntiAffinityTerm(meets(zone, "db", "1", in("xy"))),
 			Pods: rt.Pods{testkit.Pod("x").Label("ydb", "1").Namespaced("x").On("a1")}, Want: inA},
@@ -88,6 +87,56 @@ func TestNamespacesOfTerms(t *testing.T) {
 			Want: rt.Want{"a1": othersAnti, "a2": othersAnti, rt.All: rt.OK}},
 		{Name: "others' anti-affinity: of another label", Pod: web(), Pods: rt.Pods{db("a1").AntiAffinityTerm(meets(zone, "app", "web", inTeam("red")))}, Want: skip},
 	}}.Filter(t)
+}
+
+// TestSelectorsThatNoLabelsMatch select every namespace in 1.36, where kube-scheduler asks a selector again
+// without labels, and those that they match in 1.37. Of "default", in which the pod to place is, and
+// of "unknown" there is no object. Terms of placed pods never had the fault.
+func TestSelectorsThatNoLabelsMatch(t *testing.T) {
+	near := func(change func(*v1.PodAffinityTerm)) *testkit.PodBuilder {
+		return web().AffinityTerm(meets(zone, "app", "db", change))
+	}
+	apart := web().AntiAffinityTerm(meets(zone, "app", "db", noTeam))
+	preferring := web().PreferTogether(5, zone, "app", "db")
+	noTeam(&preferring.Spec.Affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution[0].PodAffinityTerm)
+	at := func(namespace string) rt.Pods { return rt.Pods{db("a1").Namespaced(namespace)} }
+	others := rt.Pods{db("a1").AntiAffinityTerm(meets(zone, "app", "web", noTeam))}
+	rejected := rt.Want{"a1": othersAnti, "a2": othersAnti, rt.All: rt.OK}
+	scored, unscored := rt.Want{"a1": "100 raw 5", "a2": "100 raw 5", rt.All: "0 raw 0"}, rt.Want{rt.All: "0 raw 0"}
+	for _, c := range []struct {
+		name   string
+		pod    *testkit.PodBuilder
+		placed rt.Pods
+		score  bool
+		in36   rt.Want
+		in37   rt.Want
+	}{
+		{"one that it matches", near(noTeam), at("plain"), false, inA, inA},
+		{"one with the label", near(noTeam), at("red"), false, inA, nowhere},
+		{"one that isn't known", near(noTeam), at("unknown"), false, inA, nowhere},
+		{"one of the team that NotIn excludes", near(notRed), at("red"), false, inA, nowhere},
+		{"one of another team", near(notRed), at("blue"), false, inA, inA},
+		{"a first of its kind", web().AffinityTerm(meets(zone, "app", "web", noTeam)), nil, false, free, nowhere},
+		{"a first of its kind, in a namespace that it matches", web().Namespaced("plain").AffinityTerm(meets(zone, "app", "web", noTeam)), nil, false, free, free},
+		{"anti-affinity: one that it matches", apart, at("plain"), false, notInA, notInA},
+		{"anti-affinity: one with the label", apart, at("red"), false, notInA, free},
+		{"anti-affinity: one that isn't known", apart, at("unknown"), false, notInA, free},
+		{"others' anti-affinity: one that it matches", web().Namespaced("plain"), others, false, rejected, rejected},
+		{"others' anti-affinity: one with the label", web().Namespaced("red"), others, false, skip, skip},
+		{"others' anti-affinity: one that isn't known", web().Namespaced("unknown"), others, false, rejected, rejected},
+		{"score: one that it matches", preferring, at("plain"), true, scored, scored},
+		{"score: one with the label", preferring, at("red"), true, scored, unscored},
+	} {
+		for v, want := range map[compat.Version]rt.Want{compat.V36: c.in36, compat.V37: c.in37} {
+			table := rt.Table{Version: v, Plugin: plugin, Nodes: twoZones(), Objects: rt.Objects{testkit.Namespace("red", "team", "red"), testkit.Namespace("blue", "team", "blue"), testkit.Namespace("plain")},
+				Cases: []rt.Case{{Name: c.name + " in " + v.String(), Pod: c.pod, Pods: c.placed, Want: want}}}
+			if c.score {
+				table.Score(t)
+			} else {
+				table.Filter(t)
+			}
+		}
+	}
 }
 
 func TestRequiredAntiAffinity(t *testing.T) {

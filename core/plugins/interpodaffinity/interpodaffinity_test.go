@@ -62,6 +62,10 @@ func noTeam(t *v1.PodAffinityTerm) {
 	t.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpDoesNotExist}}}
 }
 
+func notRed(t *v1.PodAffinityTerm) {
+	t.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"red"}}}}
+}
+
 func noSelector(t *v1.PodAffinityTerm) { t.LabelSelector = nil }
 
 func anyPod(t *v1.PodAffinityTerm) { t.LabelSelector = &metav1.LabelSelector{} }

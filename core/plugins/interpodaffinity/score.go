@@ -9,7 +9,7 @@ import (
 
 // Score implements framework.GroupRule: 100 × (raw − lowest) / (highest − lowest)
 // over the feasible nodes, nothing where all are equal. It follows NormalizeScore
-// of kube-scheduler 1.36 in its order of floating-point operations.
+// of kube-scheduler in its order of floating-point operations.
 func (r *rule) Score(g *framework.Groups, weight int64, out []int64) {
 	if len(r.scores) == 0 {
 		return

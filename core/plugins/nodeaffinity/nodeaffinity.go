@@ -150,7 +150,7 @@ func (p Plugin) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *frame
 
 // namedNodes returns the nodes that terms with "metadata.name In …" narrow the pod
 // to, sorted: within a term all of them must agree, terms are alternatives. named is false
-// when some term leaves the name open. It is PreFilter of kube-scheduler 1.36.
+// when some term leaves the name open. It is PreFilter of kube-scheduler.
 func namedNodes(sel *v1.NodeSelector) (names []string, named bool) {
 	if sel == nil || len(sel.NodeSelectorTerms) == 0 {
 		return nil, false

@@ -3,6 +3,7 @@ package nodename
 
 import (
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/framework"
 )
 
@@ -11,7 +12,12 @@ const Name = "NodeName"
 
 // Plugin implements framework.Plugin. A pod with spec.nodeName is bound already and
 // never queued: only simulations ask where it could go.
-type Plugin struct{}
+type Plugin struct {
+	narrows bool // the other nodes are left out before any rule is asked about them
+}
+
+// New returns the plugin of a version: in 1.37 it narrows the pod to its node at PreFilter.
+func New(v compat.Version) Plugin { return Plugin{narrows: v >= compat.V37} }
 
 var (
 	_ framework.Plugin = Plugin{}
@@ -35,12 +41,22 @@ func (Plugin) Sign(pod *cluster.Pod, _ *cluster.State, local, _ *framework.Signa
 }
 
 // For implements framework.Plugin.
-func (Plugin) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *framework.Reason) {
+func (p Plugin) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *framework.Reason) {
 	if pod.Object.Spec.NodeName == "" {
 		return framework.Rules{}, nil
 	}
-	return framework.Rules{Local: rule(pod.Object.Spec.NodeName)}, nil
+	r := rule(pod.Object.Spec.NodeName)
+	if p.narrows {
+		return framework.Rules{Local: narrowing{r}}, nil
+	}
+	return framework.Rules{Local: r}, nil
 }
+
+// narrowing is a rule that is a framework.Narrower, too.
+type narrowing struct{ rule }
+
+// NarrowsTo implements framework.Narrower.
+func (r narrowing) NarrowsTo() []string { return []string{string(r.rule)} }
 
 // rule implements framework.LocalRule for pods that name this node.
 type rule string

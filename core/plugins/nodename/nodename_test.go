@@ -3,22 +3,28 @@ package nodename_test
 import (
 	"testing"
 
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/compat"
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins/nodename"
 	"github.com/berthproject/berth/internal/test/testkit"
 	rt "github.com/berthproject/berth/internal/test/testkit/ruletest"
 )
 
-// The plugin's only reason.
-const another = "Final: node(s) didn't match the requested node name"
+func plugin(s *cluster.Schema) framework.Plugin { return nodename.New(s.Version()) }
 
-var plugin = rt.Is(nodename.Plugin{})
-
+// TestFilter has the reason of nodes of another name: in 1.37 they are left out at PreFilter.
 func TestFilter(t *testing.T) {
-	rt.Table{Plugin: plugin, Nodes: rt.Nodes{testkit.Node("a"), testkit.Node("b")}, Cases: []rt.Case{
-		{Name: "no node named", Pod: testkit.Pod("p"), Want: rt.Want{rt.All: rt.Skip}},
-		{Name: "one of them", Pod: testkit.Pod("p").On("a"), Want: rt.Want{"a": rt.OK, "b": another}},
-		{Name: "one that isn't there", Pod: testkit.Pod("p").On("c"), Want: rt.Want{rt.All: another}},
-	}}.Filter(t)
+	for v, another := range map[compat.Version]string{
+		compat.V36: "Final: node(s) didn't match the requested node name",
+		compat.V37: "Final: node(s) didn't satisfy plugin(s) [NodeName]",
+	} {
+		rt.Table{Version: v, Plugin: plugin, Nodes: rt.Nodes{testkit.Node("a"), testkit.Node("b")}, Cases: []rt.Case{
+			{Name: "no node named in " + v.String(), Pod: testkit.Pod("p"), Want: rt.Want{rt.All: rt.Skip}},
+			{Name: "one of them in " + v.String(), Pod: testkit.Pod("p").On("a"), Want: rt.Want{"a": rt.OK, "b": another}},
+			{Name: "one that isn't there in " + v.String(), Pod: testkit.Pod("p").On("c"), Want: rt.Want{rt.All: another}},
+		}}.Filter(t)
+	}
 }
 
 func TestSignature(t *testing.T) {

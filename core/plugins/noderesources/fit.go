@@ -89,7 +89,7 @@ func signVector(r *cluster.Resources, sig *framework.Signature) {
 // For implements framework.Plugin. Every pod has the rule: one that requests
 // nothing still takes one of the node's pods.
 func (f *Fit) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
-	r := &fitRule{resources: f.resources, scoring: newScoring(f.args)}
+	r := &fitRule{state: state, resources: f.resources, scoring: newScoring(f.args)}
 	for id, v := range pod.Request.All() {
 		if v > 0 && !(id.Scalar() && f.ignored(string(id.Name()))) {
 			r.requests = append(r.requests, request{id, v})
@@ -119,6 +119,7 @@ type request struct {
 
 // fitRule implements framework.LocalRule for the pods of one class.
 type fitRule struct {
+	state     *cluster.State
 	requests  []request // those that count for filtering
 	resources []scored
 	adds      []int64 // what the pod adds to each of resources
@@ -142,6 +143,9 @@ func (r *fitRule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	for _, w := range r.requests {
 		allocatable := n.Allocatable.At(w.id)
 		if w.value > allocatable-n.Requested.At(w.id) {
+			if r.ofDevices(w, allocatable) {
+				continue
+			}
 			if w.value > allocatable {
 				return framework.Final, 0
 			}
@@ -158,9 +162,17 @@ func (r *fitRule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 func (r *fitRule) Count(n *cluster.Node) int {
 	most := max(n.AllowedPods-int64(len(n.Pods)), 0)
 	for _, w := range r.requests {
-		most = min(most, max(n.Allocatable.At(w.id)-n.Requested.At(w.id), 0)/w.value)
+		if allocatable := n.Allocatable.At(w.id); !r.ofDevices(w, allocatable) {
+			most = min(most, max(allocatable-n.Requested.At(w.id), 0)/w.value)
+		}
 	}
 	return int(most)
+}
+
+// ofDevices reports whether a node with so much of a requested resource provides it by devices of a
+// DeviceClass, which are allocated and not counted: DynamicResources decides then.
+func (r *fitRule) ofDevices(w request, allocatable int64) bool {
+	return allocatable <= 0 && w.id.Scalar() && r.state.DeviceClassOf(w.id.Name()) != nil
 }
 
 // ScoreNode implements framework.Scorer.
@@ -186,7 +198,7 @@ func (r *fitRule) Explain(n *cluster.Node) *framework.Reason {
 	for _, w := range r.requests {
 		allocatable := n.Allocatable.At(w.id)
 		free := allocatable - n.Requested.At(w.id)
-		if w.value <= free {
+		if w.value <= free || r.ofDevices(w, allocatable) {
 			continue
 		}
 		name := string(w.id.Name())

@@ -49,6 +49,11 @@ func TestFitFilters(t *testing.T) {
 		{Name: "for good if the last of them is", Pod: pod("cpu", "2", "memory", "4"), Nodes: rt.Nodes{node().Alloc("memory", "3")}, Pods: rt.Pods{placed("cpu", "3")},
 			Want: one("Final: Insufficient cpu, Insufficient memory (cpu: needs 2000, has 1000; memory: needs 4, has 3)")},
 		{Name: "a resource that the node doesn't have", Pod: pod("example.com/gpu", "1"), Want: one("Final: Insufficient example.com/gpu (example.com/gpu: needs 1, has 0)")},
+		{Name: "a resource that the node doesn't have, and devices provide", Pod: pod("example.com/gpu", "1", "cpu", "5"), Objects: rt.Objects{testkit.DeviceClass("gpus", "example.com/gpu")},
+			Want: one("Final: Insufficient cpu (cpu: needs 5000, has 4000)")},
+		{Name: "nothing is missing but what devices provide", Pod: pod("example.com/gpu", "1"), Objects: rt.Objects{testkit.DeviceClass("gpus", "example.com/gpu")}, Want: one(rt.OK)},
+		{Name: "too little of what a device plugin and devices provide", Pod: pod("example.com/gpu", "3"), Nodes: rt.Nodes{gpus()}, Objects: rt.Objects{testkit.DeviceClass("gpus", "example.com/gpu")},
+			Want: one("Final: Insufficient example.com/gpu (example.com/gpu: needs 3, has 2)")},
 		{Name: "none of it is wanted", Pod: pod("example.com/gpu", "0"), Want: one(rt.OK)},
 
 		{Name: "a pod that requests nothing fits a full node", Pod: pod(), Pods: rt.Pods{placed("cpu", "4", "memory", "8Gi")}, Want: one(rt.OK)},

@@ -5,7 +5,7 @@ import (
 	"github.com/berthproject/berth/core/framework"
 )
 
-// This file has what hard constraints say (Filter of kube-scheduler 1.36). A node
+// This file has what hard constraints say (Filter of kube-scheduler). A node
 // takes the pod when for every hard constraint the node has the key, and the
 // number of matching pods in its domain, with the pod, is at most maxSkew above
 // the lowest such number of any domain. The first constraint that is not met

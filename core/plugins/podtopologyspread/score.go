@@ -7,7 +7,7 @@ import (
 )
 
 // This file has what soft constraints say (PreScore, Score and NormalizeScore of
-// kube-scheduler 1.36). The raw score of a node is
+// kube-scheduler). The raw score of a node is
 //
 //	sum over soft constraints: matching pods in its domain × ln(domains + 2) + maxSkew − 1
 //

@@ -129,7 +129,7 @@ func (p prefer) Explain(*framework.Groups, int) *framework.Reason { return nil }
 
 // Tolerated reports whether one of the tolerations tolerates the taint, as v1.Toleration
 // documents it: an empty effect is every effect, an empty key with Exists every key.
-// The operators Lt and Gt are behind a feature gate that is off in 1.36
+// The operators Lt and Gt are behind a feature gate that is off in 1.36 and 1.37
 // (TaintTolerationComparisonOperators), and tolerate nothing.
 func Tolerated(tolerations []v1.Toleration, taint *v1.Taint) bool {
 	for i := range tolerations {

@@ -52,7 +52,7 @@ type demand struct {
 }
 
 // demands returns what the pod's volumes demand of nodes. why is the message of
-// PreFilter of kube-scheduler 1.36 when the pod can go nowhere, "" otherwise.
+// PreFilter of kube-scheduler when the pod can go nowhere, "" otherwise.
 // Ephemeral claims are looked at by VolumeBinding only.
 func demands(pod *cluster.Pod, state *cluster.State) (out []demand, why string) {
 	for _, ref := range pod.Claims {

@@ -14,6 +14,10 @@
 - apiGroups: [storage.k8s.io]
   resources: [storageclasses, csinodes, csidrivers, csistoragecapacities, volumeattachments]
   verbs: [list, watch]
+# Which extended resources devices provide, where the API server serves this version.
+- apiGroups: [resource.k8s.io]
+  resources: [deviceclasses]
+  verbs: [list, watch]
 # What asks for headroom, where these kinds are defined, and what they refer to.
 - apiGroups: [autoscaling.x-k8s.io]
   resources: [capacitybuffers, provisioningrequests]

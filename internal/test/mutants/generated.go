@@ -58,7 +58,7 @@ var Generators = map[string]Generator{
 	"a grace period beyond all bounds overflows":                        {Pkg: "./core/lifecycle/draining", Run: "TestPropertyGracePeriodsAreWithinTheirTier", Args: rapid + "100"},
 	"an extender's answer counts for the pod as it is now":              {Pkg: "./core", Run: "TestPropertyAnAnswerCountsForThePodThatItIsAbout", Args: rapid + "400"},
 	"a bind of a pod that is gone goes on":                              {Pkg: "./core", Run: "TestPropertyOutcomesLeaveNothingBehind", Args: rapid + "400"},
-	"a skew as large as the API allows overflows":                       {Dir: "devcluster", Pkg: "./oracle", Run: "TestPropertyOracle", Args: rapid + "3000"},
+	"a skew as large as the API allows overflows":                       {Dir: "devcluster", Pkg: "./conformance", Run: "TestPropertyOracle", Args: rapid + "3000"},
 	"the history has no bound in bytes":                                 {Pkg: "./edge/observe", Run: "TestPropertyHistoryIsTheLastThatHaveRoom", Args: rapid + "100"},
 	"names are compared by whoever owns the core":                       {Pkg: "./edge/observe", Run: "TestPropertyTheCoreComparesNoNames", Args: rapid + "100"},
 	"nodes in an extender's answer are read whole":                      {Pkg: "./edge/extender", Run: "TestPropertyOfNodesInAnAnswerTheNamesCount", Args: rapid + "100"},

@@ -66,6 +66,7 @@ var allowed = map[string][]string{
 // layers are the packages of the core, each with those below it, from the bottom up.
 // A layer may import those before it.
 var layers = []string{
+	"core/compat",
 	"core/autoscalingapi",
 	"core/cluster",
 	"core/weighing",

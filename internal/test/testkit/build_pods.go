@@ -77,6 +77,15 @@ func (b *PodBuilder) Gate(name string) *PodBuilder {
 	return b
 }
 
+// PodGroup makes the pod a member of a PodGroup; "" names none.
+func (b *PodBuilder) PodGroup(name string) *PodBuilder {
+	b.Spec.SchedulingGroup = &v1.PodSchedulingGroup{}
+	if name != "" {
+		b.Spec.SchedulingGroup.PodGroupName = &name
+	}
+	return b
+}
+
 // On sets spec.nodeName.
 func (b *PodBuilder) On(node string) *PodBuilder { b.Spec.NodeName = node; return b }
 
@@ -138,6 +147,11 @@ func (b *PodBuilder) Overhead(pairs ...string) *PodBuilder {
 func (b *PodBuilder) WholeReq(pairs ...string) *PodBuilder {
 	b.Spec.Resources = &v1.ResourceRequirements{Requests: quantities(pairs)}
 	return b
+}
+
+// ImageVolume adds a volume that is an image.
+func (b *PodBuilder) ImageVolume(name, image string) *PodBuilder {
+	return b.Volume(name, v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: image}})
 }
 
 // Image sets the image of the first container.

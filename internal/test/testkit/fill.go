@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -27,6 +28,9 @@ func fill(v reflect.Value, text string) {
 		return
 	case *metav1.MicroTime:
 		*x = metav1.NewMicroTime(metav1.Unix(7, 0).Time)
+		return
+	case *runtime.RawExtension:
+		x.Raw = []byte(`{"` + text + `":"` + text + `"}`)
 		return
 	case *metav1.FieldsV1:
 		x.SetRawString(`{"` + text + `":{}}`)

@@ -46,6 +46,9 @@ func RandomInventory(t *rapid.T, nodes int) *Inventory {
 		b, _ := RandomBudget(t)
 		inv.Objects = append(inv.Objects, RandomNamespace(t), b)
 	}
+	if c, gone := RandomDeviceClass(t); !gone {
+		inv.Objects = append(inv.Objects, c)
+	}
 	for range 3 {
 		w := randomWorkloadObject(t)
 		if !slices.ContainsFunc(inv.Workloads, func(o metav1.Object) bool { // an API has one object of a kind and name

@@ -220,7 +220,10 @@ func perturbHostPort(t *rapid.T, b *PodBuilder) {
 }
 
 func perturbImages(t *rapid.T, b *PodBuilder) {
-	b.Image(pick(t, []string{"registry.example/web:1", "registry.example/db", "tools", "absent:1"}, "image"))
+	b.Image(pick(t, wantedImages, "image"))
+	if maybe(t, 40, "volume") {
+		b.ImageVolume("another", pick(t, wantedImages, "of volume"))
+	}
 	if maybe(t, 30, "second") {
 		b.Spec.InitContainers = append(b.Spec.InitContainers, v1.Container{Name: "init", Image: pick(t, images, "of init")})
 	}

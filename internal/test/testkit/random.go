@@ -25,6 +25,8 @@ var (
 	taints = []string{"gpu", "spot"}
 	spaces = []string{"default", "other"}
 	images = []string{"registry.example/web:1", "registry.example/db:latest", "tools:latest"}
+	// wantedImages are what pods call images: with a tag or without, and one that no node has.
+	wantedImages = []string{"registry.example/web:1", "registry.example/db", "tools", "absent:1"}
 	// features are the features that some nodes declare, sorted as the API requires.
 	features = []string{"RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"}
 )
@@ -128,32 +130,44 @@ func placeOn(t *rapid.T, p *v1.Pod, node string) {
 }
 
 // addResize draws what a node has allocated and set up for a pod that is being resized: for its
-// first container, its sidecars, or the pod as a whole. It may never carry the resize out.
+// containers, the pod as a whole, or both. Some of it may not be known. The node may never carry the
+// resize out.
 func addResize(t *rapid.T, p *v1.Pod) {
 	list := func(what string) v1.ResourceList {
-		out := v1.ResourceList{}
+		var out v1.ResourceList // an empty list is none, as in the API
 		for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
 			if !maybe(t, 20, "no "+string(name)+" "+what) {
+				if out == nil {
+					out = v1.ResourceList{}
+				}
 				out[name] = resource.MustParse(pick(t, []string{"100m", "2", "8", "1Gi", "6Gi"}, what))
 			}
 		}
 		return out
 	}
-	requirements := func(what string) *v1.ResourceRequirements { return &v1.ResourceRequirements{Requests: list(what)} }
-	status := func(name string) v1.ContainerStatus {
-		return v1.ContainerStatus{Name: name, Resources: requirements("set up"), AllocatedResources: list("allocated")}
+	requirements := func(what string) *v1.ResourceRequirements {
+		if maybe(t, 15, "nothing "+what) {
+			return nil
+		}
+		return &v1.ResourceRequirements{Requests: list(what)}
 	}
-	switch {
-	case maybe(t, 50, "as a whole"):
-		if p.Spec.Resources == nil {
-			p.Spec.Resources = requirements("of the pod")
+	statuses := func(containers []v1.Container) (out []v1.ContainerStatus) {
+		for i := range containers {
+			if !maybe(t, 15, "no status") {
+				out = append(out, v1.ContainerStatus{Name: containers[i].Name, Resources: requirements("set up"), AllocatedResources: list("allocated")})
+			}
+		}
+		return out
+	}
+	whole := Uniform(t, 3, "of what")
+	if whole > 0 {
+		if p.Spec.Resources == nil && maybe(t, 60, "requested as a whole") {
+			p.Spec.Resources = &v1.ResourceRequirements{Requests: list("of the pod")}
 		}
 		p.Status.Resources, p.Status.AllocatedResources = requirements("set up"), list("allocated")
-	default:
-		p.Status.ContainerStatuses = []v1.ContainerStatus{status(p.Spec.Containers[0].Name)}
-		for i := range p.Spec.InitContainers {
-			p.Status.InitContainerStatuses = append(p.Status.InitContainerStatuses, status(p.Spec.InitContainers[i].Name))
-		}
+	}
+	if whole < 2 {
+		p.Status.ContainerStatuses, p.Status.InitContainerStatuses = statuses(p.Spec.Containers), statuses(p.Spec.InitContainers)
 	}
 	if maybe(t, 60, "pending") {
 		reason := pick(t, []string{v1.PodReasonDeferred, v1.PodReasonInfeasible}, "why")
@@ -167,7 +181,10 @@ func drawContainers(t *rapid.T, b *PodBuilder) {
 		b.Req("cpu", pick(t, []string{"100m", "500m", "1", "3"}, "cpu"), "memory", pick(t, []string{"64Mi", "1Gi", "3Gi"}, "memory"))
 	}
 	if maybe(t, 40, "image") {
-		b.Spec.Containers[0].Image = pick(t, []string{"registry.example/web:1", "registry.example/db", "tools", "absent:1"}, "of image")
+		b.Spec.Containers[0].Image = pick(t, wantedImages, "of image")
+	}
+	if maybe(t, 15, "image volume") {
+		b.ImageVolume("image", pick(t, wantedImages, "of volume"))
 	}
 	if maybe(t, 12, "odd resources") {
 		oddResources(t, &b.Pod)

@@ -55,11 +55,16 @@ func randomSelector(t *rapid.T) *metav1.LabelSelector {
 }
 
 func randomNamespaceSelector(t *rapid.T) *metav1.LabelSelector {
-	switch rapid.IntRange(0, 4).Draw(t, "namespaces") {
+	expression := func(op metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: op, Values: values}}}
+	}
+	switch rapid.IntRange(0, 5).Draw(t, "namespaces") {
 	case 0:
 		return &metav1.LabelSelector{}
 	case 1:
-		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpDoesNotExist}}}
+		return expression(metav1.LabelSelectorOpDoesNotExist)
+	case 2:
+		return expression(metav1.LabelSelectorOpNotIn, pick(t, []string{"red", "blue"}, "not of team"))
 	}
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"team": pick(t, []string{"red", "blue"}, "team")}}
 }

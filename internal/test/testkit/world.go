@@ -106,8 +106,10 @@ func (w *World) Change(t *rapid.T) string {
 		name := pick(t, w.Nodes, "node")
 		w.State.RemoveNode(name)
 		return "remove " + name
-	case k < 80:
+	case k < 79:
 		return w.changeStorage(t)
+	case k < 80:
+		return w.changeDeviceClass(t)
 	case k < 83:
 		return w.changeBudget(t)
 	case k < 84:

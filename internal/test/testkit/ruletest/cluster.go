@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/internal/test/testkit"
 )
@@ -47,10 +48,20 @@ type Cluster struct {
 	names map[string]int // pods placed so far, by the name in the table
 }
 
-// NewCluster returns a state with the nodes, objects and pods.
+// NewCluster returns a state of the newest version with the nodes, objects and pods.
 func NewCluster(t testing.TB, nodes Nodes, objects Objects, pods Pods) *Cluster {
 	t.Helper()
-	c := &Cluster{State: cluster.New(cluster.NewSchema()), t: t, names: map[string]int{}}
+	return NewClusterFor(t, compat.Newest, nodes, objects, pods)
+}
+
+// NewClusterFor returns a state of a version, 0 for the newest, with the nodes, objects and pods.
+func NewClusterFor(t testing.TB, v compat.Version, nodes Nodes, objects Objects, pods Pods) *Cluster {
+	t.Helper()
+	schema := cluster.NewSchema()
+	if v != 0 {
+		schema = cluster.SchemaFor(v)
+	}
+	c := &Cluster{State: cluster.New(schema), t: t, names: map[string]int{}}
 	for _, n := range nodes {
 		c.Node(n)
 	}

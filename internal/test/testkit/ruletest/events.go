@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/internal/test/testkit"
 )
@@ -30,6 +31,7 @@ const (
 // misses would put pods into one class that the plugin's rules tell apart; one that it has for nothing
 // only costs classes.
 type Signatures struct {
+	Version compat.Version // 0 for the newest
 	Plugin  Make
 	Nodes   Nodes
 	Objects Objects
@@ -54,7 +56,7 @@ func (x Signatures) Run(t *testing.T) {
 	for _, s := range x.Cases {
 		t.Run(s.name, func(t *testing.T) {
 			t.Helper()
-			world := NewCluster(t, x.Nodes, x.Objects, x.Pods)
+			world := NewClusterFor(t, x.Version, x.Nodes, x.Objects, x.Pods)
 			plugin := x.Plugin(world.Schema)
 			changed := x.Pod()
 			s.do(changed)

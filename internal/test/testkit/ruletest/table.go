@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/internal/test/testkit"
 )
@@ -18,6 +19,7 @@ import (
 // Table is a test of one plugin. Its plugin and nodes are those of every case that has none
 // of its own.
 type Table struct {
+	Version compat.Version // 0 for the newest
 	Plugin  Make
 	Nodes   Nodes
 	Objects Objects // besides those of a case
@@ -30,6 +32,7 @@ type Table struct {
 // Case is a pod, a cluster, and the plugin's answer for every node.
 type Case struct {
 	Name    string
+	Version compat.Version // where it isn't the table's
 	Plugin  Make
 	Pod     *testkit.PodBuilder
 	Nodes   Nodes
@@ -166,6 +169,9 @@ func (c *Case) answer(t *testing.T, world *Cluster, plugin framework.Plugin, ask
 
 // with returns a case with what the table says for all cases.
 func (x Table) with(c Case) Case {
+	if c.Version == 0 {
+		c.Version = x.Version
+	}
 	if c.Plugin == nil {
 		c.Plugin = x.Plugin
 	}
@@ -178,7 +184,7 @@ func (x Table) with(c Case) Case {
 
 // build returns the cluster of a case and its plugin.
 func (c *Case) build(t testing.TB) (*Cluster, framework.Plugin) {
-	world := NewCluster(t, c.Nodes, c.Objects, c.Pods)
+	world := NewClusterFor(t, c.Version, c.Nodes, c.Objects, c.Pods)
 	return world, c.Plugin(world.Schema)
 }
 

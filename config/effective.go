@@ -7,11 +7,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// This file is what the log and /flagz show of flags: no credentials.
-
-// ChangedFlags returns the flags of a command line whose values aren't their defaults, each as
-// --NAME=VALUE. Those of upstream that have no effect here are left out.
-func ChangedFlags(commandLine *pflag.FlagSet) []string {
+// Effective returns the flags of the command line whose values aren't their defaults, each as
+// --NAME=VALUE. Those of upstream that have no effect here are left out, and so are a user and a
+// password in an address.
+func Effective(commandLine *pflag.FlagSet) []string {
 	out := []string{}
 	commandLine.Visit(func(f *pflag.Flag) {
 		if f.Hidden || f.Value.String() == f.DefValue {

@@ -1,4 +1,4 @@
-package oracle_test
+package conformance_test
 
 import (
 	"fmt"
@@ -116,6 +116,9 @@ func incoming(t *rapid.T, name string) *v1.Pod {
 		p.Spec.Affinity.NodeAffinity = &v1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{
 			{MatchFields: []v1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: v1.NodeSelectorOpIn, Values: names}}},
 		}}}
+	}
+	if testkit.Uniform(t, 20, "of a node") == 0 {
+		p.Spec.NodeName = []string{"n0", "n1", "nowhere"}[testkit.Uniform(t, 3, "its node")]
 	}
 	return p
 }

@@ -1,4 +1,4 @@
-package oracle_test
+package conformance_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/devcluster/oracle"
@@ -23,9 +24,10 @@ import (
 // miscounted and in docs/compatibility.md. Cases that people wrote are in cases_test.go,
 // configurations in config_test.go.
 
-// stateOf returns a cluster as Berth's state, with an engine of one profile on it.
-func stateOf(c *oracle.Cluster, o plugins.Options) (*cluster.State, *engine.Engine) {
-	schema := cluster.NewSchema()
+// stateOf returns a cluster as Berth's state under the rules of a version, with an engine of one
+// profile on it.
+func stateOf(v compat.Version, c *oracle.Cluster, o plugins.Options) (*cluster.State, *engine.Engine) {
+	schema := cluster.SchemaFor(v)
 	s := cluster.New(schema)
 	for _, n := range c.Nodes {
 		s.SetNode(schema.ParseNode(n, ""))
@@ -49,23 +51,25 @@ func stateOf(c *oracle.Cluster, o plugins.Options) (*cluster.State, *engine.Engi
 // default profile. The same nodes are feasible, others are rejected by the same plugin
 // in the same words, and raw, normalised and total scores are the same.
 func TestPropertyOracle(t *testing.T) {
-	upstream, err := oracle.New(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]int{}
-	t.Cleanup(func() { reached(t, seen) })
-	rapid.Check(t, func(rt *rapid.T) { compare(rt, upstream, plugins.Options{}, seen) })
+	eachVersion(t, func(t *testing.T, v compat.Version) {
+		upstream, err := peerOf(t, v, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]int{}
+		t.Cleanup(func() { reached(t, seen) })
+		rapid.Check(t, func(rt *rapid.T) { compare(rt, upstream, plugins.Options{}, seen) })
+	})
 }
 
 // compare draws a cluster and three pods, and compares the answers about each. seen
 // counts what the cases have reached, for reached.
-func compare(t *rapid.T, upstream *oracle.Oracle, o plugins.Options, seen map[string]int) {
+func compare(t *rapid.T, upstream peer, o plugins.Options, seen map[string]int) {
 	c := randomCluster(t)
 	if err := upstream.Set(c); err != nil {
 		t.Fatal(err)
 	}
-	s, e := stateOf(c, o)
+	s, e := stateOf(upstream.version, c, o)
 	for i := range 3 {
 		pod := incoming(t, fmt.Sprint("new", i))
 		want, err := upstream.Evaluate(t.Context(), pod)

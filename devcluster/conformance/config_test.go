@@ -1,4 +1,4 @@
-package oracle_test
+package conformance_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/config"
-	"github.com/berthproject/berth/devcluster/oracle"
+	"github.com/berthproject/berth/core/compat"
 )
 
 // This file compares Berth with kube-scheduler under configurations other than the
@@ -121,42 +121,46 @@ profiles:
 // TestPropertyConfigurations: when kube-scheduler and Berth read the same file, their
 // answers are equal.
 func TestPropertyConfigurations(t *testing.T) {
-	for name, text := range configurations {
-		t.Run(name, func(t *testing.T) {
-			upstream, err := oracle.New(t.Context(), head+text)
-			if err != nil {
-				t.Fatalf("kube-scheduler refuses the file: %v", err)
-			}
-			cfg, err := config.Parse([]byte(head + text))
-			if err != nil {
-				t.Fatalf("Berth refuses the file: %v", err)
-			}
-			seen := map[string]int{}
-			rapid.Check(t, func(rt *rapid.T) { compare(rt, upstream, cfg.Profiles[0], seen) })
-		})
-	}
+	eachVersion(t, func(t *testing.T, v compat.Version) {
+		for name, text := range configurations {
+			t.Run(name, func(t *testing.T) {
+				upstream, err := peerOf(t, v, head+text)
+				if err != nil {
+					t.Fatalf("kube-scheduler refuses the file: %v", err)
+				}
+				cfg, err := config.Parse([]byte(head+text), v)
+				if err != nil {
+					t.Fatalf("Berth refuses the file: %v", err)
+				}
+				seen := map[string]int{}
+				rapid.Check(t, func(rt *rapid.T) { compare(rt, upstream, cfg.Profiles[0], seen) })
+			})
+		}
+	})
 }
 
 // TestRefusedFiles: both refuse each of these files.
 func TestRefusedFiles(t *testing.T) {
-	for _, text := range []string{
-		"nonsense: 1\n",
-		"parallelism: -1\n",
-		"profiles: [{schedulerName: a},{schedulerName: a}]\n",
-		"profiles: [{schedulerName: a},{}]\n",
-		"profiles: [{plugins: {score: {enabled: [{name: Mine}]}}}]\n",
-		"profiles: [{plugins: {filter: {enabled: [{name: ImageLocality}]}}}]\n",
-		"profiles: [{plugins: {multiPoint: {disabled: [{name: '*'}]}}}]\n",
-		"profiles: [{plugins: {bind: {disabled: [{name: DefaultBinder}]}}}]\n",
-		"profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: -1}}]}]\n",
-		"profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultConstraints: [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule}]}}]}]\n",
-		"extenders: [{urlPrefix: 'http://x', prioritizeVerb: p}]\n",
-	} {
-		if _, err := oracle.New(t.Context(), head+text); err == nil {
-			t.Errorf("kube-scheduler takes %q", text)
+	eachVersion(t, func(t *testing.T, v compat.Version) {
+		for _, text := range []string{
+			"nonsense: 1\n",
+			"parallelism: -1\n",
+			"profiles: [{schedulerName: a},{schedulerName: a}]\n",
+			"profiles: [{schedulerName: a},{}]\n",
+			"profiles: [{plugins: {score: {enabled: [{name: Mine}]}}}]\n",
+			"profiles: [{plugins: {filter: {enabled: [{name: ImageLocality}]}}}]\n",
+			"profiles: [{plugins: {multiPoint: {disabled: [{name: '*'}]}}}]\n",
+			"profiles: [{plugins: {bind: {disabled: [{name: DefaultBinder}]}}}]\n",
+			"profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: -1}}]}]\n",
+			"profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultConstraints: [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule}]}}]}]\n",
+			"extenders: [{urlPrefix: 'http://x', prioritizeVerb: p}]\n",
+		} {
+			if _, err := peerOf(t, v, head+text); err == nil {
+				t.Errorf("kube-scheduler takes %q", text)
+			}
+			if _, err := config.Parse([]byte(head+text), v); err == nil {
+				t.Errorf("Berth takes %q", text)
+			}
 		}
-		if _, err := config.Parse([]byte(head + text)); err == nil {
-			t.Errorf("Berth takes %q", text)
-		}
-	}
+	})
 }

@@ -1,4 +1,4 @@
-package oracle_test
+package conformance_test
 
 import (
 	"fmt"
@@ -20,6 +20,7 @@ import (
 
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/devcluster/oracle"
 )
@@ -58,6 +59,7 @@ type casePod struct {
 
 type caseOf struct {
 	Name    string
+	Version string // 1.36 or 1.37, of a case that only this version answers so; "" for all
 	Cluster string
 	Nodes   []caseNode
 	Pods    []casePod
@@ -81,7 +83,12 @@ func TestCases(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal("no cases", err)
 	}
-	byConfig := map[string]*oracle.Oracle{}
+	eachVersion(t, func(t *testing.T, v compat.Version) { testCases(t, v, files) })
+}
+
+// testCases evaluates the cases of some files under the rules of a version.
+func testCases(t *testing.T, v compat.Version, files []string) {
+	byConfig := map[string]peer{}
 	for _, path := range files {
 		raw, err := os.ReadFile(path)
 		if err != nil {
@@ -91,20 +98,24 @@ func TestCases(t *testing.T) {
 		if err := yaml.UnmarshalStrict(raw, &file); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
+		all := t // outlives the single cases
 		for i := range file.Cases {
 			c := &file.Cases[i]
+			if c.Version != "" && c.Version != v.String() {
+				continue
+			}
 			t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml")+"/"+c.Name, func(t *testing.T) {
 				text, o := "", plugins.Options{}
 				if c.Config != "" {
 					text = head + c.Config
-					cfg, err := config.Parse([]byte(text))
+					cfg, err := config.Parse([]byte(text), v)
 					if err != nil {
 						t.Fatal(err)
 					}
 					o = cfg.Profiles[0]
 				}
-				if byConfig[c.Config] == nil {
-					if byConfig[c.Config], err = oracle.New(t.Context(), text); err != nil {
+				if _, ok := byConfig[c.Config]; !ok {
+					if byConfig[c.Config], err = peerOf(all, v, text); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -117,7 +128,7 @@ func TestCases(t *testing.T) {
 
 // check has both schedulers answer about the pod in the cluster, and compares their
 // outcomes with each other and with what the case wants.
-func (c *caseOf) check(t *testing.T, upstream *oracle.Oracle, o plugins.Options, in *oracle.Cluster, pod *v1.Pod) {
+func (c *caseOf) check(t *testing.T, upstream peer, o plugins.Options, in *oracle.Cluster, pod *v1.Pod) {
 	t.Helper()
 	if err := upstream.Set(in); err != nil {
 		t.Fatal(err)
@@ -126,7 +137,7 @@ func (c *caseOf) check(t *testing.T, upstream *oracle.Oracle, o plugins.Options,
 	if err != nil {
 		t.Fatal(err)
 	}
-	state, e := stateOf(in, o)
+	state, e := stateOf(upstream.version, in, o)
 	ours := berthOutcome(state, e, pod)
 	if problem := difference(in, theirs, ours); problem != "" {
 		t.Error(problem)
@@ -231,7 +242,8 @@ func (p *casePod) object(name string) *v1.Pod {
 	}
 	out.Status.NominatedNodeName = p.Nominated
 	if p.Terminating {
-		out.DeletionTimestamp = &metav1.Time{}
+		at := metav1.NewTime(time.Unix(1, 0))
+		out.DeletionTimestamp = &at
 	}
 	if p.Node != "" {
 		out.Spec.NodeName = p.Node

@@ -1,0 +1,84 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/berthproject/berth/core/compat"
+)
+
+// TestFilesOfVersions: a file is read as kube-scheduler of the version reads it. "" stands for a file that
+// it takes, and another text for a part of the error.
+func TestFilesOfVersions(t *testing.T) {
+	const (
+		noPoint  = `unknown field "profiles[0].plugins.podGroupPostFilter"`
+		noFilter = `plugin "NodeName" does not extend preFilter plugin; its points are filter`
+	)
+	for _, c := range []struct{ text, in36, in37 string }{
+		{inProfile("plugins: {podGroupPostFilter: {enabled: [{name: DefaultPreemption}]}}"), noPoint, ""},
+		{inProfile("plugins: {podGroupPostFilter: {disabled: [{name: DynamicResources}]}}"), noPoint, ""},
+		{inProfile("plugins: {podGroupPostFilter: {}}"), noPoint, ""},
+		{inProfile("plugins: {podGroupPostFilter: {enabled: [{name: NodeName}]}}"), noPoint, `plugin "NodeName" does not extend podGroupPostFilter plugin`},
+		{inProfile("plugins: {preFilter: {enabled: [{name: NodeName}]}}"), noFilter, ""},
+		{inProfile("plugins: {preFilter: {enabled: [{name: NodeUnschedulable}, {name: TaintToleration}]}}"), `plugin "TaintToleration" does not extend preFilter plugin`, ""},
+		{inProfile("plugins: {preFilter: {disabled: [{name: TaintToleration}]}}"), "", ""},
+		{withArgs("DynamicResources", "filterTimeout: 0s, bindingTimeout: 1s"), "", ""},
+		{withArgs("DynamicResources", "filterTimeout: -1s"), "args.filterTimeout: Invalid value: \"-1s\": must be zero or positive", "args.filterTimeout: Invalid value: \"-1s\": must be zero or positive"},
+		{withArgs("DynamicResources", "bindingTimeout: 999ms"), "args.bindingTimeout: Invalid value: \"999ms\": must be at least 1 second", "args.bindingTimeout: Invalid value: \"999ms\": must be at least 1 second"},
+	} {
+		for v, want := range map[compat.Version]string{compat.V36: c.in36, compat.V37: c.in37} {
+			s, err := Parse([]byte(c.text), v)
+			switch {
+			case want == "" && err != nil:
+				t.Errorf("%s: %q is refused: %v", v, c.text, err)
+			case want == "" && s.Version != v:
+				t.Errorf("%s: %q is read for %s", v, c.text, s.Version)
+			case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+				t.Errorf("%s: %q:\n got %v\nwant …%s…", v, c.text, err, want)
+			}
+		}
+	}
+}
+
+// TestEmulatedVersion has the values that kube-scheduler takes, and others.
+func TestEmulatedVersion(t *testing.T) {
+	for _, c := range []struct {
+		given []string
+		want  compat.Version // 0 for the API server's
+		err   string
+	}{
+		{nil, 0, ""},
+		{[]string{""}, 0, ""},
+		{[]string{"1.36"}, compat.V36, ""},
+		{[]string{"kube=1.37"}, compat.V37, ""},
+		{[]string{"1.36", "kube=1.36"}, compat.V36, ""},
+		{[]string{"1.36", "1.37"}, compat.V36, "it is 1.36 already; give one version"},
+		{[]string{"1.35"}, 0, `"1.35" is not a version whose scheduling rules Berth implements; those are 1.36 and 1.37`},
+		{[]string{"wardle=1.37"}, 0, "those are 1.36 and 1.37"},
+		{[]string{"newest"}, 0, "those are 1.36 and 1.37"},
+	} {
+		var e EmulatedVersion
+		var err error
+		for _, text := range c.given {
+			if err == nil {
+				err = e.Set(text)
+			}
+		}
+		if got := e.Or(0); got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%q: %v and %v, want %v and %q", c.given, got, err, c.want, c.err)
+		}
+	}
+}
+
+// TestAPointIsFoundInAnyProfile, and in a text that is none of a configuration there is nothing to find.
+func TestAPointIsFoundInAnyProfile(t *testing.T) {
+	for text, want := range map[string]string{
+		head + "profiles: [{schedulerName: a}, {schedulerName: b, plugins: {podGroupPostFilter: {}}}]\n": "profiles[1].plugins.podGroupPostFilter",
+		head + "profiles: [{schedulerName: a}]\n":                                                        "",
+		"- nothing\n": "",
+	} {
+		if got := unknownPoint([]byte(text), compat.V36); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
