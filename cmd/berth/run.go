@@ -114,7 +114,7 @@ func (p *process) run(ctx context.Context, commandLine *pflag.FlagSet) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	p.server.Stopping, p.server.Flags = ctx.Done(), observe.Flags(p.flags.sections)
-	p.server.Show(observe.Configuration{Own: p.cfg})
+	p.server.Show(p.shown(0))
 	var e *leader.Election
 	if le := p.cfg.LeaderElection; le.Enabled {
 		e = leader.NewElection(p.api.Lease, le, p.identity, p.api.Fence, p.log)
@@ -130,6 +130,12 @@ func (p *process) run(ctx context.Context, commandLine *pflag.FlagSet) error {
 	return ignoreEnd(ctx, err)
 }
 
+// shown returns what the server shows of the configuration; the version is 0 while it isn't known.
+func (p *process) shown(v compat.Version) observe.Configuration {
+	s := p.flags.serving
+	return observe.Configuration{Component: p.cfg.Component(config.Debugging{Profiling: s.Profiling, Contention: s.Contention}), Own: p.cfg, Version: v}
+}
+
 // begin waits for the API server, reads the configuration as its version does, and works.
 func (p *process) begin(ctx context.Context, commandLine *pflag.FlagSet, e *leader.Election) (err error) {
 	if err := p.api.Await(ctx, p.log); err != nil {
@@ -142,7 +148,7 @@ func (p *process) begin(ctx context.Context, commandLine *pflag.FlagSet, e *lead
 	for _, note := range notes {
 		p.log.Info(note)
 	}
-	p.server.Show(observe.Configuration{Own: p.cfg, Version: p.cfg.Version})
+	p.server.Show(p.shown(p.cfg.Version))
 	p.log.Info("following the scheduling rules of Kubernetes "+p.cfg.Version.String(), "emulated", p.flags.emulated.String() != "")
 	if e == nil {
 		return p.work(ctx, nil, nil)

@@ -183,6 +183,11 @@ func TestObserve(t *testing.T) {
 			t.Errorf("%s: %d; want 200 without a pod's secret:\n%s", path, code, body)
 		}
 	}
+	for _, part := range []string{`"componentconfig": {`, `"kind": "KubeSchedulerConfiguration"`, `"schedulerName": "default-scheduler"`, `"berth": {`} {
+		if _, body := get(t.Context(), "/configz", reader); !strings.Contains(body, part) {
+			t.Errorf("/configz lacks %s:\n%s", part, body)
+		}
+	}
 	// No credential is in the log, and a port in use is named in the error.
 	raw, _ := os.ReadFile(reader)
 	if text, _ := os.ReadFile(log); strings.Contains(string(text), string(raw)) {
