@@ -2,6 +2,7 @@ package config
 
 import (
 	"regexp"
+	"slices"
 
 	"github.com/spf13/pflag"
 )
@@ -15,15 +16,24 @@ func Effective(commandLine *pflag.FlagSet) []string {
 		if f.Hidden || f.Value.String() == f.DefValue {
 			return
 		}
-		values := []string{f.Value.String()}
-		if s, ok := f.Value.(pflag.SliceValue); ok {
-			values = s.GetSlice()
-		}
-		for _, v := range values {
-			out = append(out, "--"+f.Name+"="+credentials.ReplaceAllString(v, "$1"))
+		for _, v := range FlagValues(f) {
+			out = append(out, "--"+f.Name+"="+v)
 		}
 	})
 	return out
+}
+
+// FlagValues returns the values of a flag, one unless it is a list, without a user and a password in an
+// address.
+func FlagValues(f *pflag.Flag) []string {
+	values := []string{f.Value.String()}
+	if s, ok := f.Value.(pflag.SliceValue); ok {
+		values = slices.Clone(s.GetSlice())
+	}
+	for i, v := range values {
+		values[i] = credentials.ReplaceAllString(v, "$1")
+	}
+	return values
 }
 
 // credentials matches a user and a password before the host of an address.

@@ -12,15 +12,22 @@ import (
 
 // This file leaves secrets out of a configuration: certificates and keys of extenders
 // given inline, and a password or token in an extender's address. What must hold: neither
-// /configz (MarshalJSON) nor a recording (Redact) shows them; paths of files stay, and so
+// /configz (MarshalJSON) nor a recording (Redact) shows them, nor the log and /flagz what flags have
+// (FlagValues); paths of files stay, and so
 // does everything that decisions read.
 
 // MarshalJSON writes the configuration without its secrets.
 func (s Scheduler) MarshalJSON() ([]byte, error) {
 	type plain Scheduler // without this method, which would call itself
-	s.Extenders = slices.Clone(s.Extenders)
-	for i := range s.Extenders {
-		x := &s.Extenders[i]
+	s.Extenders = redactExtenders(s.Extenders)
+	return json.Marshal(plain(s))
+}
+
+// redactExtenders returns extenders without their secrets.
+func redactExtenders(list []kubeschedulerv1.Extender) []kubeschedulerv1.Extender {
+	list = slices.Clone(list)
+	for i := range list {
+		x := &list[i]
 		x.URLPrefix = redactAddress(x.URLPrefix)
 		if x.TLSConfig != nil {
 			tls := *x.TLSConfig
@@ -28,7 +35,7 @@ func (s Scheduler) MarshalJSON() ([]byte, error) {
 			x.TLSConfig = &tls
 		}
 	}
-	return json.Marshal(plain(s))
+	return list
 }
 
 // Redact returns the text of a configuration file without its secrets, and

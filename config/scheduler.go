@@ -42,6 +42,8 @@ type Scheduler struct {
 	LeaderElection LeaderElection
 	// Extenders are those of all profiles. They may hold secrets (MarshalJSON).
 	Extenders []kubeschedulerv1.Extender
+
+	file *kubeschedulerv1.KubeSchedulerConfiguration // as it was read, for Component; nil without one
 }
 
 // Beside returns the configuration of an autoscaler beside the schedulers that are named, in
@@ -120,6 +122,7 @@ func ParseFor(raw []byte, r Rules) (Scheduler, error) {
 	}
 	errs = append(errs, checkExtenders(field.NewPath("extenders"), in.Extenders)...)
 	out.setExtenders(in.Extenders)
+	out.file = &in
 	errs = append(errs, out.setBackoff(&in)...)
 	errs = append(errs, out.setConnection(&in)...)
 	errs = append(errs, out.setLeaderElection(&in)...)

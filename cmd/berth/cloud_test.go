@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 
-	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/edge/apiserver"
@@ -52,7 +51,7 @@ func processOf(t *testing.T, client kubernetes.Interface, args ...string) *proce
 	}
 	log := slog.New(slog.DiscardHandler)
 	return &process{flags: f, cfg: cfg, cloud: cloud, api: &apiserver.Connection{Rest: &rest.Config{}, Client: client}, log: log,
-		server: observe.NewServer(config.Default(), log), health: live.NewHealth(true), incumbents: incumbent.New(f.incumbents(&cfg), client, log)}
+		server: observe.NewServer(log), health: live.NewHealth(true), incumbents: incumbent.New(f.incumbents(&cfg), client, log)}
 }
 
 // TestABerthThatNeverLedEnds as one that has led does.

@@ -36,7 +36,7 @@ func TestHealthFlags(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f, _ := parsed(t, c.flags...)
-				server := observe.NewServer(nil, slog.New(slog.DiscardHandler))
+				server := observe.NewServer(slog.New(slog.DiscardHandler))
 				f.watch(server)
 				server.BecomeLeader()
 				if c.planned {

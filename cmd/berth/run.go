@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"slices"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
@@ -33,9 +33,8 @@ import (
 	"github.com/berthproject/berth/internal/term"
 )
 
-// This file puts berth run together: flags and files (run_flags.go), the API server
-// (edge/apiserver), the HTTPS server, the Lease (edge/leader), and the live edge with what it
-// decides under. A recording is in record.go.
+// This file puts berth run together: flags and files (run_flags.go), the API server (edge/apiserver),
+// the HTTPS server, the Lease (edge/leader), the live edge, and a recording (record.go).
 
 // runCommand returns berth run. Its flags are parsed before RunE, so that help needs no cluster.
 func runCommand() *cobra.Command {
@@ -60,8 +59,8 @@ and removes its nodes, until it is interrupted.`,
 }
 
 // run returns when the command's context is done or Berth can't go on. First comes what needs
-// no cluster, then the connection, and last what writes to the cluster: a mistake in a flag
-// or a file has no effect there.
+// no cluster, then the connection, for which it waits as long as it must, and last what writes to the
+// cluster: a mistake in a flag or a file has no effect there.
 //
 // The order of the rest matters, too: rights are checked before the election, since a Berth that may
 // not write the Lease would wait for it forever; and the checks of probes are complete before the
@@ -93,75 +92,99 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	log.Info("starting Berth", f.startUp(cmd.Flags(), &cfg)...)
-	api, err := apiserver.Connect(ctx, f.server(cfg), log)
+	api, err := apiserver.Open(f.server(cfg))
 	if err != nil {
 		return err
 	}
-	cfg, notes, err = f.forServer(cmd.Flags(), cfg, api.Version)
-	if err != nil {
-		return err
-	}
-	for _, note := range notes {
-		log.Info(note)
-	}
-	log.Info("following the scheduling rules of Kubernetes "+cfg.Version.String(), "emulated", f.emulated.String() != "")
 	identity, err := leader.Identity()
 	if err != nil {
 		return err
 	}
 	p := &process{flags: f, cfg: cfg, cloud: cloud, api: api, identity: identity, log: log,
-		server: observe.NewServer(cfg, log), served: make(chan struct{}), health: live.NewHealth(f.cloudProvider != ""),
+		server: observe.NewServer(log), served: make(chan struct{}), health: live.NewHealth(f.cloudProvider != ""),
 		incumbents: incumbent.New(f.incumbents(&cfg), api.Client, log)}
 	f.watch(p.server)
-	// The server comes up while the caches fill: until they are full it says what is missing. An
-	// error of it ends the rest, before anything is written.
+	return p.run(ctx, cmd.Flags())
+}
+
+// run has the server come up before the API server has answered and the caches are full: until then it
+// says what is missing. An error of it ends the rest, before anything is written. It goes on while what
+// is under way comes to its end.
+func (p *process) run(ctx context.Context, commandLine *pflag.FlagSet) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	do := func() error { return p.work(ctx, nil, nil) }
+	p.server.Stopping, p.server.Flags = ctx.Done(), observe.Flags(p.flags.sections)
+	p.server.Show(p.shown(0))
 	var e *leader.Election
-	if le := cfg.LeaderElection; le.Enabled {
-		if err := leader.MayLead(ctx, api.Lease, le); err != nil {
-			return err
-		}
-		e = leader.NewElection(api.Lease, le, identity, api.Fence, log)
-		do = func() error { return e.Run(ctx, p.work) }
+	if le := p.cfg.LeaderElection; le.Enabled {
+		e = leader.NewElection(p.api.Lease, le, p.identity, p.api.Fence, p.log)
 	}
 	p.check(e)
-	go p.serve(ctx, e, fail)
-	err = do()
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	go p.serve(serving, p.flags.server(p.cfg).KubeconfigPath(), e, fail)
+	err := p.begin(ctx, commandLine, e)
 	if serving := (errServing{}); errors.As(context.Cause(ctx), &serving) {
 		return serving.error
+	}
+	return ignoreEnd(ctx, err)
+}
+
+// shown returns what the server shows of the configuration; the version is 0 while it isn't known.
+func (p *process) shown(v compat.Version) observe.Configuration {
+	s := p.flags.serving
+	return observe.Configuration{Component: p.cfg.Component(config.Debugging{Profiling: s.Profiling, Contention: s.Contention}), Own: p.cfg, Version: v}
+}
+
+// begin waits for the API server, reads the configuration as its version does, and works.
+func (p *process) begin(ctx context.Context, commandLine *pflag.FlagSet, e *leader.Election) (err error) {
+	if err := p.api.Await(ctx, p.log); err != nil {
+		return err
+	}
+	var notes []string
+	if p.cfg, notes, err = p.flags.forServer(commandLine, p.cfg, p.api.Version); err != nil {
+		return err
+	}
+	for _, note := range notes {
+		p.log.Info(note)
+	}
+	p.server.Show(p.shown(p.cfg.Version))
+	p.log.Info("following the scheduling rules of Kubernetes "+p.cfg.Version.String(), "emulated", p.flags.emulated.String() != "")
+	if e == nil {
+		return p.work(ctx, nil, nil)
+	}
+	if err := leader.MayLead(ctx, p.api.Lease, p.cfg.LeaderElection); err != nil {
+		return err
+	}
+	return e.Run(ctx, p.work)
+}
+
+// ignoreEnd takes an error unless it is that of the context: that Berth is interrupted is no error.
+func ignoreEnd(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
 	}
 	return err
 }
 
-// serve starts the server, which runs until ctx is done, and calls fail when it can't run. The
-// election, nil without one, tells where this process serves.
-func (p *process) serve(ctx context.Context, e *leader.Election, fail context.CancelCauseFunc) {
+// serve runs the server until ctx is done, and calls fail when it can't run. The election, nil without
+// one, tells where this process serves.
+func (p *process) serve(ctx context.Context, kubeconfig string, e *leader.Election, fail context.CancelCauseFunc) {
 	defer close(p.served)
 	serving := p.flags.serving
-	serving.UseKubeconfig(p.flags.server(p.cfg).KubeconfigPath())
+	serving.UseKubeconfig(kubeconfig)
 	address, err := p.server.Run(ctx, serving)
 	if err != nil {
 		fail(errServing{err})
 		return
 	}
 	if e != nil { // the election waits for served
-		e.ServeAt(leader.PodNamespace(), portOf(address), serving.OwnCertificate())
+		e.ServeAt(leader.PodNamespace(), observe.PortOf(address), serving.OwnCertificate())
 	}
 }
 
-// errServing is why everything ends when the server can't run. As the cause of the context it is told
-// apart from an interrupt, which isn't an error.
+// errServing ends everything: the server can't run. As the cause of the context it is no interrupt.
 type errServing struct{ error }
-
-// portOf returns the port of an address, 0 for none.
-func portOf(address net.Addr) int {
-	if tcp, ok := address.(*net.TCPAddr); ok {
-		return tcp.Port
-	}
-	return 0
-}
 
 // watch makes a server show what the flags of the autoscaler ask for.
 func (f *runFlags) watch(server *observe.Server) {
@@ -187,8 +210,8 @@ func (f *runFlags) logger() (*slog.Logger, error) {
 	return slog.New(logr.ToSlogHandler(klog.Background())), nil
 }
 
-// process is a Berth that is configured and connected, and doesn't work yet. The goroutine of run
-// owns it; the server's goroutine reads server, cfg and flags, which don't change by then.
+// process is a Berth that is configured, and doesn't work yet. The goroutine of run owns it; the
+// server's goroutine reads server, flags and served.
 type process struct {
 	flags    *runFlags
 	cfg      config.Scheduler
@@ -207,30 +230,23 @@ type process struct {
 // Lease decide readiness: such a Berth gets no traffic and goes on. What is stuck, or doesn't renew its
 // Lease, fails liveness and is restarted.
 func (p *process) check(e *leader.Election) {
+	p.server.Ready = append(p.server.Ready, observe.Check{Name: "api-server", Err: p.api.Answered})
 	for _, name := range p.health.Caches() {
 		p.server.Ready = append(p.server.Ready, observe.Check{Name: "cache-" + name, Err: func() error { return p.health.Cache(name) }})
 	}
 	p.server.Alive = append(p.server.Alive, observe.Check{Name: "stuck", Err: p.health.Alive})
 	if e != nil {
-		p.server.Ready = append(p.server.Ready, observe.Check{Name: "lease", Err: e.Usable})
+		p.server.Ready = append(p.server.Ready, observe.Check{Name: "lease", Err: e.Usable}, observe.Check{Name: "leaderElection", Err: e.Renewing})
 		p.server.Alive = append(p.server.Alive, observe.Check{Name: "leaderElection", Err: e.Renewing})
 	}
 }
 
 // work runs the live edge until ctx is done. It calls synced, which may be nil, when its caches
 // are full and the server runs, and stands by until becomeLeader is closed; nil means that it
-// decides as soon as they are. It is to be called once. That it is interrupted is no error.
-func (p *process) work(ctx context.Context, synced func(leader.CatchUp), becomeLeader <-chan struct{}) error {
-	err := p.workAlone(ctx, synced, becomeLeader)
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return nil
-	}
-	return err
-}
-
-// workAlone is work. It returns an error before anything is written when another program is running
-// that does the same.
-func (p *process) workAlone(ctx context.Context, synced func(leader.CatchUp), becomeLeader <-chan struct{}) error {
+// decides as soon as they are. It is to be called once. It returns an error before anything is written
+// when another program is running that does the same. That it is interrupted is no error.
+func (p *process) work(ctx context.Context, synced func(leader.CatchUp), becomeLeader <-chan struct{}) (err error) {
+	defer func() { err = ignoreEnd(ctx, err) }()
 	if err := p.incumbents.NoScheduler(ctx); err != nil {
 		return err
 	}
@@ -240,6 +256,7 @@ func (p *process) workAlone(ctx context.Context, synced func(leader.CatchUp), be
 	}
 	defer end()
 	o.Synced = func(catchUp func(context.Context) error) {
+		p.server.HandlersSynced()
 		<-p.served // nothing is written before
 		if synced != nil && ctx.Err() == nil {
 			synced(catchUp)
@@ -264,7 +281,7 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ 
 	}
 	schema, profiles := cfg.Build()
 	o := live.Options{
-		Config: p.api.Rest, Fence: p.api.Fence, Health: p.health, Schema: schema, Host: p.identity, Log: p.log,
+		Config: p.api.Rest, Fence: p.api.Fence, Health: p.health, Schema: schema, Log: p.log,
 		Hooks: []drive.Hook{p.server}, State: p.server.State, Questions: p.server.Questions, Watcher: p.server,
 		Core:         core.DefaultConfig(profiles...),
 		BecomeLeader: becomeLeader, BindStalled: p.server.BindStalled,

@@ -31,11 +31,12 @@ import (
 // runFlags are the flags of berth run: those of kube-scheduler and of Cluster Autoscaler by their
 // names, and Berth's own. What those two have and Berth doesn't honour is in config.ForeignFlags.
 type runFlags struct {
-	kubeconfig, config         string // paths, "" for none
-	master                     string // address of the API server in place of the kubeconfig's, "" for that
-	cloudProvider, cloudConfig string // both "" when Berth only schedules
-	mode                       string // modeScheduler, modeAutoscaler, or "" for all that the flags allow
-	shadow                     bool   // decide, compare and write nothing
+	sections                   cliflag.NamedFlagSets // all flags, by section
+	kubeconfig, config         string                // paths, "" for none
+	master                     string                // address of the API server in place of the kubeconfig's, "" for that
+	cloudProvider, cloudConfig string                // both "" when Berth only schedules
+	mode                       string                // modeScheduler, modeAutoscaler, or "" for all that the flags allow
+	shadow                     bool                  // decide, compare and write nothing
 	// allowScheduler and allowAutoscaler let Berth run beside programs that may do the same work
 	// (edge/incumbent).
 	allowScheduler, allowAutoscaler bool
@@ -82,6 +83,7 @@ func (f *runFlags) register(commandLine *pflag.FlagSet) cliflag.NamedFlagSets {
 	commandLine.SetNormalizeFunc(s.NormalizeNameFunc)
 	term.AddSections(commandLine, s)
 	config.AddForeign(commandLine)
+	f.sections = s
 	return s
 }
 

@@ -70,10 +70,14 @@ func (d *Diagnosis) Outside() bool { return d.outside }
 // Preemption returns what is known of preemption for the class.
 func (d *Diagnosis) Preemption() Preemption { return d.preemption }
 
-// RejectsNone reports whether the rules reject the class on no node. The diagnosis
-// that the engine makes of a class that fits on every node says so.
-func (d *Diagnosis) RejectsNone() bool {
-	return d.everywhere == nil && len(d.counts) == 0 && d.nodes > 0
+// LeavesNode reports whether the counts leave out a node: the class fits there. A node with several
+// messages may hide another one.
+func (d *Diagnosis) LeavesNode() bool {
+	counted := 0
+	for i := range d.counts {
+		counted += d.counts[i].Nodes
+	}
+	return d.everywhere == nil && counted < d.nodes
 }
 
 // Message returns kube-scheduler's text: `0/N nodes are available: …`.

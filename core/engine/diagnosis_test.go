@@ -162,7 +162,7 @@ func TestRefreshingChangesTheMessagesAlone(t *testing.T) {
 		t.Error("what extenders said was replaced without asking them")
 	}
 	w.node(four("n1"))
-	if !w.engine.Refreshed(w.class, d).RejectsNone() {
+	if !w.engine.Refreshed(w.class, d).LeavesNode() {
 		t.Error("the class fits, and the refreshed diagnosis says otherwise")
 	}
 }

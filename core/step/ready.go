@@ -210,6 +210,8 @@ type StatusWrite struct {
 
 // Event is a Kubernetes event about an object.
 type Event struct {
+	// Reporter is the reporting controller: a pod's schedulerName, Autoscaler or Berth.
+	Reporter        string
 	Kind            string // Pod, Node, or ConfigMap
 	UID             types.UID
 	Namespace, Name string // Name is "" for the status ConfigMap (StatusEvent)
@@ -232,6 +234,8 @@ type Preemption struct {
 	Node    string
 	By      types.UID // the preempting pod
 	Message string    // of the condition
+	// Generation is the victim's, as the condition observed it.
+	Generation int64
 }
 
 // ScaleUpFailure says that nodes of a group weren't made.

@@ -111,7 +111,8 @@ func TestModes(t *testing.T) {
 type outcome struct {
 	Placed                  bool
 	Status, Reason, Message string // of the condition PodScheduled
-	Events                  string // their reasons
+	Generation              int64  // that the condition observed
+	Events                  string // their reasons, and whom they are from
 }
 
 // dropIn plays the workload on a cluster.
@@ -344,35 +345,35 @@ func (d *dropIn) outcomes(who string) map[string]outcome {
 		if err != nil {
 			return false
 		}
-		reasons := map[string]map[string]bool{}
+		reasons := map[string]map[string]string{} // of each pod, with whom they are from
 		for i := range events.Items {
 			e := &events.Items[i]
-			if e.Regarding.Kind != "Pod" || e.ReportingController != "berth" && !strings.Contains(e.ReportingController, "-scheduler") && e.ReportingController != "packing" {
+			if e.Regarding.Kind != "Pod" || !strings.Contains(e.ReportingController, "-scheduler") && e.ReportingController != "packing" {
 				continue
 			}
 			if reasons[e.Regarding.Name] == nil {
-				reasons[e.Regarding.Name] = map[string]bool{}
+				reasons[e.Regarding.Name] = map[string]string{}
 			}
-			reasons[e.Regarding.Name][e.Reason] = true
+			reasons[e.Regarding.Name][e.Reason] = e.ReportingController + " " + e.ReportingInstance
 		}
-		out = map[string]outcome{"victim": {Events: strings.Join(slices.Sorted(maps.Keys(reasons["victim"])), " ")}}
+		out = map[string]outcome{"victim": {Events: fmt.Sprint(reasons["victim"])}}
 		missing = nil
 		expect := func(name, reason string) {
-			if !reasons[name][reason] {
+			if reasons[name][reason] == "" {
 				missing = append(missing, name+" "+reason)
 			}
 		}
 		expect("victim", "Preempted")
 		for name, p := range d.pods(ctx) {
 			c := scheduledCondition(p)
-			o := outcome{Placed: placed(p), Status: string(c.Status), Reason: c.Reason, Message: filterMessage(c.Message)}
+			o := outcome{Placed: placed(p), Status: string(c.Status), Reason: c.Reason, Message: filterMessage(c.Message), Generation: c.ObservedGeneration}
 			if o.Placed {
 				delete(reasons[name], "FailedScheduling")
 				expect(name, "Scheduled")
 			} else if name != "stranger-00" && name != "held-00" {
 				expect(name, "FailedScheduling")
 			}
-			o.Events = strings.Join(slices.Sorted(maps.Keys(reasons[name])), " ")
+			o.Events = fmt.Sprint(reasons[name])
 			out[name] = o
 		}
 		return missing == nil

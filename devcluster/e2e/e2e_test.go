@@ -308,8 +308,25 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
+// writeFile writes a file of a name into a folder of its own, and returns its path.
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// deadKubeconfig returns the path of a kubeconfig with an address where nobody listens.
+func deadKubeconfig(t *testing.T) string {
+	t.Helper()
+	return writeFile(t, "kubeconfig", "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"https://127.0.0.1:1\"}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n")
+}
+
 // TestBadStarts: what can't start says which flag or file is wrong, and what would be
-// accepted.
+// accepted. Berth starts without an API server (TestStartsBeforeTheAPIServer), a simulated provider
+// doesn't.
 func TestBadStarts(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -320,17 +337,16 @@ func TestBadStarts(t *testing.T) {
 	if _, err := controlplane.Start(t.Context(), controlplane.Options{Port: port}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("port %d is in use", port)) {
 		t.Errorf("a port in use: %v", err)
 	}
-	dead := filepath.Join(t.TempDir(), "kubeconfig")
-	text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"https://127.0.0.1:1\"}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
-	if err := os.WriteFile(dead, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	dead := deadKubeconfig(t)
+	withoutCertificates := writeFile(t, "kubeconfig", strings.Replace(logOf(t, dead), "server:", "certificate-authority: /does/not/exist, server:", 1))
+	groups := filepath.Join("..", "..", "examples", "demo", "groups.yaml")
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
 		{[]string{"run", "--kubeconfig", "/does/not/exist"}, "--kubeconfig: stat /does/not/exist: no such file or directory; set it to the path"},
-		{[]string{"run", "--kubeconfig", dead}, "the API server at https://127.0.0.1:1 is not reachable"},
+		{[]string{"run", "--kubeconfig", withoutCertificates}, "unable to read certificate-authority /does/not/exist"},
+		{[]string{"provider", "simulated", "--kubeconfig", dead, "--cloud-config", groups}, "the API server at https://127.0.0.1:1 is not reachable"},
 		{[]string{"run", "--no-such-flag"}, "unknown flag: --no-such-flag"},
 		{[]string{"run", "--config", "/does/not/exist"}, "reading the scheduler configuration"},
 		{[]string{"run", "--kubeconfig", dead, "--cloud-provider", "simulated"}, "--cloud-provider and --cloud-config go together"},

@@ -106,7 +106,7 @@ func TestObserve(t *testing.T) {
 		code        int
 	}{
 		{"/healthz", "", 200}, {"/livez", "", 200}, {"/metrics", "", 403}, {"/metrics", stranger, 403}, {"/debug/explain?pod=default/p", stranger, 403},
-		{"/metrics", reader, 200}, {"/metrics/resources", reader, 200}, {"/metrics/resources", stranger, 403}, {"/configz", reader, 200}, {"/debug/pprof/", reader, 403}, {"/debug/explain?pod=nonsense", reader, 400},
+		{"/metrics", reader, 200}, {"/metrics/resources", reader, 200}, {"/metrics/resources", stranger, 403}, {"/configz", reader, 200}, {"/statusz", stranger, 403}, {"/flagz", stranger, 403}, {"/statusz", "", 403}, {"/debug/pprof/", reader, 403}, {"/debug/explain?pod=nonsense", reader, 400},
 		{"/debug/explain?pod=default/nobody", reader, 404},
 	} {
 		if code, body := get(t.Context(), x.path, x.token); code != x.code {
@@ -181,6 +181,11 @@ func TestObserve(t *testing.T) {
 	for _, path := range []string{"/metrics", "/metrics/resources", "/configz", "/debug/explain?pod=default/waits", "/debug/explain?pod=default/fits"} {
 		if code, body := get(t.Context(), path, reader); code != http.StatusOK || strings.Contains(body, planted) {
 			t.Errorf("%s: %d; want 200 without a pod's secret:\n%s", path, code, body)
+		}
+	}
+	for _, part := range []string{`"componentconfig": {`, `"kind": "KubeSchedulerConfiguration"`, `"schedulerName": "default-scheduler"`, `"berth": {`} {
+		if _, body := get(t.Context(), "/configz", reader); !strings.Contains(body, part) {
+			t.Errorf("/configz lacks %s:\n%s", part, body)
 		}
 	}
 	// No credential is in the log, and a port in use is named in the error.

@@ -1,4 +1,4 @@
-// Package apiserver connects berth run to an API server. The address is --master, or comes from the
+// Package apiserver connects berth run to an API server, which may start later than Berth. The address is --master, or comes from the
 // first of --kubeconfig, clientConnection.kubeconfig of --config, $KUBECONFIG, ~/.kube/config and the
 // pod's service account.
 package apiserver
@@ -9,9 +9,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"time"
+	"sync/atomic"
 
-	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -30,12 +29,12 @@ type Connection struct {
 	Client kubernetes.Interface
 	Fence  *leader.Fence        // nil without leader election
 	Lease  kubernetes.Interface // for the Lease alone; nil without leader election
-	// Version is the one whose rules to follow: the server's, or the nearest that there is.
+	// Version is the one whose rules to follow: the server's, or the nearest that there is. It is set
+	// when the API server has answered.
 	Version compat.Version
-}
 
-// answerWithin is how long the API server may take to say its version at start-up.
-const answerWithin = 10 * time.Second
+	unanswered atomic.Pointer[error] // why the API server hasn't answered; nil when it has
+}
 
 // Options say how the API server is found, and whether it may be written to.
 type Options struct {
@@ -46,10 +45,9 @@ type Options struct {
 	Config config.Scheduler
 }
 
-// Connect returns a client of an API server that has answered: somebody who gave a
-// wrong address learns so at once, not from caches that retry for ever. What is to be known of
-// its version goes to log.
-func Connect(ctx context.Context, o Options, log *slog.Logger) (*Connection, error) {
+// Open returns a connection without asking the API server for anything. Its errors are those that no
+// waiting heals: a kubeconfig or a certificate that can't be read.
+func Open(o Options) (*Connection, error) {
 	rc, err := o.restConfig()
 	if err != nil {
 		return nil, err
@@ -65,14 +63,21 @@ func Connect(ctx context.Context, o Options, log *slog.Logger) (*Connection, err
 	if s.Client, err = kubernetes.NewForConfig(s.Rest); err != nil {
 		return nil, fmt.Errorf("making an API client: %w", err)
 	}
-	v, err := s.answers(ctx)
+	s.unanswered.Store(&errNotAsked)
+	return s, nil
+}
+
+// Connect returns a client of an API server that has answered: somebody who gave a
+// wrong address learns so at once, not from caches that retry for ever. What is to be known of
+// its version goes to log.
+func Connect(ctx context.Context, o Options, log *slog.Logger) (*Connection, error) {
+	s, err := Open(o)
 	if err != nil {
 		return nil, err
 	}
-	if note := judgeVersion(v); note != "" {
-		log.Warn(note)
+	if err := s.ask(ctx, log); err != nil {
+		return nil, err
 	}
-	s.Version = followed(v)
 	return s, nil
 }
 
@@ -118,29 +123,4 @@ func (o Options) restConfig() (*rest.Config, error) {
 	rc.UserAgent = "berth/" + version.Get().Version
 	rc.QPS, rc.Burst = o.Config.BindQPS, o.Config.BindBurst
 	return rc, nil
-}
-
-// answers asks the API server for its version, for answerWithin at most. The call
-// takes no context, so it runs in a goroutine that outlives this one on a timeout.
-func (s *Connection) answers(ctx context.Context) (*apiversion.Info, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
-	defer cancel()
-	type answer struct {
-		version *apiversion.Info
-		err     error
-	}
-	done := make(chan answer, 1)
-	go func() {
-		v, err := s.Client.Discovery().ServerVersion()
-		done <- answer{v, err}
-	}()
-	select {
-	case a := <-done:
-		if a.err != nil {
-			return nil, fmt.Errorf("the API server at %s is not reachable: %w; check that it is running and that the kubeconfig points to it", s.Rest.Host, a.err)
-		}
-		return a.version, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("the API server at %s did not answer within 10 seconds; check that it is running and that the kubeconfig points to it", s.Rest.Host)
-	}
 }

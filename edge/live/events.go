@@ -33,9 +33,6 @@ import (
 // workers write, and events beyond the backlog are dropped and counted; the decision ledger
 // has what they said.
 
-// Controller is the reporting controller of events.
-const Controller = "berth"
-
 const (
 	// eventBacklog is how many events wait to be written at most.
 	eventBacklog = 50000
@@ -51,7 +48,7 @@ const (
 // recorder writes events.
 type recorder struct {
 	client  kubernetes.Interface
-	host    string           // reporting instance
+	host    string           // part of the reporting instance
 	busy    func() bool      // binds, preemptions or nominations are queued
 	backlog chan *step.Event // of pointers, as all long backlogs: the room in them is allocated at the start
 	helpers atomic.Int64     // goroutines that write beside the workers
@@ -240,11 +237,12 @@ func (r *recorder) newEvent(e step.Event) *eventsv1.Event {
 	if e.Warning {
 		kind = v1.EventTypeWarning
 	}
+	reporter := reportingController(e.Reporter)
 	return &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, Name: eventName(e.Name, now.UnixNano(), r.serial.Add(1))},
 		EventTime:           now,
-		ReportingController: Controller,
-		ReportingInstance:   r.host,
+		ReportingController: reporter,
+		ReportingInstance:   shortenTo(128, reporter+"-"+r.host),
 		Regarding:           v1.ObjectReference{Kind: e.Kind, APIVersion: "v1", Namespace: e.Namespace, Name: e.Name, UID: e.UID},
 		Related:             related(e),
 		Type:                kind,
@@ -252,6 +250,15 @@ func (r *recorder) newEvent(e step.Event) *eventsv1.Event {
 		Action:              e.Action,
 		Note:                shorten(e.Message),
 	}
+}
+
+// reportingController returns the name of an event's reporting controller. The API server refuses an
+// event whose controller isn't a qualified name; a schedulerName may be anything.
+func reportingController(reporter string) string {
+	if len(validation.IsQualifiedName(reporter)) > 0 {
+		return step.Berth
+	}
+	return reporter
 }
 
 // eventName returns a name that no other event has: that of the object with a suffix, as everywhere

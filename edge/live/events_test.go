@@ -23,12 +23,15 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
+// TestEventsAsTheAPIHasThem: a scheduler's events have its name, so that those of a component can be
+// selected; where the API server wouldn't take the name they have Berth's.
 func TestEventsAsTheAPIHasThem(t *testing.T) {
 	client := fake.NewClientset()
 	r := newRecorder(client, "host", idle)
 	for _, e := range []step.Event{
-		{Kind: "Pod", UID: "u", Namespace: "ns", Name: "p", Warning: true, Reason: "FailedScheduling", Action: "Scheduling", Message: "why"},
-		{Kind: "Node", UID: "v", Name: "n", Reason: "ScaleDown", Action: "Deleting", Message: "empty"},
+		{Reporter: "packing", Kind: "Pod", UID: "u", Namespace: "ns", Name: "p", Warning: true, Reason: "FailedScheduling", Action: "Scheduling", Message: "why"},
+		{Reporter: step.Autoscaler, Kind: "Node", UID: "v", Name: "n", Reason: "ScaleDown", Action: "Deleting", Message: "empty"},
+		{Reporter: "no qualified name", Kind: "Pod", UID: "u", Namespace: "ns", Name: "p", Reason: "FailedScheduling", Action: "Scheduling", Message: "why"},
 	} {
 		r.emit(t.Context(), e)
 	}
@@ -36,20 +39,21 @@ func TestEventsAsTheAPIHasThem(t *testing.T) {
 	for _, a := range client.Actions() {
 		got = append(got, a.(clienttesting.CreateAction).GetObject().(*eventsv1.Event))
 	}
-	if len(got) != 2 {
-		t.Fatalf("%d events were created, want 2", len(got))
+	if len(got) != 3 {
+		t.Fatalf("%d events were created, want 3", len(got))
 	}
 	for i, want := range []struct {
 		namespace, kind string
 		regarding       v1.ObjectReference
-		note            string
+		note, reporter  string
 	}{
-		{"ns", v1.EventTypeWarning, v1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: "ns", Name: "p", UID: "u"}, "why"},
-		{"default", v1.EventTypeNormal, v1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: "n", UID: "v"}, "empty"},
+		{"ns", v1.EventTypeWarning, v1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: "ns", Name: "p", UID: "u"}, "why", "packing"},
+		{"default", v1.EventTypeNormal, v1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: "n", UID: "v"}, "empty", "cluster-autoscaler"},
+		{"ns", v1.EventTypeNormal, v1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: "ns", Name: "p", UID: "u"}, "why", "berth"},
 	} {
 		e := got[i]
 		if e.Namespace != want.namespace || e.Type != want.kind || e.Regarding != want.regarding || e.Note != want.note ||
-			e.ReportingController != Controller || e.ReportingInstance != "host" || e.EventTime.IsZero() {
+			e.ReportingController != want.reporter || e.ReportingInstance != want.reporter+"-host" || e.EventTime.IsZero() {
 			t.Errorf("got %+v, want %+v", e, want)
 		}
 	}

@@ -103,6 +103,6 @@ func (p *priorities) gone() {
 func (p *priorities) warn(reason, message string) {
 	p.log.Warn("priorities of node groups", "reason", reason, "message", message)
 	if c := p.object.Load(); c != nil {
-		p.event(step.Event{Kind: "ConfigMap", Namespace: c.Namespace, Name: c.Name, UID: c.UID, Warning: true, Reason: reason, Action: "Prioritizing", Message: message})
+		p.event(step.Event{Reporter: step.Autoscaler, Kind: "ConfigMap", Namespace: c.Namespace, Name: c.Name, UID: c.UID, Warning: true, Reason: reason, Action: "Prioritizing", Message: message})
 	}
 }

@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -45,7 +46,8 @@ type Options struct {
 	Schema *cluster.Schema
 	// Provider makes nodes; nil unless Core autoscales.
 	Provider nodegroup.Provider
-	Host     string // reporting instance of events
+	// Host is in the reporting instance of events, as in SCHEDULER-HOST; "" means the machine's name.
+	Host string
 	// GRPCExpander is the expander grpc; nil when Core.Autoscale doesn't name it.
 	GRPCExpander expander.Strategy
 	// Extenders are those of the configuration; nil when it has none.
@@ -134,6 +136,9 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 
 	if o.Health == nil {
 		o.Health = NewHealth(o.Provider != nil)
+	}
+	if o.Host == "" {
+		o.Host, _ = os.Hostname() // as kube-scheduler's recorder: "" if it isn't known
 	}
 	o.fence()
 	o.onlyRead()

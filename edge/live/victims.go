@@ -145,7 +145,8 @@ func (p preemptor) preempt(ctx context.Context, victim step.Preemption) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": victim.UID},
 		"status": map[string]any{"conditions": []v1.PodCondition{{
-			Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler, Message: victim.Message, LastTransitionTime: metav1.Now(),
+			Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler, Message: victim.Message,
+			LastTransitionTime: metav1.Now(), ObservedGeneration: victim.Generation,
 		}}},
 	})
 	if err != nil {

@@ -104,7 +104,7 @@ func TestPreemptOutcomes(t *testing.T) {
 			calls := ""
 			client.PrependReactor("patch", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
 				calls += "patch " + a.GetSubresource() + " "
-				if text := string(a.(clienttesting.PatchAction).GetPatch()); !strings.Contains(text, "PreemptionByScheduler") || !strings.Contains(text, `"uid":"u"`) {
+				if text := string(a.(clienttesting.PatchAction).GetPatch()); !strings.Contains(text, "PreemptionByScheduler") || !strings.Contains(text, `"uid":"u"`) || !strings.Contains(text, `"observedGeneration":7`) {
 					t.Errorf("patch %s", text)
 				}
 				return true, &v1.Pod{}, c.patch
@@ -113,7 +113,7 @@ func TestPreemptOutcomes(t *testing.T) {
 				calls += "delete " + string(*a.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions.UID) + " "
 				return true, nil, c.remove
 			})
-			err := preemptor{client, &atomic.Int64{}}.preempt(context.Background(), step.Preemption{UID: "u", Namespace: "default", Name: "p"})
+			err := preemptor{client, &atomic.Int64{}}.preempt(context.Background(), step.Preemption{UID: "u", Namespace: "default", Name: "p", Generation: 7})
 			if (err != nil) != c.fails || calls != c.calls {
 				t.Errorf("got %v after %q, want failure %v after %q", err, calls, c.fails, c.calls)
 			}

@@ -20,7 +20,7 @@ func TestServesWithACertificateOfItsOwn(t *testing.T) {
 	if o.secure.Listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
-	address, err := NewServer(nil, slog.New(slog.DiscardHandler)).Run(t.Context(), o)
+	address, err := NewServer(slog.New(slog.DiscardHandler)).Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

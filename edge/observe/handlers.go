@@ -2,6 +2,7 @@ package observe
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -20,8 +21,9 @@ const (
 // This file is what HTTP requests are answered. Handlers run in goroutines of their own:
 // they read the core only through ask.
 
-// handler serves the paths that kube-scheduler has, /debug/explain and /debug/status. A Berth that
-// stands by is ready: it needs nobody to wait for it. Whether somebody may get a path is decided before
+// handler serves the paths that kube-scheduler has, /debug/explain and /debug/status. /readyz has its
+// checks, too, under their names: shutdown and sched-handler-sync. A Berth that stands by is ready: it
+// needs nobody to wait for it. Whether somebody may get a path is decided before
 // (protect); here all are served alike.
 func (s *Server) handler(profiling bool) http.Handler {
 	m := mux.NewPathRecorderMux("berth")
@@ -29,6 +31,11 @@ func (s *Server) handler(profiling bool) http.Handler {
 	ready := append([]healthz.HealthChecker{healthz.PingHealthz, healthz.NamedCheck("leading-or-standing-by", func(*http.Request) error {
 		if s.leader.Load() && !s.ready.Load() {
 			return fmt.Errorf("leading, but caches are not synced yet")
+		}
+		return nil
+	}), healthz.NewShutdownHealthz(s.Stopping), healthz.NamedCheck("sched-handler-sync", func(*http.Request) error {
+		if !s.delivered.Load() {
+			return errors.New("handlers are not fully synchronized")
 		}
 		return nil
 	})}, named(s.Ready)...)
@@ -39,7 +46,7 @@ func (s *Server) handler(profiling bool) http.Handler {
 	m.HandleFunc("/metrics/resources", s.resources)
 	m.Handle("/health-check", s.HealthCheck())
 	m.HandleFunc("/configz", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, map[string]any{"kubescheduler.config.k8s.io": s.config})
+		answer(w, http.StatusOK, s.configz())
 	})
 	m.HandleFunc(ExplainPath, s.explain)
 	m.HandleFunc(ShadowPath, s.shadow)
@@ -47,6 +54,7 @@ func (s *Server) handler(profiling bool) http.Handler {
 	if profiling {
 		routes.Profiling{}.Install(m)
 	}
+	s.installZpages(m)
 	return m
 }
 

@@ -44,16 +44,20 @@ func get(ctx context.Context, s *Server, c *core.Core, path string) (code int, b
 // TestALeaderIsReadyWhenItKnowsTheCluster follows an instance from its start.
 func TestALeaderIsReadyWhenItKnowsTheCluster(t *testing.T) {
 	l := newLive(t)
-	s := NewServer(nil, slog.New(slog.DiscardHandler))
+	s := NewServer(slog.New(slog.DiscardHandler))
+	stopping := make(chan struct{})
+	s.Stopping = stopping
 	for _, x := range []struct {
 		name   string
 		happen func()
 		code   int
 	}{
-		{"standing by", func() {}, http.StatusOK},
+		{"before all that exists is delivered", func() {}, http.StatusInternalServerError},
+		{"standing by", s.HandlersSynced, http.StatusOK},
 		{"leader, before it has listed the cluster", s.BecomeLeader, http.StatusInternalServerError},
 		{"leader that knows the cluster", func() { s.State(l.core) }, http.StatusOK},
-		{"stopping", s.StopLeading, http.StatusOK},
+		{"not leading any more", s.StopLeading, http.StatusOK},
+		{"interrupted", func() { close(stopping) }, http.StatusInternalServerError},
 	} {
 		x.happen()
 		if code, body := get(t.Context(), s, nil, "/readyz"); code != x.code {
@@ -78,7 +82,8 @@ func TestProbesAreToldWhatFails(t *testing.T) {
 		{"liveness", func(s *Server, c Check) { s.Alive = append(s.Alive, c) }, map[string]bool{"/livez": true, "/healthz": true}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			s := NewServer(nil, slog.New(slog.DiscardHandler))
+			s := NewServer(slog.New(slog.DiscardHandler))
+			s.HandlersSynced()
 			var now error
 			x.set(s, Check{Name: "cache-pods", Err: func() error { return now }})
 			for _, now = range []error{nil, why, nil} {
@@ -102,7 +107,7 @@ func TestProbesAreToldWhatFails(t *testing.T) {
 // TestExplainAnswers asks about pods that Berth knows, has known, and never knew.
 func TestExplainAnswers(t *testing.T) {
 	l := newLive(t)
-	s := NewServer(nil, slog.New(slog.DiscardHandler))
+	s := NewServer(slog.New(slog.DiscardHandler))
 	step1 := l.step(step.PodSet{Pod: testkit.Pod("waits").Req("cpu", "1").Obj()}, step.PodSet{Pod: testkit.Pod("gone").Req("cpu", "1").Obj()})
 	s.Step(l.now, 0, nil, &step1)
 	l.step(step.PodGone{UID: "pod-gone"})
@@ -137,7 +142,7 @@ func TestExplainAnswersAboutNodeGroups(t *testing.T) {
 	cfg, a := core.DefaultConfig(), core.DefaultAutoscale()
 	cfg.Autoscale = &a
 	scales, schedules := newLiveOf(t, cfg), newLive(t)
-	s := NewServer(nil, slog.New(slog.DiscardHandler))
+	s := NewServer(slog.New(slog.DiscardHandler))
 	s.BecomeLeader()
 	if code, body := get(t.Context(), s, scales.core, "/debug/explain?groups"); code != http.StatusNotFound || !strings.Contains(body, "its provider has not listed its groups yet") {
 		t.Errorf("before the provider has told of groups: got %d %s", code, body)
@@ -181,7 +186,7 @@ func TestExplainAnswersAboutNodes(t *testing.T) {
 	cfg, a := core.DefaultConfig(), core.DefaultAutoscale()
 	cfg.Autoscale = &a
 	scales, schedules := newLiveOf(t, cfg), newLive(t)
-	s := NewServer(nil, slog.New(slog.DiscardHandler))
+	s := NewServer(slog.New(slog.DiscardHandler))
 	if code, body := get(t.Context(), s, scales.core, "/debug/explain?nodes"); code != http.StatusServiceUnavailable || !strings.Contains(body, "standing by") {
 		t.Errorf("standing by: got %d %s", code, body)
 	}
@@ -226,7 +231,7 @@ func TestExplainAnswersAboutNodes(t *testing.T) {
 // TestQuestionsAreBounded asks for names that no object can have: they are refused before anybody
 // asks the core.
 func TestQuestionsAreBounded(t *testing.T) {
-	s := NewServer(nil, slog.New(slog.DiscardHandler))
+	s := NewServer(slog.New(slog.DiscardHandler))
 	s.BecomeLeader()
 	name := func(n int) string { return strings.Repeat("x", n) }
 	for _, query := range []string{"node=" + name(254), "group=" + name(2049), "pod=a/" + name(254), "pod=" + name(254) + "/a", "names=pods&prefix=" + name(2049), "names=" + name(254)} {
@@ -245,7 +250,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 // TestQuestionsAreAnsweredOneAtATime has a question take the core for as long as another waits.
 func TestQuestionsAreAnsweredOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewServer(nil, slog.New(slog.DiscardHandler))
+		s := NewServer(slog.New(slog.DiscardHandler))
 		s.BecomeLeader()
 		codes := make(chan int, 2)
 		for range 2 {
@@ -291,7 +296,7 @@ func TestNamesAreComparedOutsideOfTheCore(t *testing.T) {
 	cfg.Autoscale = &a
 	l, template := newLiveOf(t, cfg), testkit.Node("g").Alloc("cpu", "4")
 	l.step(step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: 3, Target: 1, Template: template.Obj()}}}, step.NodeSet{Node: testkit.Node("web-1").Alloc("cpu", "4").Obj(), Group: "g"})
-	s := NewServer(nil, slog.New(slog.DiscardHandler))
+	s := NewServer(slog.New(slog.DiscardHandler))
 	for _, query := range []url.Values{{"node": {"web1"}}, {"group": {"web1"}}} {
 		question, err := s.question(query)
 		if err != nil {
@@ -331,9 +336,9 @@ extenders:
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer := httptest.NewRecorder()
-	NewServer(cfg, slog.New(slog.DiscardHandler)).handler(false).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/configz", nil))
-	text := answer.Body.String()
+	s := NewServer(slog.New(slog.DiscardHandler))
+	s.Show(Configuration{Own: cfg})
+	_, text := get(t.Context(), s, nil, "/configz")
 	if !strings.Contains(text, "extender.example") || strings.Contains(text, "hunter2") || strings.Contains(text, "aHVudGVyMg") {
 		t.Errorf("/configz answers with a secret, or without the extender:\n%s", text)
 	}

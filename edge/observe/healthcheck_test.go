@@ -46,7 +46,7 @@ func TestHealthCheck(t *testing.T) {
 		{"groups that could never be read", []event{begin, {after: 19 * time.Minute, inputs: made, ready: asked, well: true}, {after: 2 * time.Minute, inputs: made, ready: asked}}},
 	} {
 		now := time.Unix(1000, 0)
-		s := NewServer(nil, slog.New(slog.DiscardHandler))
+		s := NewServer(slog.New(slog.DiscardHandler))
 		s.health.now = func() time.Time { return now }
 		s.CheckPlans(DefaultHealthTimes())
 		for i, e := range x.events {
@@ -68,7 +68,7 @@ func TestHealthCheck(t *testing.T) {
 	}
 	// Where nothing is planned there is nothing to check; a start-up has no less time than what follows.
 	now := time.Unix(1000, 0)
-	s := NewServer(nil, slog.New(slog.DiscardHandler))
+	s := NewServer(slog.New(slog.DiscardHandler))
 	s.health.now = func() time.Time { return now }
 	s.BecomeLeader()
 	now = now.Add(time.Hour)

@@ -184,7 +184,7 @@ func TestMetricsOfCallsWithoutAnAnswer(t *testing.T) {
 // TestMetricsOfPlans makes plans that take time, are refused, and meet limits.
 func TestMetricsOfPlans(t *testing.T) {
 	s := newScaled(t, nil)
-	server := NewServer(nil, slog.New(slog.DiscardHandler))
+	server := NewServer(slog.New(slog.DiscardHandler))
 	server.Metrics = s.m
 	s.wants(`cluster_autoscaler_last_activity{activity="main"} 1000`, `cluster_autoscaler_last_activity{activity="scaleDown"} 1000`)
 	s.wantsNone(`cluster_autoscaler_last_activity{activity="mainSuccessful"}`, `cluster_autoscaler_last_activity{activity="scaleUp"}`)
@@ -259,7 +259,7 @@ func TestMetricsOfLaunches(t *testing.T) {
 // one bucket, and each of Cluster Autoscaler's buckets is there still.
 func TestPlansOfMillisecondsAreToldApart(t *testing.T) {
 	s := newScaled(t, nil)
-	server := NewServer(nil, slog.New(slog.DiscardHandler))
+	server := NewServer(slog.New(slog.DiscardHandler))
 	server.Metrics = s.m
 	for _, ms := range []float64{0.7, 1.5, 4, 8, 15, 40, 90} {
 		server.PlanComputed(time.Duration(ms*float64(time.Millisecond)), time.Minute)
@@ -323,7 +323,7 @@ func TestRemovalLatency(t *testing.T) {
 // evaluated (hack/promcheck). It has every metric of the list, each with all its labels.
 func TestRecordedScrape(t *testing.T) {
 	s := newScaled(t, func(a *core.Autoscale) { a.MaxNodesLaunching, a.MaxNodesLaunchingPerGroup = launching.Adaptive, 7 })
-	server := NewServer(nil, slog.New(slog.DiscardHandler))
+	server := NewServer(slog.New(slog.DiscardHandler))
 	server.Metrics = s.m
 	s.step(step.PodSet{Pod: testkit.Pod("low").Req("cpu", "3").Obj()})
 	s.step(step.BindDone{UID: "pod-low"})

@@ -34,7 +34,7 @@ func TestPropertyTheCoreComparesNoNames(t *testing.T) {
 			in = append(in, step.NodeSet{Node: testkit.Node(name).Alloc("cpu", "4").Obj(), Group: known["group"][0]})
 		}
 		l.step(append([]step.Input{set}, in...)...)
-		s := NewServer(nil, slog.New(slog.DiscardHandler))
+		s := NewServer(slog.New(slog.DiscardHandler))
 		for kind, list := range known {
 			asked := rapid.OneOf(rapid.SampledFrom(list), rapid.StringMatching(`[a-z0-9-]{1,20}`)).Draw(rt, "asked for")
 			question, err := s.question(url.Values{kind: {asked}})

@@ -138,7 +138,7 @@ func TestEveryFunctionUpstreamIsTimedOrLeftOutForAReason(t *testing.T) {
 	}
 	slices.Sort(want)
 	s := newScaled(t, nil)
-	server := NewServer(nil, slog.New(slog.DiscardHandler))
+	server := NewServer(slog.New(slog.DiscardHandler))
 	server.Metrics = s.m
 	s.plan(func(*autoscaler.Plan) {})
 	server.GroupsRead(time.Second, nil)

@@ -15,7 +15,7 @@ import (
 // TestPlainServerHasMetricsAndHealthOnly serves without TLS, and some metrics not at all.
 func TestPlainServerHasMetricsAndHealthOnly(t *testing.T) {
 	var log bytes.Buffer
-	s := NewServer(nil, slog.New(slog.NewTextHandler(&log, nil)))
+	s := NewServer(slog.New(slog.NewTextHandler(&log, nil)))
 	o := NewServing()
 	o.secure.BindPort = 0
 	o.Plain, o.Disabled = "127.0.0.1:0", []string{"scheduler_preemption_victims", "no_such_metric"}

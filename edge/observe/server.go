@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apiserver/pkg/server/flagz"
+
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
@@ -21,12 +23,17 @@ type Server struct {
 	// Ready are the checks of /readyz, and Alive those of /livez and /healthz, beside the
 	// server's own. They are set before Run.
 	Ready, Alive []Check
-	config       any // for /configz
-	log          *slog.Logger
-	leader       atomic.Bool
-	ready        atomic.Bool   // the leader knows the cluster
-	answering    chan struct{} // has a token while answerTo has a question
-	health       *health
+	// Stopping is closed when Berth begins to end: it isn't ready from then on. It may be nil, and is
+	// set before Run, as Flags is: what /flagz shows, nil for no such page.
+	Stopping  <-chan struct{}
+	Flags     flagz.Reader
+	shown     atomic.Pointer[Configuration] // nil before Show
+	delivered atomic.Bool                   // see HandlersSynced
+	log       *slog.Logger
+	leader    atomic.Bool
+	ready     atomic.Bool   // the leader knows the cluster
+	answering chan struct{} // has a token while answerTo has a question
+	health    *health
 }
 
 var _ drive.Hook = (*Server)(nil)
@@ -40,10 +47,9 @@ type Check struct {
 	Err func() error
 }
 
-// NewServer returns a server that shows a configuration at /configz; it must hold no
-// secrets when it is written as JSON.
-func NewServer(config any, log *slog.Logger) *Server {
-	return &Server{Metrics: NewMetrics(), History: NewHistory(keptDecisions), Questions: make(chan func(*core.Core)), answering: make(chan struct{}, 1), config: config, log: log, health: newHealth(time.Now)}
+// NewServer returns a server that shows no configuration yet.
+func NewServer(log *slog.Logger) *Server {
+	return &Server{Metrics: NewMetrics(), History: NewHistory(keptDecisions), Questions: make(chan func(*core.Core)), answering: make(chan struct{}, 1), log: log, health: newHealth(time.Now)}
 }
 
 // Step implements drive.Hook: it counts, keeps and logs what a Step brought.
@@ -74,6 +80,9 @@ func (s *Server) StopLeading() {
 	s.leader.Store(false)
 	s.health.lead(false)
 }
+
+// HandlersSynced records that everything that exists in the cluster has been delivered to the core.
+func (s *Server) HandlersSynced() { s.delivered.Store(true) }
 
 // ask puts a question to the core; false says that the context ended before the core
 // had time for it.

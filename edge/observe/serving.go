@@ -125,6 +125,14 @@ func (s *Server) Run(ctx context.Context, o *Serving) (net.Addr, error) {
 	return addr, nil
 }
 
+// PortOf returns the port of an address, 0 for none.
+func PortOf(address net.Addr) int {
+	if tcp, ok := address.(*net.TCPAddr); ok {
+		return tcp.Port
+	}
+	return 0
+}
+
 // runPlain begins to serve what Cluster Autoscaler serves to everybody, until the context ends. Nothing
 // there names a pod.
 func (s *Server) runPlain(ctx context.Context, address string) error {

@@ -19,7 +19,7 @@ import (
 
 // TestTheReportOfAShadow is there as soon as the cluster is known, and not of another Berth.
 func TestTheReportOfAShadow(t *testing.T) {
-	s := NewServer(nil, slog.New(slog.DiscardHandler))
+	s := NewServer(slog.New(slog.DiscardHandler))
 	if code, body := get(t.Context(), s, nil, ShadowPath); code != http.StatusServiceUnavailable {
 		t.Errorf("before the cluster is known: %d %s", code, body)
 	}

@@ -17,7 +17,7 @@ import (
 // and without nodes, and with a number that is none.
 func TestStatusAnswers(t *testing.T) {
 	l := newLive(t)
-	s := NewServer(nil, slog.New(slog.DiscardHandler))
+	s := NewServer(slog.New(slog.DiscardHandler))
 	ready := l.step(step.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "4", "memory", "8Gi").Obj()}, step.NodeSet{Node: testkit.Node("n2").Alloc("cpu", "4", "memory", "8Gi").Obj()},
 		step.PodSet{Pod: testkit.Pod("big").Req("cpu", "64").Obj()})
 	s.Step(l.now, 0, nil, &ready)
@@ -78,7 +78,7 @@ func TestRunsJoinDecisionsOfOneKind(t *testing.T) {
 // TestNamesComplete asks for names that begin so.
 func TestNamesComplete(t *testing.T) {
 	l := newLive(t)
-	s := NewServer(nil, slog.New(slog.DiscardHandler))
+	s := NewServer(slog.New(slog.DiscardHandler))
 	s.BecomeLeader()
 	in := []step.Input{step.PodSet{Pod: testkit.Pod("web-1").Req("cpu", "64").Obj()}, step.PodSet{Pod: testkit.Pod("db").On("n1").Obj()}}
 	for i := range maxNames + 1 {

@@ -199,7 +199,7 @@ func (m *Machine) PodShown(t *lifecycle.Turn, p *Pod) {
 		x.PostBind(p.pod, p.node)
 	}
 	obj := p.pod.Object
-	t.Emit(step.PodEvent(obj, "Scheduled", "Binding", fmt.Sprintf("Successfully assigned %s/%s to %s", obj.Namespace, obj.Name, p.node)))
+	t.Emit(step.SchedulingEvent(obj.Spec.SchedulerName, obj, "Scheduled", "Binding", fmt.Sprintf("Successfully assigned %s/%s to %s", obj.Namespace, obj.Name, p.node)))
 }
 
 // Release lets go of everything that is kept for a pod that is gone, or that somebody else

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -48,9 +47,10 @@ func (s VictimState) String() string {
 
 // victim is a pod on its way out.
 type victim struct {
-	by    types.UID // its preemptor, which may be gone
-	state VictimState
-	draws []budgetKey // the disruption budgets that it draws down
+	by        types.UID // its preemptor, which may be gone
+	scheduler string    // the preemptor's schedulerName
+	state     VictimState
+	draws     []budgetKey // the disruption budgets that it draws down
 }
 
 // goneEarly is a victim that went before the call that asked it to leave was answered.
@@ -154,7 +154,7 @@ func (m *Machine) Preempt(t *lifecycle.Turn, p *Pod, preemptor *cluster.Pod, c *
 			continue // it is on its way out already
 		}
 		open[v.UID] = true
-		m.victims[v.UID] = &victim{by: preemptor.UID, draws: m.budgets.draw(t.State, v)}
+		m.victims[v.UID] = &victim{by: preemptor.UID, scheduler: preemptor.Object.Spec.SchedulerName, draws: m.budgets.draw(t.State, v)}
 		m.start(t, v)
 	}
 	if len(open) > 0 {
@@ -188,13 +188,9 @@ func (m *Machine) start(t *lifecycle.Turn, pod *cluster.Pod) {
 func (m *Machine) ask(t *lifecycle.Turn, pod *cluster.Pod) {
 	v := m.victims[pod.UID]
 	v.state = Asked
-	scheduler := v1.DefaultSchedulerName
-	if item := t.Queue.Get(v.by); item != nil {
-		scheduler = item.Pod().Object.Spec.SchedulerName
-	}
 	t.Ready.Preemptions = append(t.Ready.Preemptions, step.Preemption{
-		UID: pod.UID, Namespace: pod.Object.Namespace, Name: pod.Object.Name, Node: nodeOf(t.State, pod.UID), By: v.by,
-		Message: scheduler + ": preempting to accommodate a higher priority pod"})
+		UID: pod.UID, Namespace: pod.Object.Namespace, Name: pod.Object.Name, Node: nodeOf(t.State, pod.UID), By: v.by, Generation: pod.Object.Generation,
+		Message: v.scheduler + ": preempting to accommodate a higher priority pod"})
 }
 
 func nodeOf(state *cluster.State, uid types.UID) string {
@@ -237,7 +233,7 @@ func (m *Machine) PreemptionDone(t *lifecycle.Turn, in step.PreemptionDone) {
 		m.victimStays(t, in.UID)
 		m.released = append(m.released, preemptorsWaitingFor(t, in.UID)...)
 	} else if pod := t.State.PodOn(in.UID); pod != nil {
-		t.Emit(preempted(t.State, pod, in.By, ""))
+		t.Emit(preempted(t.State, pod, v, ""))
 	}
 	m.finish(t, in.UID, in.By, in.Err)
 }
@@ -257,16 +253,17 @@ func preemptorsWaitingFor(t *lifecycle.Turn, victim types.UID) (out []*queue.Ite
 	return out
 }
 
-// preempted returns the event about a victim; how is added to it.
-func preempted(state *cluster.State, pod *cluster.Pod, by types.UID, how string) step.Event {
-	return step.PodEvent(pod.Object, "Preempted", "Preempting", fmt.Sprintf("Preempted by pod %s on node %s%s", by, nodeOf(state, pod.UID), how))
+// preempted returns the event about a victim, which the preemptor's scheduler reports; how is added
+// to it.
+func preempted(state *cluster.State, pod *cluster.Pod, v *victim, how string) step.Event {
+	return step.SchedulingEvent(v.scheduler, pod.Object, "Preempted", "Preempting", fmt.Sprintf("Preempted by pod %s on node %s%s", v.by, nodeOf(state, pod.UID), how))
 }
 
 // BeforeBindUndone is called before a pod whose bind is taken back leaves its node: of a victim
 // an event says that it was preempted before it ran.
 func (m *Machine) BeforeBindUndone(t *lifecycle.Turn, pod *cluster.Pod) {
 	if v := m.victims[pod.UID]; v != nil {
-		t.Emit(preempted(t.State, pod, v.by, " (in memory)"))
+		t.Emit(preempted(t.State, pod, v, " (in memory)"))
 	}
 }
 
@@ -274,7 +271,7 @@ func (m *Machine) BeforeBindUndone(t *lifecycle.Turn, pod *cluster.Pod) {
 // as a victim has to wait for the answer to the call that asked it to leave.
 func (m *Machine) BeforePodRemoved(t *lifecycle.Turn, uid types.UID) {
 	if v, pod := m.victims[uid], t.State.PodOn(uid); v != nil && v.state == Asked && pod != nil {
-		m.early[uid] = goneEarly{v.by, preempted(t.State, pod, v.by, "")}
+		m.early[uid] = goneEarly{v.by, preempted(t.State, pod, v, "")}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
@@ -135,6 +136,28 @@ func TestVictimsAreThoseOfTheirPreemptor(t *testing.T) {
 	w.gone("pod-a")
 	check("a is gone", "pod-p", "pod-c")
 	check("a is gone", "pod-q", "pod-b")
+}
+
+// TestPreemptorsSchedulerSpeaksOfVictims: a victim of another scheduler's gets its condition and its
+// event in the name of the preemptor's scheduler, also when the preemptor is gone by then.
+func TestPreemptorsSchedulerSpeaksOfVictims(t *testing.T) {
+	for _, preemptorGone := range []bool{false, true} {
+		w := newWorld()
+		victim := testkit.Pod("v").Req("cpu", "1").With(func(p *v1.Pod) { p.Spec.SchedulerName, p.Generation = "batch", 3 })
+		w.State.Place(w.State.Schema.ParsePod(victim.Obj()), "n")
+		w.preempt("p", 10, "v")
+		asked := w.Flush()
+		if len(asked.Preemptions) != 1 || asked.Preemptions[0].Generation != 3 || asked.Preemptions[0].Message != "default-scheduler: preempting to accommodate a higher priority pod" {
+			t.Errorf("victims are asked with %+v", asked.Preemptions)
+		}
+		if preemptorGone {
+			w.gone("pod-p")
+		}
+		w.m.PreemptionDone(w.Turn, step.PreemptionDone{UID: "pod-v", By: "pod-p"})
+		if r := w.Flush(); len(r.Events) != 1 || r.Events[0].Reporter != v1.DefaultSchedulerName {
+			t.Errorf("preemptor gone: %t, events %+v, want one from %s", preemptorGone, r.Events, v1.DefaultSchedulerName)
+		}
+	}
 }
 
 // TestScripts runs testdata/scripts/*.txt. After each command it prints the work that it

@@ -72,7 +72,7 @@ func (m *messages) again(at time.Time) { m.putOff = lifecycle.Earliest(m.putOff,
 
 // refresh brings the diagnosis of a waiting class up to date and returns its message. ok
 // is false for a class that ceased to wait, or of which only another attempt can tell:
-// when something outside the core rejects it, or nothing does any more, which the
+// when something outside the core rejects it, or nothing rejects it on some node any more, which the
 // leftover sweep counts as a missed wake-up.
 func (m *messages) refresh(t *lifecycle.Turn, class *engine.Class) (message string, ok bool) {
 	d := t.Queue.StillRejected(class)
@@ -80,7 +80,7 @@ func (m *messages) refresh(t *lifecycle.Turn, class *engine.Class) (message stri
 		return "", false
 	}
 	d = m.scheduler.Refreshed(class, d)
-	if d.RejectsNone() {
+	if d.LeavesNode() {
 		return "", false
 	}
 	t.Queue.Refresh(class, d)

@@ -53,7 +53,7 @@ func (m *Machine) NodeProblems(t *lifecycle.Turn, obj *v1.Node, list []cluster.P
 
 func (p *problems) say(t *lifecycle.Turn, e step.Event) {
 	p.count++
-	e.Warning, e.Reason, e.Action = true, "InvalidQuantity", "Reading"
+	e.Reporter, e.Warning, e.Reason, e.Action = step.Berth, true, "InvalidQuantity", "Reading"
 	e.Message = "invalid values: " + e.Message
 	t.Emit(e)
 }

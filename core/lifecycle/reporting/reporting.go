@@ -21,7 +21,6 @@ import (
 type Pod struct {
 	condition string    // message of its last PodScheduled=False condition
 	scaleUp   string    // message of its last event about a scale-up
-	said      split     // the condition's message
 	since     time.Time // when a condition PodScheduled=False was first written; zero for never
 	refreshes refreshes // of condition
 }
@@ -65,7 +64,7 @@ func (m *Machine) PodUnschedulable(t *lifecycle.Turn, p *Pod, obj *v1.Pod, reaso
 	}
 	c := p.say(t, obj, reason, message)
 	if reason == v1.PodReasonUnschedulable {
-		e := step.PodEvent(obj, "FailedScheduling", "Scheduling", message).AsWarning()
+		e := step.SchedulingEvent(obj.Spec.SchedulerName, obj, "FailedScheduling", "Scheduling", message).AsWarning()
 		c.Event = &e
 	}
 	p.refreshes.tried(t.Now)
@@ -169,13 +168,9 @@ func (m *Machine) TellClass(t *lifecycle.Turn, class *engine.Class, message stri
 // first of those is due that it has put off.
 func (m *Machine) refreshPods(t *lifecycle.Turn, class *engine.Class, message string, maxPods int) (putOff time.Time) {
 	items := t.Queue.Unnominated(class)
-	var reasons []string
 	for _, item := range items[:min(len(items), maxPods)] {
 		if p := m.saysMessageOf(item); p != nil && p.condition != message {
-			if reasons == nil {
-				reasons = reasonsOf(message)
-			}
-			putOff = lifecycle.Earliest(putOff, p.refresh(t, item.Pod().Object, message, reasons))
+			putOff = lifecycle.Earliest(putOff, p.refresh(t, item.Pod().Object, message))
 		}
 	}
 	return putOff

@@ -2,6 +2,7 @@ package reporting_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/lifecycle/reporting"
+	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/test/lifecycletest"
 	"github.com/berthproject/berth/internal/test/testkit"
 	"github.com/berthproject/berth/internal/test/testkit/script"
@@ -84,6 +86,7 @@ func (w *world) rest() {
 //
 //	node NAME cpu=4 [tainted] | node-gone NAME
 //	pod NAME cpu=4                    a pod comes, and finds no node
+//	runs POD node=n1 cpu=1            a pod is on a node
 //	error POD                         an error, the input, keeps the pod from its node
 //	gated POD [said]                  a gate holds the pod, which the API server has said or not
 //	scale-up POD | no-scale-up POD    a plan helps the pod, or doesn't; the input is how, or why
@@ -115,6 +118,8 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 	case "pod":
 		w.add(obj.Req("cpu", args.String("cpu", "4")).Obj())
 		w.try(t)
+	case "runs":
+		w.State.Place(w.State.Schema.ParsePod(obj.Req("cpu", args.String("cpu", "1")).Obj()), args.String("node", "n1"))
 	case "error":
 		w.m.PodUnschedulable(w.Turn, w.pods[obj.UID], obj.Obj(), "SchedulerError", d.Input)
 	case "gated":
@@ -278,6 +283,26 @@ func TestWhatIsSaidEndsWithItsObject(t *testing.T) {
 	}
 	if got := w.m.BadObjects(); got != 4 {
 		t.Errorf("%d objects are counted, want 4", got)
+	}
+}
+
+// TestEventsAreFromWhoSpeaks: a pod's scheduler says that it found no node, the autoscaler whether a
+// node group would help, and Berth that it can't read a value.
+func TestEventsAreFromWhoSpeaks(t *testing.T) {
+	w := newWorld(0)
+	p, obj := &reporting.Pod{}, testkit.Pod("p").With(func(p *v1.Pod) { p.Spec.SchedulerName = "packing" }).Obj()
+	w.m.PodUnschedulable(w.Turn, p, obj, v1.PodReasonUnschedulable, "0/1 nodes are available")
+	w.m.NotTriggeredScaleUp(w.Turn, p, obj, "no node group")
+	w.m.TriggeredScaleUp(w.Turn, p, obj, "g 1->2")
+	w.m.PodProblems(w.Turn, obj, []cluster.Problem{{Field: "f", Value: "1e99", Taken: "0"}})
+	w.m.NodeProblems(w.Turn, testkit.Node("n").Obj(), []cluster.Problem{{Field: "f", Value: "1e99", Taken: "0"}})
+	r := w.Flush()
+	got := []string{r.Conditions[0].Event.Reporter}
+	for i := range r.Events {
+		got = append(got, r.Events[i].Reporter)
+	}
+	if want := []string{"packing", step.Autoscaler, step.Autoscaler, step.Berth, step.Berth}; !slices.Equal(got, want) {
+		t.Errorf("events are from %q, want %q", got, want)
 	}
 }
 

@@ -17,10 +17,11 @@ import (
 var decoders = map[string]string{
 	"core/autoscaler/expander/priority.go": "regular expressions of a ConfigMap that administrators write",
 
-	"config/args.go":      "a file that administrators write; it has no amounts",
-	"config/points.go":    "the same file, for the names in it",
-	"config/redact.go":    "the same file, to be shown",
-	"config/scheduler.go": "the same file",
+	"config/args.go":            "a file that administrators write; it has no amounts",
+	"config/points.go":          "the same file, for the names in it",
+	"config/redact.go":          "the same file, to be shown",
+	"config/scheduler.go":       "the same file",
+	"config/componentconfig.go": "the same file, to be shown",
 
 	"edge/extender/extender.go":             "names and texts, up to a bound in bytes",
 	"edge/live/status_content.go":           "a status that Berth has written",
