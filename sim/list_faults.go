@@ -73,8 +73,12 @@ func (w *World) rename(g *group, name string) {
 	w.noteChange()
 }
 
-// withOthers returns the instances that a list has of a group: its own, and some of other groups.
+// withOthers returns the instances that a list has of a group: its own, and some of other groups. It
+// costs O(instances of all groups) in a world that has the fault.
 func (w *World) withOthers(g *group, own []nodegroup.Instance) []nodegroup.Instance {
+	if len(w.faults.byKind[scenario.GroupsOverlap]) == 0 {
+		return own
+	}
 	var others []nodegroup.Instance
 	for _, other := range w.groups {
 		if other == g {
