@@ -125,6 +125,9 @@ func (b *berth) crash(down time.Duration) {
 	for _, g := range w.groups {
 		g.toldAt = -1
 	}
+	for i := range w.formerly {
+		w.formerly[i].missed, w.formerly[i].gone = -1, false
+	}
 	for _, q := range w.watch {
 		q.waiting = nil
 	}

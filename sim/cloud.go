@@ -30,6 +30,7 @@ import (
 
 // group is a node group as the cloud has it.
 type group struct {
+	id        string // its name, by which Berth knows it; the configured one unless it was renamed
 	cfg       *scenario.NodeGroup
 	target    int
 	instances []*instance // in the order in which they were ordered
@@ -42,12 +43,14 @@ type group struct {
 	lastExtra   time.Duration   // when the group last got larger than Berth may take it for, 0 for never
 	removals    []time.Duration // when Berth removed a node, of the last buyBackTime; those that were bought back left out
 	lastReclaim time.Duration   // when the cloud last took an instance back, 0 for never
-	unlisted    bool            // the last list didn't have the group
+	unlisted    bool            // no list has told how the group is since one that didn't have it
 	toldAt      time.Duration   // of when the last list is that this process of Berth's has got and that has the group; -1 for none
 	taintedNew  bool            // Berth saw a node of it first with somebody's taint, and can't know that new ones lack it
 	mixed       bool            // Berth doesn't know of a node that it came from another group, and may take new ones for like it
 	vanished    []time.Duration // when the instances were ordered that the target counts and that were never made
 	freed       []freed         // the names of instances that are gone, the first first
+	last        nodegroup.Group // as the last list had it
+	renamed     time.Duration   // when it got its name, 0 for from the beginning
 }
 
 // freed is the name of an instance that is gone.
@@ -86,13 +89,17 @@ type instance struct {
 
 // addGroup adds a node group; groups stay sorted by name, since their order reaches events.
 func (w *World) addGroup(cfg *scenario.NodeGroup) {
-	w.groups = append(w.groups, &group{cfg: cfg, toldAt: -1, template: cfg.NewNode(cfg.Name + "-template")})
-	slices.SortFunc(w.groups, func(a, b *group) int { return strings.Compare(a.cfg.Name, b.cfg.Name) })
+	w.groups = append(w.groups, &group{id: cfg.Name, cfg: cfg, toldAt: -1, template: cfg.NewNode(cfg.Name + "-template")})
+	w.sortGroups()
+}
+
+func (w *World) sortGroups() {
+	slices.SortFunc(w.groups, func(a, b *group) int { return strings.Compare(a.id, b.id) })
 }
 
 // group returns the group of a name, nil for none.
 func (w *World) group(id string) *group {
-	if i := slices.IndexFunc(w.groups, func(g *group) bool { return g.cfg.Name == id }); i >= 0 {
+	if i := slices.IndexFunc(w.groups, func(g *group) bool { return g.id == id }); i >= 0 {
 		return w.groups[i]
 	}
 	return nil
@@ -151,15 +158,19 @@ func (w *World) bill(m *instance) {
 func (w *World) listGroups() []nodegroup.Group {
 	out := make([]nodegroup.Group, 0, len(w.groups))
 	for _, g := range w.groups {
-		if g.unlisted = !g.unlisted && w.faults.hits(w, scenario.GroupUnlisted, g.cfg.Name, g.cfg.Name, fmt.Sprint(w.cloud.made)); g.unlisted {
+		if !g.unlisted && w.faults.hits(w, scenario.GroupUnlisted, g.cfg.Name, g.cfg.Name, fmt.Sprint(w.cloud.made)) {
+			g.unlisted = true
 			continue
 		}
-		x := nodegroup.Group{ID: g.cfg.Name, Min: g.cfg.Min, Max: g.cfg.Max, Target: g.target, Price: g.cfg.PricePerHour,
-			Template: g.template, Instances: g.list(w.now)}
+		x := nodegroup.Group{ID: g.id, Min: g.cfg.Min, Max: g.cfg.Max, Target: g.target, Price: g.cfg.PricePerHour,
+			Template: g.template, Instances: w.withOthers(g, g.list(w.now))}
 		if w.faults.anyInForce(w, scenario.NoTemplate, g.cfg.Name) {
 			x.Template, x.TemplateError = nil, "the cloud's API refused the call"
 		}
-		out = append(out, x)
+		entries := w.perhapsTwice(g, x)
+		g.unlisted = g.unlisted && !tells(entries)[g.id]
+		out = append(out, entries...)
+		g.last = x
 	}
 	return out
 }
@@ -195,7 +206,7 @@ func (w *World) increaseTarget(id string, n int) error {
 		}
 		return fmt.Errorf("node group %s is at %d of %d", id, g.target, g.cfg.Max)
 	}
-	if w.faults.anyInForce(w, scenario.StockOut, id) || g.cfg.Stock != nil && g.target+n > *g.cfg.Stock {
+	if w.faults.anyInForce(w, scenario.StockOut, g.cfg.Name) || g.cfg.Stock != nil && g.target+n > *g.cfg.Stock {
 		w.stats.FailedLaunches += n
 		return &nodegroup.Error{Class: nodegroup.OutOfResources, Message: fmt.Sprintf("out of stock: no %d instances of group %s", n, id)}
 	}
@@ -204,13 +215,13 @@ func (w *World) increaseTarget(id string, n int) error {
 	for range n {
 		w.stats.nodeOrdered(g)
 		name := w.instanceName(g)
-		if w.faults.hits(w, scenario.LaunchVanishes, id, name) {
+		if w.faults.hits(w, scenario.LaunchVanishes, g.cfg.Name, name) {
 			w.stats.FailedLaunches++
 			g.vanished = append(g.vanished, w.now)
 			continue
 		}
 		w.launch(w.newInstance(g, name))
-		if g.target < g.cfg.Max && w.faults.hits(w, scenario.ExtraInstance, id, name) {
+		if g.target < g.cfg.Max && w.faults.hits(w, scenario.ExtraInstance, g.cfg.Name, name) {
 			g.target++
 			g.lastExtra = w.now
 			w.launch(w.newInstance(g, w.instanceName(g)))

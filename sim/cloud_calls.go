@@ -21,6 +21,8 @@ type cloudQueue struct {
 	jobs []cloudJob
 	busy bool // a call is under way
 	made int  // calls so far; names their latency and faults
+	// overlapped is when the last list was made that has an instance in two groups.
+	overlapped time.Duration
 	// deadline is how long the call under way still waits for an answer that doesn't come.
 	deadline time.Duration
 }
@@ -72,14 +74,14 @@ func (w *World) sendCloudCall() {
 func (w *World) callScaleUp(s step.ScaleUp, done func(error)) {
 	w.callCloud(func() func() {
 		name := fmt.Sprint(w.cloud.made)
-		if w.faults.hits(w, scenario.CloudError, s.Group, name) {
+		if w.faults.hits(w, scenario.CloudError, w.configured(s.Group), name) {
 			return func() { done(errCloud) }
 		}
 		if answer := w.withoutAnswer(s.Group, name, done, func() { _ = w.increaseTarget(s.Group, s.Nodes) }); answer != nil {
 			return answer
 		}
 		err := w.increaseTarget(s.Group, s.Nodes)
-		if w.faults.hits(w, scenario.CloudLost, s.Group, name) {
+		if w.faults.hits(w, scenario.CloudLost, w.configured(s.Group), name) {
 			err = errors.New("the cloud's answer was lost")
 		}
 		return func() { done(err) }
@@ -90,7 +92,7 @@ func (w *World) callScaleUp(s step.ScaleUp, done func(error)) {
 func (w *World) callDeleteInstance(d step.NodeDeletion, done func(error)) {
 	w.callCloud(func() func() {
 		name := fmt.Sprint(w.cloud.made)
-		if w.faults.hits(w, scenario.CloudError, d.Group, name) {
+		if w.faults.hits(w, scenario.CloudError, w.configured(d.Group), name) {
 			delete(w.berth.leaving, d.Node)
 			return func() { done(errCloud) }
 		}
@@ -98,7 +100,7 @@ func (w *World) callDeleteInstance(d step.NodeDeletion, done func(error)) {
 			delete(w.berth.leaving, d.Node)
 			return answer
 		}
-		if w.faults.hits(w, scenario.DeletionFails, d.Group, name) {
+		if w.faults.hits(w, scenario.DeletionFails, w.configured(d.Group), name) {
 			if w.chance("deletedAllTheSame", name) < 0.5 {
 				_ = w.deleteInstance(d.Group, d)
 			} else {
@@ -107,7 +109,7 @@ func (w *World) callDeleteInstance(d step.NodeDeletion, done func(error)) {
 			return func() { done(errors.New("the instance could not be deleted")) }
 		}
 		err := w.deleteInstance(d.Group, d)
-		if w.faults.hits(w, scenario.CloudLost, d.Group, name) {
+		if w.faults.hits(w, scenario.CloudLost, w.configured(d.Group), name) {
 			err = errors.New("the cloud's answer was lost")
 		} else if err != nil {
 			delete(w.berth.leaving, d.Node)
@@ -122,7 +124,7 @@ const cloudDeadline = 5 * time.Second
 // withoutAnswer returns what delivers, at the deadline, that a call had no answer, and has it
 // carried out at once, later or never; nil when the call is answered.
 func (w *World) withoutAnswer(group, name string, done func(error), call func()) (answer func()) {
-	x := w.faults.thatHits(w, scenario.CloudNoAnswer, group, name)
+	x := w.faults.thatHits(w, scenario.CloudNoAnswer, w.configured(group), name)
 	if x == nil {
 		return nil
 	}
@@ -161,9 +163,12 @@ func (w *World) callListGroups() {
 func (w *World) groupsAnswer() func() {
 	groups, at := step.GroupsSet{Groups: w.listGroups()}, w.now
 	return func() {
-		for i := range groups.Groups {
-			w.group(groups.Groups[i].ID).toldAt = at
+		for id := range tells(groups.Groups) {
+			if g := w.group(id); g != nil { // it may have another name by now
+				g.toldAt = at
+			}
 		}
+		w.noteListedNames(groups.Groups)
 		w.berth.receive(groups)
 	}
 }

@@ -29,7 +29,7 @@ func (w *World) forbidEvictions(x *scenario.Fault, pick func(int) int) {
 	var all, drained []*controller
 	for _, p := range w.sortedPods() {
 		c := p.controller
-		if p.node == nil || x.Group != "" && p.node.group != x.Group || c == nil || c.removed || p.daemon() || len(c.template.Labels) == 0 {
+		if p.node == nil || x.Group != "" && p.node.configured() != x.Group || c == nil || c.removed || p.daemon() || len(c.template.Labels) == 0 {
 			continue
 		}
 		if !slices.Contains(all, c) {
@@ -61,7 +61,7 @@ const maxStop = time.Hour
 func (w *World) timeToStop(p *pod, grace time.Duration) time.Duration {
 	group := ""
 	if p.node != nil {
-		group = p.node.group
+		group = p.node.configured()
 	}
 	if x := w.faults.thatHits(w, scenario.SlowStop, group, string(p.obj.UID)); x != nil {
 		return min(grace, maxStop) + x.For.Duration

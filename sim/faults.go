@@ -108,6 +108,8 @@ func (w *World) runEvent(x *scenario.Fault) {
 		f.stalled = max(f.stalled, w.now+cmp.Or(x.For.Duration, 30*time.Second))
 	case scenario.NodeMoves:
 		w.moveNode(x.Group, pick)
+	case scenario.GroupRenamed:
+		w.renameGroup(x, pick)
 	case scenario.SpotReplaced:
 		w.replaceInstance(x, pick)
 	case scenario.TaintNode:
@@ -171,7 +173,7 @@ func (w *World) reclaimInstance(group string, pick func(int) int, which func(*in
 // anyNode returns a node of a group, or with "" of all; nil if there is none. pick returns
 // a number from 0 to below its argument.
 func (w *World) anyNode(group string, pick func(int) int) *node {
-	list := slices.DeleteFunc(w.sortedNodes(), func(n *node) bool { return group != "" && n.group != group || n.lingers })
+	list := slices.DeleteFunc(w.sortedNodes(), func(n *node) bool { return group != "" && n.configured() != group || n.lingers })
 	if len(list) == 0 {
 		return nil
 	}

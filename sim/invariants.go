@@ -113,10 +113,10 @@ func (w *World) checkTargets() {
 			}
 		}
 		if g.target != len(g.instances) && g.target > g.cfg.Min {
-			w.violation("group %s is asked for %d instances and has %d", g.cfg.Name, g.target, len(g.instances))
+			w.violation("group %s is asked for %d instances and has %d", g.id, g.target, len(g.instances))
 		}
 		if coming > 0 && g.target > g.cfg.Min {
-			w.violation("%d instances of group %s never became nodes and are still there", coming, g.cfg.Name)
+			w.violation("%d instances of group %s never became nodes and are still there", coming, g.id)
 		}
 	}
 }
@@ -186,7 +186,7 @@ func (w *World) checkPending(nodes []*v1.Node) {
 		}
 		for _, g := range w.groups {
 			if w.mayGrow(g) && w.newNodeTakes(g, p, nodes, pods) {
-				w.violation("pod %s waits, though a node more of group %s would take it", p.name, g.cfg.Name)
+				w.violation("pod %s waits, though a node more of group %s would take it", p.name, g.id)
 				break
 			}
 		}

@@ -72,7 +72,7 @@ func (w *World) addNode(o *v1.Node, m *instance) *node {
 		}
 	}
 	if m != nil {
-		m.node, n.group = n, m.group.cfg.Name
+		m.node, n.group = n, m.group.id
 		n.diskRate = limitOf(m.group.cfg.DiskRate)
 		for _, name := range m.group.cfg.Images {
 			for _, l := range w.images[name] {

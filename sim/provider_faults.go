@@ -102,7 +102,7 @@ func (w *World) moveNode(of string, pick func(int) int) {
 	g.target++
 	g.lastExtra, g.mixed = w.now, g.mixed || w.blind()
 	from.lastReclaim = w.now
-	m.group, m.moved, m.node.group = g, w.now, g.cfg.Name
+	m.group, m.moved, m.node.group = g, w.now, g.id
 	w.publishNode(m.node)
 	w.noteChange()
 }
@@ -122,7 +122,7 @@ func (w *World) replaceInstance(x *scenario.Fault, pick func(int) int) {
 // unregister removes the Node object of a dead node, or has it stay.
 func (w *World) unregister(n *node, byBerth bool) {
 	m := n.instance
-	x := w.faults.thatHits(w, scenario.NodeLingers, n.group, m.luck)
+	x := w.faults.thatHits(w, scenario.NodeLingers, n.configured(), m.luck)
 	if x == nil && m.lingers == 0 {
 		w.removeNode(n, byBerth)
 		return

@@ -23,11 +23,12 @@ const watched = 2 * time.Second
 // checkProvider looks at what a Step asks of the cloud.
 func (w *World) checkProvider(r *step.Ready) {
 	for _, g := range w.groups {
-		if g.toldAt >= 0 && w.berth.core().State().Group(g.cfg.Name) == nil {
-			w.violation("Berth has no node group %s, which one list didn't have", g.cfg.Name)
+		if g.toldAt >= 0 && w.berth.core().State().Group(g.id) == nil {
+			w.violation("Berth has no node group %s, which one list didn't have", g.id)
 			g.toldAt = -1
 		}
 	}
+	w.checkNames()
 	w.notePending()
 	for i := range r.ScaleUps {
 		w.checkOrder(&r.ScaleUps[i])
@@ -106,9 +107,13 @@ func (w *World) checkDeletion(x *step.NodeDeletion, repeated bool) {
 	if age, limit := w.now-m.made, w.run.Autoscale.MaxProvisionTime; x.Reason == step.InstanceLate && age < limit {
 		w.violation("instance %s is deleted for being late %s after its order, within %s", m.name, age, limit)
 	}
-	seen := w.now-m.moved > watched && w.now > w.faults.stalled+watched
-	if m.group.cfg.Name != x.Group && m.moved > 0 && seen && !repeated {
-		w.violation("node %s is to be deleted from group %s, and has been in group %s since %s", m.name, x.Group, m.group.cfg.Name, m.moved)
+	since := max(m.moved, m.group.renamed)
+	seen := w.now-since > watched && w.now > w.faults.stalled+watched
+	if m.node == nil {
+		seen = m.group.toldAt > max(since, w.cloud.overlapped)
+	}
+	if m.group.id != x.Group && seen && !repeated {
+		w.violation("instance %s is to be deleted from group %s, and has been in group %s since %s", m.name, x.Group, m.group.id, since)
 	}
 }
 
@@ -157,7 +162,7 @@ func (w *World) checkIdle() {
 		}
 		in := w.berth.core().State().NodeByName(n.obj.Name)
 		if in != nil && len(in.Nominated) == 0 && !slices.ContainsFunc(n.pods, func(p *pod) bool { return !p.daemon() }) {
-			w.violation("node %s is empty and stays, though group %s may be smaller", n.obj.Name, m.group.cfg.Name)
+			w.violation("node %s is empty and stays, though group %s may be smaller", n.obj.Name, m.group.id)
 		}
 	}
 }

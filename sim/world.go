@@ -90,6 +90,7 @@ type World struct {
 	lastChange time.Duration // when anything last changed but by Berth's planning
 	explained  *Explained    // the last explanation of Options.Explain
 	waiting    []waiting     // how many pods waited, with Options.Check
+	formerly   []formerName  // names that groups have had and have no more
 }
 
 // New returns the world of a run at its beginning.

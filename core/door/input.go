@@ -2,6 +2,8 @@ package door
 
 import (
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -116,7 +118,8 @@ func (a *admission) name(kind, namespace, name, uid string) {
 }
 
 // groups bounds what a provider lists. A list of too many groups is refused as a whole, since a
-// group that isn't listed counts as gone; of a group that lists too much nothing is said.
+// group that isn't listed counts as gone; of a group that lists too much, or is listed twice and
+// differently, nothing is said.
 func (a *admission) groups(in step.GroupsSet) step.GroupsSet {
 	if len(in.Groups) > MaxGroups {
 		a.refuse("the provider", beyond("its list of node groups", len(in.Groups), "groups", MaxGroups, "the last known state is used"))
@@ -125,20 +128,33 @@ func (a *admission) groups(in step.GroupsSet) step.GroupsSet {
 	if in.Groups == nil {
 		return in
 	}
-	listed, unsaid := make([]nodegroup.Group, 0, len(in.Groups)), []string(nil)
+	listed, unsaid := make([]nodegroup.Group, 0, len(in.Groups)), map[string]bool{}
+	at := make(map[string]int, len(in.Groups)) // in listed, by ID
 	for i := range in.Groups {
 		g, said := a.group(in.Groups[i])
+		first, twice := at[g.ID]
 		switch {
-		case said:
+		case len(g.ID) > MaxID || unsaid[g.ID]:
+		case !said:
+			unsaid[g.ID] = true
+		case !twice:
+			at[g.ID] = len(listed)
 			listed = append(listed, g)
-		case len(g.ID) <= MaxID:
-			unsaid = append(unsaid, g.ID)
+		case reflect.DeepEqual(listed[first], g):
+			a.reportGroup(&g, "it is listed twice, which counts as once")
+		default:
+			a.reportGroup(&g, "it is listed twice, and differently; its last known state is used")
+			unsaid[g.ID] = true
 		}
 	}
-	if in.Groups = listed; len(unsaid) > 0 {
-		in.Busy = slices.Concat(in.Busy, unsaid)
+	if len(unsaid) > 0 {
+		in.Busy = slices.Concat(in.Busy, slices.Collect(maps.Keys(unsaid)))
 		slices.Sort(in.Busy)
 	}
+	for _, id := range in.Busy {
+		unsaid[id] = true
+	}
+	in.Groups = slices.DeleteFunc(listed, func(g nodegroup.Group) bool { return unsaid[g.ID] })
 	return in
 }
 

@@ -215,3 +215,25 @@ func BenchmarkAdmit(b *testing.B) {
 		})
 	}
 }
+
+// TestGroupsThatAreListedTwice: of a group that a list has twice, the same counts once; nothing is said of
+// one that it has twice and differently, or that it has and says nothing of.
+func TestGroupsThatAreListedTwice(t *testing.T) {
+	template := testkit.Node("t").Alloc("cpu", "4").Obj()
+	same := nodegroup.Group{ID: "same", Target: 1, Template: template, Instances: []nodegroup.Instance{{ID: "i"}}}
+	copied := same
+	copied.Template, copied.Instances = template.DeepCopy(), slices.Clone(same.Instances)
+	out, said := admit(step.GroupsSet{Busy: []string{"busy"}, Groups: []nodegroup.Group{
+		same, {ID: "other", Target: 1}, {ID: "busy"}, copied, {ID: "other", Target: 2}, {ID: "last"}, {ID: "other", Target: 1},
+	}})
+	want := step.GroupsSet{Busy: []string{"busy", "other"}, Groups: []nodegroup.Group{same, {ID: "last"}}}
+	if !reflect.DeepEqual(out, want) {
+		t.Errorf("admitted is\n%+v\nwant\n%+v", out, want)
+	}
+	if want := []string{
+		"node group same: it is listed twice, which counts as once",
+		"node group other: it is listed twice, and differently; its last known state is used",
+	}; !slices.Equal(said, want) {
+		t.Errorf("said is %q\nwant %q", said, want)
+	}
+}

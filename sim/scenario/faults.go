@@ -39,6 +39,9 @@ const (
 	// Those that concern what the cloud and the API server say.
 
 	GroupUnlisted = "GroupUnlisted" // a list of the cloud's lacks a node group, which the list before it and the one after it have
+	GroupRenamed  = "GroupRenamed"  // event: the cloud has a node group under another name `for` a while (for good when absent), with its nodes and instances
+	GroupTwice    = "GroupTwice"    // a list of the cloud's has a node group twice: the same twice, or one of them as the list before had it
+	GroupsOverlap = "GroupsOverlap" // a list of the cloud's has an instance in another node group as well
 	ListedLate    = "ListedLate"    // an instance that was ordered is listed `for` later (2 min when absent), or when it is a node
 	InstanceAgain = "InstanceAgain" // an instance that is ordered has the name and the ID of one that has been gone for 5 min or longer
 	NodeMoves     = "NodeMoves"     // event: the cloud has a node in another node group from then on: one that is being drained, or when there is none, in a quarter of the cases, any
@@ -71,6 +74,7 @@ var faultKinds = map[string]faultKind{
 	ForbidEvictions: {event: true, late: true}, ReclaimDraining: {event: true, late: true}, SlowStop: {rate: true, late: true},
 	ControllerStalls: {rate: true, late: true, ungrouped: true}, DeletionFails: {rate: true, late: true},
 	CloudNoAnswer: {rate: true, late: true},
+	GroupRenamed:  {event: true, late: true}, GroupTwice: {rate: true, late: true}, GroupsOverlap: {rate: true, late: true},
 	GroupUnlisted: {rate: true, late: true}, ListedLate: {rate: true, late: true}, InstanceAgain: {rate: true, late: true},
 	NodeMoves: {event: true, late: true}, SpotReplaced: {event: true, late: true}, NodeLingers: {rate: true, late: true},
 	TaintNode: {event: true, late: true}, FutureStamp: {rate: true, late: true}, ClockAhead: {late: true, ungrouped: true},

@@ -206,6 +206,7 @@ func TestFaultsSayHowOftenOrWhenTheyCome(t *testing.T) {
 		scenario.ForbidEvictions: event, scenario.ReclaimDraining: event,
 		scenario.SlowStop: rate, scenario.ControllerStalls: rate, scenario.DeletionFails: rate, scenario.CloudNoAnswer: rate,
 		scenario.GroupUnlisted: rate, scenario.ListedLate: rate, scenario.InstanceAgain: rate, scenario.NodeLingers: rate, scenario.FutureStamp: rate,
+		scenario.GroupRenamed: event, scenario.GroupTwice: rate, scenario.GroupsOverlap: rate,
 		scenario.NodeMoves: event, scenario.SpotReplaced: event, scenario.TaintNode: event, scenario.ClockAhead: "",
 		scenario.StockOut: "", // lasts from the beginning to the end
 	}

@@ -45,6 +45,28 @@ func (d dice) odd(sp *scenario.Spec) {
 	if d.maybe(15) {
 		d.slowBinds(sp)
 	}
+	d.oddLists(sp)
+}
+
+// oddLists draws what is odd of the lists of a cloud's groups.
+func (d dice) oddLists(sp *scenario.Spec) {
+	for _, kind := range []string{scenario.GroupRenamed, scenario.GroupTwice, scenario.GroupsOverlap} {
+		if !d.maybe(8) {
+			continue
+		}
+		f := scenario.Fault{Kind: kind, From: d.dur(0, 10*time.Minute)}
+		f.Until = metav1.Duration{Duration: f.From.Duration + d.dur(5*time.Minute, 40*time.Minute).Duration}
+		switch kind {
+		case scenario.GroupRenamed:
+			f.PerHour = one(d, 6.0, 30)
+			if d.maybe(50) {
+				f.For = d.dur(5*time.Second, 20*time.Minute)
+			}
+		default:
+			f.Rate = one(d, 0.2, 0.8)
+		}
+		sp.Faults = append(sp.Faults, f)
+	}
 }
 
 // oddFault draws a fault of a kind. All but a clock that is wrong end within an hour.

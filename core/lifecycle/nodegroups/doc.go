@@ -34,6 +34,7 @@
 // target has grown by it. If it hasn't, the next plan may order again, and only the second such
 // order in a row counts as a failed one.
 //
+// An instance is of the group that lists it, and when several do, of the first one as long as that one does.
 // A group is gone when two lists in a row don't have it; it is remembered for BackoffReset, an hour at
 // least. A node that isn't ready and whose instance isn't listed doesn't count for its group (gone.go).
 //

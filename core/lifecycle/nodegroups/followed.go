@@ -76,6 +76,13 @@ func (f *followed) forget(id string) {
 	}
 }
 
+// move takes an instance that is followed to another group.
+func (f *followed) move(id string, x *instance, group string) {
+	f.forget(id)
+	x.group = group
+	f.follow(id, x)
+}
+
 // become changes the state of an instance that is followed.
 func (f *followed) become(x *instance, to instanceState) {
 	f.add(x, -1)

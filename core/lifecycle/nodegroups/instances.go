@@ -72,6 +72,7 @@ func (m *Machine) watchInstances(t *lifecycle.Turn, in *step.GroupsSet) {
 	listed := map[string]bool{}
 	before := len(t.Ready.ScaleUpFailures)
 	defer func() { m.tellFailures(t, t.Ready.ScaleUpFailures[before:]) }()
+	var strays []stray
 	for i := range groups {
 		g := &groups[i]
 		if g.Instances == nil {
@@ -88,16 +89,45 @@ func (m *Machine) watchInstances(t *lifecycle.Turn, in *step.GroupsSet) {
 				continue
 			case isLeaving(leaving, inst.ID, inst.Node):
 				m.forgetLeaving(inst.ID)
+				listed[inst.ID] = true
+			case m.ofAnotherGroup(inst.ID, g.ID):
+				strays = append(strays, stray{g.ID, inst})
 			default:
 				m.watchInstance(t, g.ID, inst)
+				listed[inst.ID] = true
 			}
-			listed[inst.ID] = true
 			now.unregistered = append(now.unregistered, inst)
 		}
 		m.lists[g.ID] = now
 		m.watchMissing(t, g)
 	}
+	m.watchStrays(t, in, strays, listed)
 	m.settleAllUnlisted(t, in, listed)
+}
+
+// stray is a listed instance that is known as one of another group than the one that lists it.
+type stray struct {
+	group string
+	inst  *nodegroup.Instance
+}
+
+// ofAnotherGroup reports whether an instance is known, and as one of another group.
+func (m *Machine) ofAnotherGroup(id, group string) bool {
+	x := m.instances.get(id)
+	return x != nil && x.group != group && !x.unlisted
+}
+
+// watchStrays moves instances to the groups that list them. One that its own group lists, too, stays
+// there, and so does one of whose group the list says nothing.
+func (m *Machine) watchStrays(t *lifecycle.Turn, in *step.GroupsSet, strays []stray, listed map[string]bool) {
+	for _, s := range strays {
+		id := s.inst.ID
+		if x := m.instances.get(id); !listed[id] && in.Says(x.group) {
+			m.instances.move(id, x, s.group)
+			m.watchInstance(t, s.group, s.inst)
+		}
+		listed[id] = true
+	}
 }
 
 // settleAllUnlisted goes over the instances that a list doesn't have, by ID.

@@ -102,7 +102,7 @@ func (m *Machine) noteUnlisted(t *lifecycle.Turn, in *step.GroupsSet, listed map
 			g.unlisted = t.Now
 		case t.Now.Sub(g.unlisted) < nodegroup.GoneAfter:
 		case t.State.Group(id) != nil:
-			g.doubt = doubt{}
+			g.doubt.groupGone(t.Now)
 			g.missing, g.listed = nil, nil
 			t.State.SetGroup(id, nil)
 		case t.Now.Sub(g.unlisted) > max(groupKept, m.cfg.BackoffReset) && g.unanswered == 0 && m.instances.none(id):

@@ -240,6 +240,9 @@ func (m *Machine) ScaleUpDone(t *lifecycle.Turn, in step.ScaleUpDone) (outOfStoc
 	switch {
 	case in.Unknown:
 		g.doubt.add(unansweredOrder{Growth: order, nodes: in.Nodes, why: in.Err.Error()})
+		if t.State.Group(in.Group) == nil {
+			g.doubt.groupGone(t.Now)
+		}
 		return false
 	case in.Err == nil:
 		m.orderTaken(t, in.Group, order, in.Nodes)

@@ -59,7 +59,7 @@ func (f *fakeDeletions) EachOutOfState(each func(*cluster.NodeInfo)) {
 //	       [max-launching=0] [max-launching-per-group=0]
 //	       [initial-backoff=5m] [max-backoff=30m] [backoff-reset=3h]
 //	provider GROUP [min=0] [max=10] [target=0] [keep=WHY] [instances=(i1, i2)] [failed=(i3)] [stocked-out=(i4)]
-//	         [cpu=4] [template-error=WHY] [busy=(h)]                                  the provider tells of it, and of all others again but the busy ones
+//	         [cpu=4] [template-error=WHY] [busy=(h)] [was=OLD]                        the provider tells of it, instead of OLD, and of all others again but the busy ones
 //	provider-gone GROUP
 //	node NAME [group=g] [id=ID] [notready] | node-gone NAME    in the state
 //	deletions GROUP [planned=0] [unanswered=0]           how many of its nodes are on their way out
@@ -139,7 +139,8 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		for _, id := range args.List("stocked-out") {
 			g.Instances = append(g.Instances, nodegroup.Instance{ID: id, Failed: "the zone is out of stock", Class: nodegroup.OutOfResources})
 		}
-		s.provider = append(slices.DeleteFunc(s.provider, func(x nodegroup.Group) bool { return x.ID == g.ID }), g)
+		was := args.String("was", g.ID)
+		s.provider = append(slices.DeleteFunc(s.provider, func(x nodegroup.Group) bool { return x.ID == g.ID || x.ID == was }), g)
 		s.machine.GroupsSet(t, s.list(args.List("busy")))
 	case "provider-gone":
 		name := args.Name()

@@ -64,6 +64,12 @@ func (d *doubt) mayBeLate(now time.Time, nodes int) {
 	}
 }
 
+// groupGone settles the orders of a group that is gone: no list will show what became of them.
+func (d *doubt) groupGone(now time.Time) {
+	d.mayBeLate(now, d.nodes())
+	d.orders, d.inRow = nil, 0
+}
+
 // settleOrders compares the target that the provider lists with the assumed one, which includes
 // all orders that had no answer. The group has fewer by those that weren't carried out; calls of a
 // group are made one after the other, so the latest orders are the first to be missing.

@@ -8,7 +8,7 @@ type Generator struct {
 	Args     string // flags of the test that say how much is drawn, beside the fixed seed
 }
 
-// Subtle are faults that were found by reading, long after the tests of their time had passed, one
+// Subtle are faults that were found long after the tests of their time had passed, most by reading, one
 // plant for each. Generators has those that random tests find by now; the others have a test of
 // their own only.
 var Subtle = []string{
@@ -30,6 +30,9 @@ var Subtle = []string{
 	"as many coming nodes stand in the state as a target says",
 	"a grace period beyond all bounds overflows",
 	"a group is gone when one list doesn't have it",
+	// What a provider lists; random worlds found these.
+	"an instance stays the group's that has listed it first",
+	"a group that is listed twice is read twice",
 	// The scheduler and the edges.
 	"a resize of a whole pod isn't seen",
 	"names are compared by whoever owns the core",
@@ -79,6 +82,8 @@ var Generators = map[string]Generator{
 	"a resize of a whole pod isn't seen": {Pkg: "./core/cluster", Run: "TestPropertyRequestsAreAsTheLibraryHasThem", Args: rapid + "400"},
 	"victims draw no budget down":        {Pkg: "./core", Run: "TestPropertyPreemptionsAtOnceKeepBudgets", Args: rapid + "400"},
 	// Random worlds.
+	"an instance stays the group's that has listed it first":        {Pkg: "./sim/soak", Run: "TestDraining", Args: "-seeds=20 -first=30"},
+	"a group that is listed twice is read twice":                    {Pkg: "./sim/soak", Run: "TestSoak", Args: "-seeds=30 -first=100"},
 	"the API server's answers say nothing of its clock":             {Pkg: "./sim/soak", Run: "TestSoak", Args: "-seeds=150 -first=1"},
 	"a deleted node counts as being removed while the API shows it": {Pkg: "./sim/soak", Run: "TestSoak", Args: "-seeds=100 -first=1"},
 }

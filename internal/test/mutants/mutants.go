@@ -321,4 +321,10 @@ var All = []Mutant{
 	{"a pod that violates a budget counts against the others", "core/plugins/defaultpreemption/defaultpreemption.go", "if !ok && x.stops {", "if false {", "./core/plugins/defaultpreemption", "TestOrder", "1"},
 	{"budgets after the first violated one aren't counted by 1.36", "core/plugins/defaultpreemption/defaultpreemption.go", "if !ok && x.stops {", "if !ok {", "./core/plugins/defaultpreemption", "TestOrder", "1"},
 	{"nobody hears for which node a pod preempts", "core/scheduler/postfilter.go", "d.MessageWith(success), Victims", "d.MessageWith(success[:0]), Victims", "./core", "TestScripts/scheduling_preemption", "1"},
+	{"an instance stays the group's that has listed it first", "core/lifecycle/nodegroups/instances.go", "case m.ofAnotherGroup(inst.ID, g.ID):", "case false:", "./core/lifecycle/nodegroups", "TestScripts/renamed", "1"},
+	{"an instance is the last group's that lists it", "core/lifecycle/nodegroups/instances.go", "!listed[id] && in.Says(x.group)", "true", "./core/lifecycle/nodegroups", "TestScripts/overlap", "1"},
+	{"a group that is listed twice is read twice", "core/door/input.go", "case !twice:", "case !twice || true:", "./core/door", "ListedTwice", "1"},
+	{"an order stays open that had no answer when its group was gone", "core/lifecycle/nodegroups/nodegroups.go", "		if t.State.Group(in.Group) == nil {\n", "		if false {\n", "./core/lifecycle/nodegroups", "OrdersOfAGroup", "1"},
+	{"orders of a group that is gone leave its maximum free", "core/lifecycle/nodegroups/listed.go", "			g.doubt.groupGone(t.Now)\n", "			g.doubt = doubt{}\n", "./core/lifecycle/nodegroups", "OrdersOfAGroup", "1"},
+	{"what a volume embeds isn't read", "sim/scenario/embedding.go", "asJSON[v1.Volume](v), ", "", "./sim/scenario", "PodTemplatesEmbed", "1"},
 }
