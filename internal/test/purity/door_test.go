@@ -17,9 +17,10 @@ import (
 var decoders = map[string]string{
 	"core/autoscaler/expander/priority.go": "regular expressions of a ConfigMap that administrators write",
 
-	"config/args.go":      "a file that administrators write; it has no amounts",
-	"config/redact.go":    "the same file, to be shown",
-	"config/scheduler.go": "the same file",
+	"config/args.go":            "a file that administrators write; it has no amounts",
+	"config/nodeprices/file.go": "a file that administrators write, up to a bound in bytes; its numbers have bounds",
+	"config/redact.go":          "the same file, to be shown",
+	"config/scheduler.go":       "the same file",
 
 	"edge/extender/extender.go":             "names and texts, up to a bound in bytes",
 	"edge/live/status_content.go":           "a status that Berth has written",
