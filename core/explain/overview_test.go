@@ -53,6 +53,22 @@ func TestOverviewSaysWhatPodsWaitFor(t *testing.T) {
 	}
 }
 
+// TestOrdersSayThatNoOptionHadAPrice where an expander goes by prices and another one chose.
+func TestOrdersSayThatNoOptionHadAPrice(t *testing.T) {
+	for _, x := range []struct {
+		choice autoscaler.Choice
+		want   string
+	}{
+		{autoscaler.Choice{By: "cost"}, ", chosen by cost"},
+		{autoscaler.Choice{By: "least-waste", Unpriced: true}, ", chosen by least-waste, no option has a price"},
+		{autoscaler.Choice{Unpriced: true}, ", the only option"},
+	} {
+		if got := (explain.Order{Choice: &x.choice}).String(); !strings.HasSuffix(got, x.want) {
+			t.Errorf("the order is %q, want it to end with %q", got, x.want)
+		}
+	}
+}
+
 // TestOverviewNamesGroupsWithoutAPrice when a flag needs prices, 50 of them at most.
 func TestOverviewNamesGroupsWithoutAPrice(t *testing.T) {
 	for _, x := range []struct {

@@ -253,7 +253,7 @@ func chosenBy(choice *autoscaler.Choice) string {
 		return "to reach the minimum size"
 	}
 	if choice.Unpriced {
-		return fmt.Sprintf("chosen by %s since no option has a price", choice.By)
+		return fmt.Sprintf("chosen by %s, no option has a price", choice.By)
 	}
 	return fmt.Sprintf("chosen by %s", choice.By)
 }
