@@ -144,6 +144,17 @@ func DefaultAutoscale() Autoscale {
 	}
 }
 
+// NeedsPrices returns the flags that do nothing for node groups without a price, as they were given.
+func (a *Autoscale) NeedsPrices() (flags []string) {
+	if expander.Named(a.Expander, expander.CostName) || expander.Named(a.Expander, expander.PriceName) {
+		flags = append(flags, "--expander="+a.Expander)
+	}
+	if a.Consolidation {
+		flags = append(flags, "--consolidation")
+	}
+	return flags
+}
+
 // machines returns the autoscaler's lifecycle machines; none when Berth only schedules.
 func (s *autoscaling) machines() []lifecycle.Machine {
 	if s.groups == nil {

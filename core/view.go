@@ -28,7 +28,7 @@ func newView(c *Core) *explain.View {
 	if a := c.cfg.Autoscale; a != nil {
 		s := &c.scale
 		v.Autoscaler = &explain.Autoscaler{
-			Removal: a.Removal, Limits: a.Limits, Readiness: a.Readiness, PriorityCutoff: a.PriorityCutoff, DisableScaleDown: a.DisableScaleDown,
+			Removal: a.Removal, Limits: a.Limits, Readiness: a.Readiness, PriorityCutoff: a.PriorityCutoff, DisableScaleDown: a.DisableScaleDown, NeedPrices: a.NeedsPrices(),
 			Plans: describedPlans{c}, Planning: s.planning, Groups: describedGroups{s.groups, c.turn}, Launches: s.launches,
 			Nodes: s.nodes, KeptNodes: s.keptNodes, Candidates: s.candidates, Deletions: s.deletions, Homes: s.homes,
 		}

@@ -34,6 +34,7 @@ type group struct {
 	cfg       *scenario.NodeGroup
 	target    int
 	instances []*instance // in the order in which they were ordered
+	told      float64     // what Berth is told that a node costs an hour, 0 for nothing
 	template  *v1.Node    // what new nodes look like, as the group's list has it
 	// listed is what the last list said of instances; nil when it isn't true any more. It was
 	// handed out, so it isn't changed.
@@ -68,6 +69,9 @@ const (
 	isReady
 )
 
+// price returns what a node of the group costs an hour: what Berth is told where the cloud has no price.
+func (g *group) price() float64 { return cmp.Or(g.cfg.PricePerHour, g.told) }
+
 // instance is an instance of the cloud, a node or not.
 type instance struct {
 	id, name  string
@@ -89,7 +93,7 @@ type instance struct {
 
 // addGroup adds a node group; groups stay sorted by name, since their order reaches events.
 func (w *World) addGroup(cfg *scenario.NodeGroup) {
-	w.groups = append(w.groups, &group{id: cfg.Name, cfg: cfg, toldAt: -1, template: cfg.NewNode(cfg.Name + "-template")})
+	w.groups = append(w.groups, &group{id: cfg.Name, cfg: cfg, toldAt: -1, told: w.run.PriceTold(cfg), template: cfg.NewNode(cfg.Name + "-template")})
 	w.sortGroups()
 }
 
@@ -162,7 +166,7 @@ func (w *World) listGroups() []nodegroup.Group {
 			g.unlisted = true
 			continue
 		}
-		x := nodegroup.Group{ID: g.id, Min: g.cfg.Min, Max: g.cfg.Max, Target: g.target, Price: g.cfg.PricePerHour,
+		x := nodegroup.Group{ID: g.id, Min: g.cfg.Min, Max: g.cfg.Max, Target: g.target, Price: g.told,
 			Template: g.template, Instances: w.withOthers(g, g.list(w.now))}
 		if w.faults.anyInForce(w, scenario.NoTemplate, g.cfg.Name) {
 			x.Template, x.TemplateError = nil, "the cloud's API refused the call"

@@ -216,7 +216,7 @@ func (s *Stats) nodeGone(n *node) {
 func (s *Stats) instanceBilled(m *instance) {
 	s.integrate()
 	s.billedInstances++
-	s.price += m.group.cfg.PricePerHour
+	s.price += m.group.price()
 }
 
 // instanceGone ends the charge for an instance.
@@ -224,7 +224,7 @@ func (s *Stats) instanceGone(m *instance) {
 	s.integrate()
 	if m.billed >= 0 {
 		s.billedInstances--
-		s.price -= m.group.cfg.PricePerHour
+		s.price -= m.group.price()
 	}
 	if m.node != nil && s.w.now-m.made < churnTime && m.made > 0 {
 		s.Churn++

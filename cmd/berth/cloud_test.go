@@ -1,9 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -18,6 +21,7 @@ import (
 	"github.com/berthproject/berth/edge/incumbent"
 	"github.com/berthproject/berth/edge/live"
 	"github.com/berthproject/berth/edge/observe"
+	"github.com/berthproject/berth/edge/provider"
 	"github.com/berthproject/berth/edge/provider/simulated"
 )
 
@@ -89,13 +93,57 @@ func TestNodesNameTheGroupsThatAreBerths(t *testing.T) {
 	}
 }
 
+// TestPricesComeFromTheFile of groups that --nodes names. What becomes of the file is told to the server.
+func TestPricesComeFromTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "prices.yaml")
+	write := func(price string) {
+		t.Helper()
+		text := "apiVersion: berth.dev/v1alpha1\nkind: NodePrices\ncurrency: EUR\nrules: [{match: {node.kubernetes.io/instance-type: large}, pricePerHour: " + price + "}]\n"
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("2")
+	p := processOf(t, fake.NewClientset(), "--node-prices="+path, "--nodes=0:1:large-cpu", "--nodes=0:1:small-cpu")
+	o, end, err := p.options(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	for _, want := range []string{"1", "0"} {
+		list, err := o.Provider.Groups(t.Context())
+		if err != nil || len(list) != 2 || list[0].Price != 2 || list[1].Price != 0.17 {
+			t.Errorf("the groups are %+v, %v; want two, the first at the file's price", list, err)
+		}
+		families, err := p.server.Metrics.Registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		reloaded := ""
+		for _, f := range families {
+			if f.GetName() == "berth_node_prices_last_reload_successful" {
+				reloaded = fmt.Sprint(f.GetMetric()[0].GetGauge().GetValue())
+			}
+		}
+		if reloaded != want {
+			t.Errorf("the server was told %q of the file, want %s", reloaded, want)
+		}
+		write("-2")
+	}
+	f, _ := parsed(t, "--cloud-provider=simulated", "--cloud-config="+severalGroups, "--node-prices="+path)
+	if _, err := f.provider().Load(); err == nil || !strings.HasPrefix(err.Error(), "--node-prices: node prices in "+path) {
+		t.Errorf("a file with a mistake at the start: %v", err)
+	}
+}
+
 // TestAShadowsProviderOnlyReads: the simulated one is told of nodes by the API, and makes none when
 // the shadow begins.
 func TestAShadowsProviderOnlyReads(t *testing.T) {
 	o, end := optionsOf(t, "--shadow")
 	defer end()
-	if _, ok := o.Provider.(simulated.Seen); !ok || o.Core.Shadow == nil || o.Core.Autoscale == nil {
-		t.Errorf("the provider is a %T, and the core's shadow %v; want one that looks only", o.Provider, o.Core.Shadow)
+	priced, _ := o.Provider.(*provider.Priced)
+	if _, ok := priced.Provider.(simulated.Seen); !ok || o.Core.Shadow == nil || o.Core.Autoscale == nil {
+		t.Errorf("the provider is a %T, and the core's shadow %v; want one that looks only", priced.Provider, o.Core.Shadow)
 	}
 	if err := o.OnBecomeLeader(t.Context()); err != nil {
 		t.Error(err)

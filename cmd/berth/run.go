@@ -301,15 +301,12 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ 
 			return live.Options{}, nil, err
 		}
 	}
-	nodes, err := p.cloud.Open(p.api, &p.flags.scale.Core, p.log)
+	nodes, err := p.cloud.Open(p.api, &p.flags.scale.Core, p.server.PricesRead, p.log)
 	if err != nil {
 		return live.Options{}, nil, err
 	}
 	if nodes.Provider != nil {
 		o.Provider, o.Core.Autoscale = nodes.Provider, &p.flags.scale.Core
-		if bounds := p.flags.groups.Bounds; len(bounds) > 0 {
-			o.Provider = provider.Bound(nodes.Provider, bounds, p.log)
-		}
 		o.Namespace, o.StatusName = p.flags.scale.Watch.Namespace, p.flags.scale.Watch.StatusConfigMap()
 		if server := p.flags.scale.GRPCExpander; expander.Named(p.flags.scale.Core.Expander, expander.GRPCName) {
 			if o.GRPCExpander, err = edgeexpander.NewGRPC(ctx, server.URL, server.Cert, p.log); err != nil {

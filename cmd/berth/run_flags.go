@@ -35,6 +35,7 @@ type runFlags struct {
 	kubeconfig, config         string                // paths, "" for none
 	master                     string                // address of the API server in place of the kubeconfig's, "" for that
 	cloudProvider, cloudConfig string                // both "" when Berth only schedules
+	nodePrices                 string                // path, "" for none
 	mode                       string                // modeScheduler, modeAutoscaler, or "" for all that the flags allow
 	shadow                     bool                  // decide, compare and write nothing
 	// allowScheduler and allowAutoscaler let Berth run beside programs that may do the same work
@@ -110,6 +111,7 @@ func (f *runFlags) registerScheduling(fs *pflag.FlagSet) {
 func (f *runFlags) registerProvider(fs *pflag.FlagSet) {
 	fs.StringVar(&f.cloudProvider, "cloud-provider", "", "cloud provider type: externalgrpc (a server of Cluster Autoscaler's protocol), clusterapi or simulated; empty to only schedule")
 	fs.StringVar(&f.cloudConfig, "cloud-config", "", "path to the cloud provider configuration file; for clusterapi the kubeconfig of the management cluster (default: the same cluster)")
+	fs.StringVar(&f.nodePrices, "node-prices", "", "path to a file with prices of nodes by their labels, in place of the cloud provider's; reloaded when it changes (docs/prices.md); specific to Berth")
 	f.groups.Flags(fs)
 }
 
@@ -143,13 +145,6 @@ func (f *runFlags) forServer(commandLine *pflag.FlagSet, cfg config.Scheduler, s
 	return cfg, notes, err
 }
 
-// undiscovering are the providers that find their groups in one way only, with what to do instead
-// of --node-group-auto-discovery.
-var undiscovering = map[string]string{
-	provider.Simulated: "its groups are those in --cloud-config",
-	provider.External:  "its server determines the groups; pass the flag to the server if it supports it, or name groups with --nodes",
-}
-
 // validate refuses values and combinations of values that Berth can't honour. Those of the autoscaler
 // are refused by config.Autoscaler, and those of a shadow come first: they explain more.
 func (f *runFlags) validate() error {
@@ -174,19 +169,8 @@ func (f *runFlags) validate() error {
 	default:
 		return fmt.Errorf("--mode is %q; it must be %s, %s or unset", f.mode, modeScheduler, modeAutoscaler)
 	}
-	switch f.cloudProvider {
-	case "", provider.Simulated, provider.External, provider.ClusterAPI:
-	default:
-		return fmt.Errorf("--cloud-provider is %q; it must be %s, %s or %s. For Cluster Autoscaler's built-in providers use %[2]s: docs/external-providers.md", f.cloudProvider, provider.External, provider.ClusterAPI, provider.Simulated)
-	}
-	if f.cloudProvider != provider.ClusterAPI && (f.cloudProvider == "") != (f.cloudConfig == "") {
-		return errors.New("--cloud-provider and --cloud-config go together; set both or neither")
-	}
-	if f.cloudProvider == "" && len(f.groups.Bounds)+len(f.groups.Discovery) > 0 {
-		return errors.New("--nodes and --node-group-auto-discovery select node groups of a cloud provider; set --cloud-provider and --cloud-config, or omit them")
-	}
-	if instead, ok := undiscovering[f.cloudProvider]; ok && len(f.groups.Discovery) > 0 {
-		return fmt.Errorf("--node-group-auto-discovery is %q, but --cloud-provider=%s can't discover groups: %s", f.groups.Discovery[0], f.cloudProvider, instead)
+	if err := f.provider().Validate(); err != nil {
+		return err
 	}
 	if f.apiQPS <= 0 || f.apiBurst <= 0 {
 		return fmt.Errorf("--kube-api-qps is %v and --kube-api-burst %d; both must be greater than 0", f.apiQPS, f.apiBurst)
@@ -243,7 +227,7 @@ func (f *runFlags) server(cfg config.Scheduler) apiserver.Options {
 
 // provider returns where nodes come from.
 func (f *runFlags) provider() provider.Options {
-	return provider.Options{Name: f.cloudProvider, File: f.cloudConfig, Discovery: f.groups.Discovery, Shadow: f.shadow}
+	return provider.Options{Name: f.cloudProvider, File: f.cloudConfig, Bounds: f.groups.Bounds, Discovery: f.groups.Discovery, Prices: f.nodePrices, Shadow: f.shadow}
 }
 
 // incumbents returns which other programs must not be live: none beside a shadow, which writes

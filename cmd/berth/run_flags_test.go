@@ -54,6 +54,8 @@ func TestRunRefusesFlagsThatItCantHonour(t *testing.T) {
 		{"groups without a provider", []string{"--nodes=0:3:a"}, "--nodes and --node-group-auto-discovery select node groups of a cloud provider; set --cloud-provider and --cloud-config, or omit them"},
 		{"discovery by a server of another process", []string{"--cloud-provider=externalgrpc", "--cloud-config=external.yaml", "--node-group-auto-discovery=asg:tag=x"}, `--node-group-auto-discovery is "asg:tag=x", but --cloud-provider=externalgrpc can't discover groups: its server determines the groups; pass the flag to the server if it supports it, or name groups with --nodes`},
 		{"discovery of groups that are listed", []string{"--cloud-provider=simulated", "--cloud-config=groups.yaml", "--node-group-auto-discovery=x"}, `--node-group-auto-discovery is "x", but --cloud-provider=simulated can't discover groups: its groups are those in --cloud-config`},
+		{"prices of a provider's groups", []string{"--cloud-provider=clusterapi", "--node-prices=prices.yaml"}, ""},
+		{"prices without a provider", []string{"--node-prices=prices.yaml"}, "--node-prices prices node groups of a cloud provider; set --cloud-provider and --cloud-config, or omit it"},
 		{"no binds", []string{"--kube-api-qps=0"}, "--kube-api-qps is 0 and --kube-api-burst 4000; both must be greater than 0"},
 		{"a wait of less than nothing", []string{"--pod-max-in-unschedulable-pods-duration=-1s"}, "--pod-max-in-unschedulable-pods-duration is -1s; it must not be negative"},
 		{"no room for a recording", []string{"--record-limit=0"}, "--record-limit is 0; it must be greater than 0"},

@@ -12,6 +12,9 @@ type Choice struct {
 	// Options are what there was to choose from, by group; none with ByMinimum. Those of
 	// the cost expander's mix are all groups that it could buy of, with what it bought.
 	Options []Option `json:"options,omitempty"`
+	// Unpriced says that the expander chain goes by prices and no option had one: another expander
+	// of the chain chose, or chance.
+	Unpriced bool `json:"unpriced,omitempty"`
 }
 
 // ByMinimum is Choice.By of a group that grows to its minimum.

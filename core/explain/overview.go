@@ -46,6 +46,17 @@ type Overview struct {
 	// CoolingDown are the node groups whose candidates for removal wait for a scale-down delay, by
 	// name.
 	CoolingDown []CoolingDown `json:"coolingDown,omitempty"`
+	// Unpriced are the node groups without a price; nil when all have one, or no flag needs prices.
+	Unpriced *Unpriced `json:"unpriced,omitempty"`
+}
+
+// Unpriced are node groups without a price where flags need prices: cost and price don't choose by
+// them, and their nodes aren't consolidated.
+type Unpriced struct {
+	NeededBy []string `json:"neededBy"` // flags
+	Groups   []string `json:"groups"`   // by name; maxListed at most
+	Without  int      `json:"without"`  // number of groups without a price
+	Of       int      `json:"of"`       // number of all groups
 }
 
 // maxListed is how many nodes on their way out and how many preempting pods an overview lists.
@@ -152,8 +163,30 @@ func (v *View) Overview() Overview {
 		o.Nodes.ScaleDown = &x
 		o.Buying, o.BackingOff = v.buying()
 		o.Leaving, o.CoolingDown = v.leavingNodes(), v.coolingDown(x.Groups)
+		o.Unpriced = v.unpriced()
 	}
 	return o
+}
+
+// unpriced returns the groups without a price, nil for none and when no flag needs prices.
+func (v *View) unpriced() *Unpriced {
+	if len(v.Autoscaler.NeedPrices) == 0 {
+		return nil
+	}
+	groups := v.State.Groups()
+	out := &Unpriced{NeededBy: v.Autoscaler.NeedPrices, Of: len(groups)}
+	for _, g := range groups {
+		if g.Price > 0 {
+			continue
+		}
+		if out.Without++; len(out.Groups) < maxListed {
+			out.Groups = append(out.Groups, g.ID)
+		}
+	}
+	if out.Without == 0 {
+		return nil
+	}
+	return out
 }
 
 // coolingDown returns the groups with candidates for removal whose scale-down is delayed.

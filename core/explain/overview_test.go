@@ -12,6 +12,7 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/test/testkit"
@@ -49,6 +50,59 @@ func TestOverviewSaysWhatPodsWaitFor(t *testing.T) {
 	}
 	if o.Placed != 7 || o.Nodes.Nodes != 5 || o.Nodes.Ready != 5 {
 		t.Errorf("on nodes are %d pods, want 7; the nodes are %+v", o.Placed, o.Nodes)
+	}
+}
+
+// TestOrdersSayThatNoOptionHadAPrice where an expander goes by prices and another one chose.
+func TestOrdersSayThatNoOptionHadAPrice(t *testing.T) {
+	for _, x := range []struct {
+		choice autoscaler.Choice
+		want   string
+	}{
+		{autoscaler.Choice{By: "cost"}, ", chosen by cost"},
+		{autoscaler.Choice{By: "least-waste", Unpriced: true}, ", chosen by least-waste, no option has a price"},
+		{autoscaler.Choice{Unpriced: true}, ", the only option"},
+	} {
+		if got := (explain.Order{Choice: &x.choice}).String(); !strings.HasSuffix(got, x.want) {
+			t.Errorf("the order is %q, want it to end with %q", got, x.want)
+		}
+	}
+}
+
+// TestOverviewNamesGroupsWithoutAPrice when a flag needs prices, 50 of them at most.
+func TestOverviewNamesGroupsWithoutAPrice(t *testing.T) {
+	for _, x := range []struct {
+		expander      string
+		consolidation bool
+		priced        int // of 61 groups, beside g
+		want          string
+	}{
+		{"least-waste", false, 0, "null"},
+		{"cost", false, 60, "null"},
+		{"priority,price", false, 59, `{"neededBy":["--expander=priority,price"],"groups":["h59"],"without":1,"of":61}`},
+		{"cost,least-waste", true, 59, `{"neededBy":["--expander=cost,least-waste","--consolidation"],"groups":["h59"],"without":1,"of":61}`},
+		{"least-waste", true, 59, `{"neededBy":["--consolidation"],"groups":["h59"],"without":1,"of":61}`},
+	} {
+		p := newHandPlanned(t, func(a *core.Autoscale) { a.Expander, a.Consolidation = x.expander, x.consolidation })
+		in := step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Min: 1, Max: 9, Target: 4, Price: 0.4, Template: testkit.Node("g").Alloc("cpu", "4").Obj()}}}
+		for i := range 60 {
+			g := nodegroup.Group{ID: fmt.Sprintf("h%02d", i), Max: 9, Template: testkit.Node("h").Alloc("cpu", "4").Obj()}
+			if i < x.priced {
+				g.Price = 1
+			}
+			in.Groups = append(in.Groups, g)
+		}
+		p.step(0, in)
+		if got := testkit.Must(json.Marshal(p.View().Overview().Unpriced)); string(got) != x.want {
+			t.Errorf("%s, consolidation %t: got %s, want %s", x.expander, x.consolidation, got, x.want)
+		}
+		for i := range in.Groups {
+			in.Groups[i].Price = 0
+		}
+		p.step(0, in)
+		if u := p.View().Overview().Unpriced; x.want != "null" && (len(u.Groups) != 50 || u.Without != 61) {
+			t.Errorf("%s: of 61 groups without a price %d are listed and %d counted, want 50 and 61", x.expander, len(u.Groups), u.Without)
+		}
 	}
 }
 

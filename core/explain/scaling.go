@@ -252,6 +252,9 @@ func chosenBy(choice *autoscaler.Choice) string {
 	case autoscaler.ByMinimum:
 		return "to reach the minimum size"
 	}
+	if choice.Unpriced {
+		return fmt.Sprintf("chosen by %s, no option has a price", choice.By)
+	}
 	return fmt.Sprintf("chosen by %s", choice.By)
 }
 

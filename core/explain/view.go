@@ -54,6 +54,7 @@ type Autoscaler struct {
 	Readiness        autoscaler.Readiness
 	PriorityCutoff   int
 	DisableScaleDown bool
+	NeedPrices       []string // flags that do nothing for node groups without a price
 
 	Plans      Plans
 	Planning   Planning

@@ -59,6 +59,7 @@ type Metrics struct {
 	plans       planMetrics
 	launches    launchMetrics
 	shadow      shadowMetrics
+	prices      priceMetrics
 	// binds are those handed out whose outcome hasn't come back. A pod that goes takes
 	// its bind along.
 	binds map[types.UID]bind
@@ -212,6 +213,7 @@ func (m *Metrics) State(c *core.Core) {
 	m.launches.windows(status.Launches)
 	m.plans.state(c)
 	m.shadow.state(c)
+	m.prices.state(c)
 	for k, n := range c.Incoming() {
 		m.incoming.WithLabelValues(k.Queue, k.Event).Add(float64(n - m.lastIncoming[k]))
 		m.incomingBy.WithLabelValues(k.Queue, k.Event, entityPod).Add(float64(n - m.lastIncoming[k]))

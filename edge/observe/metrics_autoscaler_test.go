@@ -125,6 +125,23 @@ func TestMetricsOfTheCluster(t *testing.T) {
 	s.wantsNone(`cluster_autoscaler_node_group_max_count{node_group="gpu"}`)
 }
 
+// TestMetricsOfPrices has a group with a price and one without, and a price file that breaks.
+func TestMetricsOfPrices(t *testing.T) {
+	s := newScaled(t, nil)
+	s.wants(`berth_node_groups_without_price 1`, `berth_node_group_price_hourly{node_group="cpu"} 0.5`)
+	s.wantsNone(`berth_node_group_price_hourly{node_group="gpu"}`, `berth_node_prices_last_reload_successful`)
+	s.groups[0].Price, s.groups[1].Price = 0, 2
+	s.step(step.GroupsSet{Groups: s.groups})
+	s.wants(`berth_node_groups_without_price 1`, `berth_node_group_price_hourly{node_group="gpu"} 2`)
+	s.wantsNone(`berth_node_group_price_hourly{node_group="cpu"}`)
+
+	server := &Server{Metrics: s.m}
+	server.PricesRead("EUR", "")
+	s.wants(`berth_node_prices_last_reload_successful 1`)
+	server.PricesRead("EUR", "rules is empty")
+	s.wants(`berth_node_prices_last_reload_successful 0`)
+}
+
 // TestMetricsOfSickClustersAndGroups has nodes fail until neither the group nor the cluster may be
 // changed.
 func TestMetricsOfSickClustersAndGroups(t *testing.T) {
@@ -344,6 +361,7 @@ func TestRecordedScrape(t *testing.T) {
 	server.GroupsRead(20*time.Millisecond, nil)
 	server.PlanComputed(30*time.Millisecond, 40*time.Millisecond)
 	server.BeyondBounds(door.Problem{Refused: true})
+	server.PricesRead("USD", "")
 	s.m.Step(s.now, time.Millisecond, []step.Input{step.NodeDeletionDone{Node: "a"}, step.EvictionDone{}}, &step.Ready{NodeDeletions: []step.NodeDeletion{{Node: "b", Reason: step.RemovedUnready, GPU: "nvidia.com/gpu"}},
 		RemovalWaits: []step.RemovalWait{{Removed: true, Took: time.Minute}}, PermitWaits: []step.PermitWait{{Allowed: true}},
 		Comparisons: []step.Comparison{{Verdict: step.Worse, Score: 90, BerthScore: 100, Took: 30 * time.Millisecond, Earlier: &step.Earlier{Node: "b", Took: time.Millisecond}}},

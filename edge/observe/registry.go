@@ -183,5 +183,6 @@ func newMetrics(r *registry) *Metrics {
 	m.plans = newPlanMetrics(r)
 	m.launches = newLaunchMetrics(r)
 	m.shadow = newShadowMetrics(r)
+	m.prices = newPriceMetrics(r)
 	return m
 }

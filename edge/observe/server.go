@@ -34,6 +34,7 @@ type Server struct {
 	ready     atomic.Bool   // the leader knows the cluster
 	answering chan struct{} // has a token while answerTo has a question
 	health    *health
+	prices    atomic.Pointer[NodePrices] // nil without --node-prices; what it points to does not change
 }
 
 var _ drive.Hook = (*Server)(nil)

@@ -21,6 +21,8 @@ type Status struct {
 	At      time.Time `json:"at"`
 	Version string    `json:"version"`
 	explain.Overview
+	// NodePrices is what became of the price file; nil without --node-prices.
+	NodePrices *NodePrices `json:"nodePrices,omitempty"`
 	// NodeLines are the nodes one by one, as many as were asked for, the first in the order of
 	// core.NodeLines.
 	NodeLines []explain.NodeLine `json:"nodeLines,omitempty"`
@@ -42,7 +44,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.answerTo(w, r, func(c *core.Core) reply {
-		out := Status{At: time.Now(), Version: version.Get().Version, Overview: c.View().Overview(), Decisions: s.History.Runs(shownRuns)}
+		out := Status{At: time.Now(), Version: version.Get().Version, Overview: c.View().Overview(), NodePrices: s.prices.Load(), Decisions: s.History.Runs(shownRuns)}
 		if nodes > 0 {
 			out.NodeLines, _ = c.View().NodeLines(nodes)
 		}

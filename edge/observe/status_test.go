@@ -45,6 +45,31 @@ func TestStatusAnswers(t *testing.T) {
 	}
 }
 
+// TestStatusSaysWhatBecameOfThePriceFile without one, with a file that is used, and with one that broke.
+func TestStatusSaysWhatBecameOfThePriceFile(t *testing.T) {
+	l := newLive(t)
+	s := NewServer(slog.New(slog.DiscardHandler))
+	s.BecomeLeader()
+	for _, x := range []struct {
+		does func()
+		want string
+	}{
+		{func() {}, "null"},
+		{func() { s.PricesRead("EUR", "") }, `{"currency":"EUR"}`},
+		{func() { s.PricesRead("EUR", "broken") }, `{"currency":"EUR","error":"broken"}`},
+	} {
+		x.does()
+		_, body := get(t.Context(), s, l.core, "/debug/status")
+		got := Status{}
+		if err := json.Unmarshal([]byte(body), &got); err != nil {
+			t.Fatal(err)
+		}
+		if raw := testkit.Must(json.Marshal(got.NodePrices)); string(raw) != x.want {
+			t.Errorf("got %s, want %s", raw, x.want)
+		}
+	}
+}
+
 // TestRunsJoinDecisionsOfOneKind has decisions that follow each other, of kinds, groups and
 // numbers; the ring has room for eight.
 func TestRunsJoinDecisionsOfOneKind(t *testing.T) {

@@ -38,7 +38,7 @@ const (
 	capiArchEnv    = "CAPI_SCALE_ZERO_DEFAULT_ARCH"
 )
 
-// Config is what --cloud-config says: of one field at most, by --cloud-provider.
+// Config is what the flags and their files say: of --cloud-config one field at most, by --cloud-provider.
 type Config struct {
 	simulated *simulatedgroup.File
 	external  *externalgrpc.Config
@@ -46,22 +46,29 @@ type Config struct {
 	capi *clusterapi.Config
 	// unknown names a key of the file that means nothing, "" for none.
 	unknown string
+	bounds  []nodegroup.Bound // of --nodes
+	prices  *PricesFile       // of --node-prices, nil for none
 	// shadow is true for a provider that only reads.
 	shadow bool
 }
 
 // Options are the flags that say where nodes come from.
 type Options struct {
-	Name      string   // of the provider, "" for none
-	File      string   // path of --cloud-config
-	Discovery []string // values of --node-group-auto-discovery
-	Shadow    bool     // the provider only reads
+	Name      string            // of the provider, "" for none
+	File      string            // path of --cloud-config
+	Bounds    []nodegroup.Bound // values of --nodes
+	Discovery []string          // values of --node-group-auto-discovery
+	Prices    string            // path of --node-prices, "" for none
+	Shadow    bool              // the provider only reads
 }
 
-// Load reads --cloud-config; the result is empty without a provider. It needs no cluster, so that a
-// mistake in the file is found before Berth connects. Its errors name the flag.
+// Load reads --cloud-config and --node-prices; the result is empty without a provider. It needs no
+// cluster, so that a mistake in a file is found before Berth connects. Its errors name the flag.
 func (o Options) Load() (c Config, err error) {
-	c.shadow = o.Shadow
+	c.shadow, c.bounds = o.Shadow, o.Bounds
+	if c.prices, err = LoadPrices(o.Prices); err != nil {
+		return c, err
+	}
 	switch o.Name {
 	case Simulated:
 		c.simulated, err = simulatedgroup.Load(o.File)
@@ -114,10 +121,24 @@ type Nodes struct {
 	End  func()
 }
 
-// Open returns the provider of a configuration. Nothing is asked of it yet: that begins with Watch and
+// Open returns the provider of a configuration, with the groups that --nodes names and the prices of
+// --node-prices. told is called when the price file was read and whenever it has changed (Price).
+func (c *Config) Open(api *apiserver.Connection, flags *core.Autoscale, told func(currency, failure string), log *slog.Logger) (Nodes, error) {
+	nodes, err := c.open(api, flags, log)
+	if err != nil || nodes.Provider == nil {
+		return nodes, err
+	}
+	if len(c.bounds) > 0 {
+		nodes.Provider = Bound(nodes.Provider, c.bounds, log)
+	}
+	nodes.Provider = Price(nodes.Provider, c.prices, flags, told, log)
+	return nodes, nil
+}
+
+// open returns the provider of a configuration. Nothing is asked of it yet: that begins with Watch and
 // Lead. The simulated provider is the only one that works by itself, and the external one the only one
 // that is told when its client goes.
-func (c *Config) Open(api *apiserver.Connection, flags *core.Autoscale, log *slog.Logger) (Nodes, error) {
+func (c *Config) open(api *apiserver.Connection, flags *core.Autoscale, log *slog.Logger) (Nodes, error) {
 	none := Nodes{Watch: func(context.Context) {}, Lead: func(context.Context) error { return nil }, End: func() {}}
 	switch {
 	case c.simulated != nil:

@@ -78,7 +78,7 @@ func TestAShadowTellsAnExternalProviderNothing(t *testing.T) {
 		fence, scale := leader.NewFence(), core.DefaultAutoscale()
 		fence.Renew(time.Now(), time.Minute)
 		c := Config{shadow: shadow, external: &externalgrpc.Config{Address: listener.Addr().String()}}
-		n, err := c.Open(&apiserver.Connection{Rest: &rest.Config{}, Fence: fence}, &scale, slog.New(slog.DiscardHandler))
+		n, err := c.Open(&apiserver.Connection{Rest: &rest.Config{}, Fence: fence}, &scale, nil, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

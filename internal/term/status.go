@@ -29,7 +29,7 @@ func PrintStatus(out io.Writer, s *observe.Status, called string) error {
 // statusLines returns the screen of berth status, section by section, with an empty line between two
 // that have something.
 func statusLines(s *observe.Status, called string) (out []line) {
-	for i, section := range [][]line{headLines(s), pendingLines(s, maxPendingLines), nowLines(s, maxNowLines), nodeLines(s), decisionLines(s)} {
+	for i, section := range [][]line{headLines(s), priceLines(s), pendingLines(s, maxPendingLines), nowLines(s, maxNowLines), nodeLines(s), decisionLines(s)} {
 		if i > 0 && len(section) > 0 {
 			out = append(out, nil)
 		}
@@ -43,6 +43,7 @@ const (
 	maxPendingLines = 10
 	maxNowLines     = 12
 	maxReasonLines  = 10
+	maxUnpriced     = 5 // groups without a price, on one line
 )
 
 // headLines sum up.
@@ -86,6 +87,26 @@ func moneyOf(x *explain.NodesExplanation) string {
 	}
 	if could.Nodes > 0 {
 		out += fmt.Sprintf(", of which %s at $%.2f/h removable", report.Count(could.Nodes, "node"), could.Price)
+	}
+	return out
+}
+
+// priceLines are what people should know of the prices of nodes; none when there is nothing.
+func priceLines(s *observe.Status) (out []line) {
+	if p := s.NodePrices; p != nil {
+		if p.Currency != "USD" {
+			out = append(out, say(faint, "$ stands for %s, the currency of --node-prices.", p.Currency))
+		}
+		if p.Error != "" {
+			out = append(out, say(bad, "The file of --node-prices can't be used, and the old prices hold: %s", strings.Join(strings.Fields(p.Error), " ")))
+		}
+	}
+	if x := s.Unpriced; x != nil {
+		groups := strings.Join(x.Groups[:min(len(x.Groups), maxUnpriced)], ", ")
+		if more := x.Without - maxUnpriced; more > 0 {
+			groups += fmt.Sprintf(" and %d more", more)
+		}
+		out = append(out, say(busy, "No price for %d of %s, needed by %s: %s (docs/prices.md)", x.Without, report.Count(x.Of, "node group"), strings.Join(x.NeededBy, " and "), groups))
 	}
 	return out
 }

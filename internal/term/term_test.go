@@ -32,6 +32,31 @@ func TestStatusSaysWhichGroupsCoolDown(t *testing.T) {
 	}
 }
 
+// TestStatusSaysWhatIsWrongWithPrices has a price file that broke, and groups without a price.
+func TestStatusSaysWhatIsWrongWithPrices(t *testing.T) {
+	s := &observe.Status{}
+	says := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, l := range priceLines(s) {
+			got = append(got, l.text(palette{}, 0))
+		}
+		if strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("the screen says\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	says()
+	s.NodePrices = &observe.NodePrices{Currency: "USD"}
+	says()
+	s.NodePrices = &observe.NodePrices{Currency: "EUR", Error: "node prices in p.yaml:\nrules: Required value"}
+	s.Unpriced = &explain.Unpriced{NeededBy: []string{"--expander=cost", "--consolidation"}, Groups: []string{"a", "b", "c", "d", "e", "f"}, Without: 7, Of: 9}
+	says("$ stands for EUR, the currency of --node-prices.",
+		"The file of --node-prices can't be used, and the old prices hold: node prices in p.yaml: rules: Required value",
+		"No price for 7 of 9 node groups, needed by --expander=cost and --consolidation: a, b, c, d, e and 2 more (docs/prices.md)")
+	s.NodePrices, s.Unpriced = nil, &explain.Unpriced{NeededBy: []string{"--expander=cost"}, Groups: []string{"a"}, Without: 1, Of: 1}
+	says("No price for 1 of 1 node group, needed by --expander=cost: a (docs/prices.md)")
+}
+
 // TestTopFitsOnAnyScreen draws a large cluster on screens of many sizes: no screen is longer or
 // wider than the terminal, in colour or without, and the last line says how to leave.
 func TestTopFitsOnAnyScreen(t *testing.T) {

@@ -34,6 +34,7 @@ func pendingAtOnce(r *scenario.Run, empty bool) []step.Input {
 	groups := step.GroupsSet{}
 	for i := range r.Spec.NodeGroups {
 		g := r.Spec.NodeGroups[i].Group()
+		g.Price = r.PriceTold(&r.Spec.NodeGroups[i])
 		if !empty {
 			for n := range r.Spec.NodeGroups[i].Initial {
 				node := r.Spec.NodeGroups[i].NewNode(fmt.Sprintf("%s-initial-%d", g.ID, n))

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/config/nodeprices"
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler/expander"
 )
@@ -37,7 +38,19 @@ type Run struct {
 	// Spec.Policy.
 	Scheduler config.Scheduler
 	Autoscale core.Autoscale
-	Expander  expander.Chain // that Autoscale names
+	Expander  expander.Chain     // that Autoscale names
+	Prices    *nodeprices.Prices // of the policy; nil for none
+}
+
+// PriceTold returns what Berth is told that a node of a group costs an hour, 0 for nothing.
+func (r *Run) PriceTold(g *NodeGroup) float64 {
+	if price, ok := r.Prices.Of(g.NewNode(g.Name).Labels); ok {
+		return price
+	}
+	if g.PriceHidden {
+		return 0
+	}
+	return g.PricePerHour
 }
 
 // Arrival is objects that come to the cluster together.
@@ -212,6 +225,11 @@ func (v *validator) policy(p *Policy, field string, r *Run) {
 	if p.ExpanderPriorities != "" {
 		if priorities, err = expander.ParsePriorities(p.ExpanderPriorities); err != nil {
 			v.bad(field+".expanderPriorities", "%v", err)
+		}
+	}
+	if p.NodePrices != "" {
+		if r.Prices, err = nodeprices.Load(v.src.rel(p.NodePrices)); err != nil {
+			v.bad(field+".nodePrices", "%v", err)
 		}
 	}
 	if r.Autoscale, err = config.ParseAutoscaler(p.Flags); err != nil {

@@ -101,6 +101,7 @@ func TestBadScenariosNameLineFieldAndRemedy(t *testing.T) {
 		{head + "  policy: {flags: [--expander=magic]}\n", `s.yaml:4: spec.policy.flags: --expander is "magic"; unknown expander "magic"`},
 		{head + "  policy: {flags: [--expander=grpc, --grpc-expander-url=x, --grpc-expander-cert=y]}\n", "s.yaml:4: spec.policy.flags: expander grpc is not available here"},
 		{head + "  policy: {expanderPriorities: '1: ['}\n", "s.yaml:4: spec.policy.expanderPriorities: reading the priorities"},
+		{head + "  policy: {nodePrices: nope.yaml}\n", "s.yaml:4: spec.policy.nodePrices: reading node prices: open nope.yaml"},
 		{head + "  files: [nope.yaml]\n", "s.yaml:4: spec.files[0]: nope.yaml: no such file"},
 		{head + "  objects: [{kind: Teapot, metadata: {name: x}}]\n", `s.yaml:4: spec.objects[0]: kind is "Teapot"; the kinds are Node, Pod`},
 		{head + "  objects: [{kind: Pod, metadata: {name: x}, spec: {colour: red}}]\n", `s.yaml:4: spec.objects[0]: unknown field "spec.colour"`},

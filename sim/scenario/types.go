@@ -119,6 +119,9 @@ type NodeGroup struct {
 	Stock *int `json:"stock,omitempty"`
 	// Images are in the node image already and needn't be pulled.
 	Images []string `json:"images,omitempty"`
+	// PriceHidden says that the cloud charges pricePerHour and doesn't tell Berth: it learns a price
+	// from nodePrices only.
+	PriceHidden bool `json:"priceHidden,omitempty"`
 }
 
 // Boot is what an instance writes while it starts.
@@ -293,6 +296,9 @@ type Policy struct {
 	// cluster-autoscaler-priority-expander has under the key priorities, a YAML map of
 	// priorities to lists of regular expressions.
 	ExpanderPriorities string `json:"expanderPriorities,omitempty"`
+	// NodePrices is the path of a price file, as for the flag --node-prices, relative to the
+	// scenario's folder. Its prices are what Berth is told; a group with a pricePerHour costs that.
+	NodePrices string `json:"nodePrices,omitempty"`
 }
 
 // Expectation is an assertion on a number of the summary.

@@ -1,5 +1,7 @@
 package expander
 
+import "slices"
+
 // Cost is Berth's own expander: the cheapest mix of node groups for all pending pods
 // together. A plan whose chain begins with it buys that mix first (scaleup, mix.go), with
 // no round for it. What is left then are pods whose place depends on other pods, and
@@ -45,6 +47,17 @@ func (o *Option) Price() float64 {
 		sum += float64(s.Nodes) * s.Group.Price
 	}
 	return sum + float64(nodes)*o.Group.Price
+}
+
+// ReadsPrices reports whether a strategy of the chain leaves all options where none has a price.
+func (c Chain) ReadsPrices() bool {
+	return slices.ContainsFunc(c, func(s Strategy) bool {
+		switch s.(type) {
+		case Cost, Price:
+			return true
+		}
+		return false
+	})
 }
 
 // BuysMix reports whether a plan of this chain begins with the cheapest mix.

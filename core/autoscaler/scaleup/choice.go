@@ -1,6 +1,8 @@
 package scaleup
 
 import (
+	"slices"
+
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/expander"
 )
@@ -18,6 +20,7 @@ func (b *builder) recordChoice(by string, options []expander.Option) *autoscaler
 		}
 		choice.Options = append(choice.Options, option)
 	}
+	choice.Unpriced = b.Expander.ReadsPrices() && !slices.ContainsFunc(choice.Options, func(o autoscaler.Option) bool { return o.Price > 0 })
 	return choice
 }
 

@@ -87,7 +87,11 @@ func describe(plan *autoscaler.Plan) string {
 func describeChoices(plan *autoscaler.Plan) string {
 	var out strings.Builder
 	for _, up := range plan.ScaleUps {
-		fmt.Fprintf(&out, "%s by %q\n", up.Group, up.Choice.By)
+		fmt.Fprintf(&out, "%s by %q", up.Group, up.Choice.By)
+		if up.Choice.Unpriced {
+			out.WriteString(", no option has a price")
+		}
+		out.WriteString("\n")
 		for _, o := range up.Choice.Options {
 			fmt.Fprintf(&out, "  %s with %v: %d nodes for %d pods, wasting %.2f, at %.2f\n", o.Group, o.With, o.Nodes, o.Pods, o.Wasted, o.Price)
 		}

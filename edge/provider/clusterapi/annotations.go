@@ -11,11 +11,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/berthproject/berth/config/nodeprices"
 	"github.com/berthproject/berth/core/cluster"
 )
 
-// This file reads the limits and the options of a group from the annotations of its object. The
-// names are those of Cluster Autoscaler's provider.
+// This file reads the limits, the options and the price of a group from the annotations of its object.
+// The names are those of Cluster Autoscaler's provider, but for the price.
 
 // DefaultGroup is the API group of Cluster API. Another one, as CAPI_GROUP gives it to Cluster
 // Autoscaler, changes the names of the annotations, too.
@@ -108,6 +109,24 @@ func (k *keys) groupOptions(annotations map[string]string) (*cluster.GroupOption
 		return nil, strings.Join(wrong, "; ")
 	}
 	return &o, strings.Join(wrong, "; ")
+}
+
+// PriceAnnotation is what a node of a group costs an hour. It is Berth's own: Cluster Autoscaler's
+// provider has no prices.
+const PriceAnnotation = "berth.dev/price-per-hour"
+
+// price returns the price of a group, 0 when it isn't known, and what is wrong with its annotation, ""
+// for nothing.
+func price(annotations map[string]string) (float64, string) {
+	raw, ok := annotations[PriceAnnotation]
+	if !ok {
+		return 0, ""
+	}
+	out, err := nodeprices.ParsePrice(raw)
+	if err != nil {
+		return 0, fmt.Sprintf("annotation %s is %q; %v; the price is unknown", PriceAnnotation, raw, err)
+	}
+	return out, ""
 }
 
 // ratio reads a ratio, or returns what would be accepted.

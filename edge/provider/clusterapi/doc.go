@@ -4,7 +4,7 @@
 //
 //	provider.go     what the provider is made of
 //	discovery.go    which objects are node groups (--node-group-auto-discovery)
-//	annotations.go  limits and options of a group
+//	annotations.go  limits, options and price of a group
 //	capacity.go     what a new node of a group looks like
 //	objects.go      the objects of Cluster API, as far as they are read
 //	watch.go        which versions the API server has, and the caches of the objects

@@ -137,6 +137,9 @@ func (p *Provider) fill(g *group) {
 		return
 	}
 	g.Options, g.remark = p.keys.groupOptions(g.object.Annotations)
+	var wrong string
+	g.Price, wrong = price(g.object.Annotations)
+	g.remark = joinRemarks(g.remark, wrong)
 	n, err := template(g.object, p.cfg.Arch)
 	if g.Template = n; err != nil {
 		g.TemplateError = err.Error()
@@ -160,9 +163,12 @@ func (p *Provider) fill(g *group) {
 	}
 	if g.resource == machinePools && len(g.machines) == 0 && g.Target > g.Min {
 		g.Min = min(g.Target, g.Max)
-		g.remark = strings.TrimPrefix(g.remark+"; it has no Machines, so a node to delete can't be selected: Berth does not scale it down", "; ")
+		g.remark = joinRemarks(g.remark, "it has no Machines, so a node to delete can't be selected: Berth does not scale it down")
 	}
 }
+
+// joinRemarks returns two remarks as one; either may be "".
+func joinRemarks(a, b string) string { return strings.Trim(a+"; "+b, "; ") }
 
 // leaving returns the Machines that Cluster API deletes: those that are being deleted, and of those
 // that are marked as many as there are more Machines than the object wants. It deletes marked ones

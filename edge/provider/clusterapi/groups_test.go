@@ -249,6 +249,32 @@ func TestAKindThatMayNotBeRead(t *testing.T) {
 	})
 }
 
+// TestPricesOfGroups are those of Berth's annotation. One that can't be read is no price, and is said beside
+// what else is wrong.
+func TestPricesOfGroups(t *testing.T) {
+	set := func(name string, annotations ...string) string {
+		return "---\nkind: MachineSet\n" + limited(name, 0, 3, annotations...) + "spec: {replicas: 0}\n"
+	}
+	objects := set("a", PriceAnnotation+": '0.42'") + set("b") + set("c", PriceAnnotation+": $1", "cluster.x-k8s.io/autoscaling-options-magic: x") + set("d", PriceAnnotation+": '-1'") + set("e", PriceAnnotation+": NaN")
+	manage(t, Config{}, objects, func(m *management) {
+		list, err := m.provider.Groups(m.t.Context())
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		for i, want := range []float64{0.42, 0, 0, 0, 0} {
+			if list[i].Price != want || list[i].Unreadable != "" {
+				m.t.Errorf("%s costs %v (%s), want %v", list[i].ID, list[i].Price, list[i].Unreadable, want)
+			}
+		}
+		const magic = "annotation cluster.x-k8s.io/autoscaling-options-magic is \\\"x\\\"; there is no such option; the flag applies; "
+		for name, want := range map[string]string{"c": magic + `annotation berth.dev/price-per-hour is \"$1\"; it must be a number from 1e-06 to 1e+09; the price is unknown"`, "d": `"annotation berth.dev/price-per-hour is \"-1\"; it must be`, "e": `is \"NaN\"; it must be`} {
+			if log := m.log.String(); !strings.Contains(log, want) {
+				m.t.Errorf("of %s the log should say %s\n%s", name, want, log)
+			}
+		}
+	})
+}
+
 // TestWarningsAreSaidOnce until they change.
 func TestWarningsAreSaidOnce(t *testing.T) {
 	key := "cluster.x-k8s.io/autoscaling-options-scaledownunneededtime"

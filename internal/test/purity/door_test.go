@@ -22,6 +22,7 @@ var decoders = map[string]string{
 	"config/redact.go":          "the same file, to be shown",
 	"config/scheduler.go":       "the same file",
 	"config/componentconfig.go": "the same file, to be shown",
+	"config/nodeprices/file.go": "a file that administrators write, up to a bound in bytes; its numbers have bounds",
 
 	"edge/extender/extender.go":             "names and texts, up to a bound in bytes",
 	"edge/live/status_content.go":           "a status that Berth has written",
