@@ -52,7 +52,11 @@ func (b *broken) same(what string, got, want any) {
 func (b *broken) nodes() {
 	s := b.s
 	byName, live := map[string]NodeIndex{}, 0
-	providers, unready := map[string]int{}, map[NodeIndex]bool{}
+	providers, unready, byGroup := map[string]int{}, map[NodeIndex]bool{}, map[string]int{}
+	created := make([]int64, len(s.index.created))
+	for i := range created {
+		created[i] = neverCreated
+	}
 	var free []NodeIndex
 	for i, n := range s.nodes {
 		if n == nil {
@@ -67,6 +71,8 @@ func (b *broken) nodes() {
 		if !n.Ready() {
 			unready[NodeIndex(i)] = true
 		}
+		byGroup[n.Group]++
+		created[i] = n.Object.CreationTimestamp.Unix()
 		b.same("the index of "+n.Name, n.Index, i)
 		b.check(reflect.DeepEqual(n.NodeBasics, n.NodeInfo.NodeBasics), "the basics of %s aren't those of its info", n.Name)
 		requested, nonZero, ports := Resources{}, [2]int64{}, []HostPort{}
@@ -82,6 +88,8 @@ func (b *broken) nodes() {
 	b.same("the index of nodes by name", s.byName, byName)
 	b.same("the index of provider IDs", s.index.providers, providers)
 	b.same("the index of nodes that aren't ready", s.index.unready, unready)
+	b.same("the sizes of groups", s.index.byGroup, byGroup)
+	b.same("when nodes were created", s.index.created, created)
 	b.same("the number of nodes", s.live, live)
 	b.same("the free indices", slices.Sorted(slices.Values(s.free)), free)
 }

@@ -21,7 +21,8 @@ type Coming struct {
 // Nodes returns how many nodes are coming.
 func (c *Coming) Nodes() int { return len(c.Starting) + c.Unregistered }
 
-// Survey finds what is coming, by group, in O(nodes). Nodes are coming that make up the
+// Survey finds what is coming, by group, in O(groups + new nodes + nodes that aren't ready), and in
+// O(nodes) when pods wait for CSI drivers. Nodes are coming that make up the
 // difference between a group's target and its nodes that are usable, on their way out, or
 // late; but the instances that nobody waits for are not. A node that isn't ready and whose instance
 // is gone doesn't count: the instance that replaces it is coming.
@@ -29,22 +30,20 @@ func Survey(s *cluster.State, conditions map[string]autoscaler.GroupCondition, r
 	out := map[string]*Coming{}
 	groups := s.Groups()
 	for _, g := range groups {
-		out[g.ID] = &Coming{}
+		out[g.ID] = &Coming{Registered: s.GroupSize(g.ID)}
 	}
-	drivers := newDrivers(s, readiness, serverNow)
-	var at string // the group of the node before: nodes of a group stand together mostly
-	var c *Coming
-	var group *cluster.NodeGroup
-	var condition autoscaler.GroupCondition
-	s.Nodes(func(n *cluster.Node) {
-		if n.Group != at {
-			at, c, group, condition = n.Group, out[n.Group], s.Group(n.Group), conditions[n.Group]
+	s.Unready(func(n *cluster.Node) {
+		if c := out[n.Group]; c != nil && isLost(conditions, n) {
+			c.Registered--
 		}
-		if c == nil || condition.Lost(n.NodeInfo) {
+	})
+	drivers := newDrivers(s, readiness, serverNow)
+	notLate(s, groups, readiness, serverNow, func(n *cluster.Node) {
+		c := out[n.Group]
+		if c == nil || isLost(conditions, n) {
 			return
 		}
-		c.Registered++
-		if readiness.Starting(n.NodeInfo, group, serverNow) || drivers.awaitedOn(n) {
+		if readiness.Starting(n.NodeInfo, s.Group(n.Group), serverNow) || drivers.awaitedOn(n) {
 			c.Starting = append(c.Starting, n)
 		}
 	})
@@ -53,6 +52,17 @@ func Survey(s *cluster.State, conditions map[string]autoscaler.GroupCondition, r
 		out[g.ID].Expect(g, &known)
 	}
 	return out
+}
+
+// notLate calls f with the nodes of which some group's nodes aren't late yet, by index: only new ones
+// may be starting.
+func notLate(s *cluster.State, groups []*cluster.NodeGroup, readiness *autoscaler.Readiness, serverNow time.Time, f func(*cluster.Node)) {
+	longest := readiness.StartupTime
+	for _, g := range groups {
+		length, _ := readiness.StartupOf(g)
+		longest = max(longest, length)
+	}
+	s.CreatedSince(serverNow.Add(-longest), f)
 }
 
 // isLost reports whether the instance of a node is gone, by the condition of its group.

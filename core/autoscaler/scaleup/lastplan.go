@@ -38,7 +38,7 @@ func (m *Memory) recall(s *cluster.State, req *autoscaler.Request, plan *autosca
 }
 
 // remember keeps a plan that wasn't cut short, if the next may be the same: it has nothing to
-// propose, and asked nobody outside. It costs O(nodes), as the plan did.
+// propose, and asked nobody outside.
 func (m *Memory) remember(s *cluster.State, req *autoscaler.Request, plan *autoscaler.Plan, asked int) {
 	if len(req.Pending) == 0 || len(req.Whole)+len(req.Places)+len(req.Spare)+len(req.Recallable) > 0 ||
 		len(plan.ScaleUps)+len(plan.Recalls)+len(plan.Answers)+plan.Covered+plan.Unplanned > 0 || anyStarting(s, req) {
@@ -52,7 +52,7 @@ func (m *Memory) remember(s *cluster.State, req *autoscaler.Request, plan *autos
 // anyStarting reports whether a node isn't usable yet, or waits for a CSI driver, and isn't late.
 func anyStarting(s *cluster.State, req *autoscaler.Request) (starting bool) {
 	drivers := newDrivers(s, &req.Readiness, req.ServerNow)
-	s.Nodes(func(n *cluster.Node) {
+	notLate(s, s.Groups(), &req.Readiness, req.ServerNow, func(n *cluster.Node) {
 		starting = starting || req.Readiness.Starting(n.NodeInfo, s.Group(n.Group), req.ServerNow) || drivers.awaitedOn(n)
 	})
 	return starting

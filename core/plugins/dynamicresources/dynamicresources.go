@@ -84,7 +84,7 @@ func (r *rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 
 // needsDevices reports whether a node could provide a resource only by devices of a DeviceClass.
 func (r *rule) needsDevices(n *cluster.Node, id cluster.ResourceID) bool {
-	return n.Allocatable.At(id) <= 0 && r.state.DeviceClassOf(id.Name()) != nil
+	return r.state.DeviceClassOf(id.Name()) != nil && n.Allocatable.At(id) <= 0 // few clusters have any such class
 }
 
 // Explain implements framework.LocalRule: a message for each such resource.
