@@ -61,3 +61,19 @@ const MaxEdges = maxEdges
 func Edges(classes []Class, groups []Group) int {
 	return len(purchases(classes, groups, maxEdges, maxStep).r.edges)
 }
+
+// Exchange exchanges nodes for cheaper ones. It returns them, and the work that was counted.
+func Exchange(classes []Class, groups []Group, nodes []Batch) ([]Batch, int) {
+	r := relax(classes, groups)
+	b := newBuyer(r)
+	var bought []pattern
+	for _, n := range nodes {
+		for range n.Nodes {
+			bought = append(bought, pattern{n.Group, n.Pods})
+			b.room[n.Group]--
+		}
+	}
+	before := r.work
+	b.exchange(bought)
+	return batches(bought), r.work - before
+}

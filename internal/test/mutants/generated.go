@@ -82,8 +82,10 @@ var Generators = map[string]Generator{
 	"a resize of a whole pod isn't seen": {Pkg: "./core/cluster", Run: "TestPropertyRequestsAreAsTheLibraryHasThem", Args: rapid + "400"},
 	"victims draw no budget down":        {Pkg: "./core", Run: "TestPropertyPreemptionsAtOnceKeepBudgets", Args: rapid + "400"},
 	// Random worlds.
-	"an instance stays the group's that has listed it first":        {Pkg: "./sim/soak", Run: "TestDraining", Args: "-seeds=20 -first=30"},
-	"a group that is listed twice is read twice":                    {Pkg: "./sim/soak", Run: "TestSoak", Args: "-seeds=30 -first=100"},
-	"the API server's answers say nothing of its clock":             {Pkg: "./sim/soak", Run: "TestSoak", Args: "-seeds=150 -first=1"},
-	"a deleted node counts as being removed while the API shows it": {Pkg: "./sim/soak", Run: "TestSoak", Args: "-seeds=100 -first=1"},
+	"a node goes though it has moved to another group":                {Pkg: "./sim/soak", Run: "TestSoak", Args: "-seeds=20 -first=30"},
+	"a refusal takes back what a call without an answer may still do": {Pkg: "./sim/soak", Run: "TestDraining", Args: "-seeds=30 -first=100"},
+	"an instance stays the group's that has listed it first":          {Pkg: "./sim/soak", Run: "TestDraining", Args: "-seeds=20 -first=30"},
+	"a group that is listed twice is read twice":                      {Pkg: "./sim/soak", Run: "TestSoak", Args: "-seeds=30 -first=100"},
+	"the API server's answers say nothing of its clock":               {Pkg: "./sim/soak", Run: "TestSoak", Args: "-seeds=150 -first=1"},
+	"a deleted node counts as being removed while the API shows it":   {Pkg: "./sim/soak", Run: "TestSoak", Args: "-seeds=100 -first=1"},
 }

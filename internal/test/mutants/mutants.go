@@ -343,4 +343,8 @@ var All = []Mutant{
 	{"when a node was created is known after it is gone", "core/cluster/node_index.go", "		x.created[i] = neverCreated\n", "", "./core/cluster", "PropertyInvariants", "100"},
 	{"a node without an instance counts for its group", "core/autoscaler/scaleup/coming.go", "			c.Registered--\n", "			_ = c\n", "./core/autoscaler/scaleup", "PropertyWhatIsComing", "100"},
 	{"nodes whose group waits longer aren't waited for", "core/autoscaler/scaleup/coming.go", "		longest = max(longest, length)\n", "		_ = length\n", "./core/autoscaler/scaleup", "PropertyWhatIsComing", "100"},
+	{"exchanges for cheaper nodes take as long as they take", "core/autoscaler/mix/purchase.go", "			if work >= maxWork {\n				return\n			}\n", "", "./core/autoscaler/mix", "TestExchangesForCheaper", "1"},
+	{"what is asked of cheaper groups isn't counted", "core/autoscaler/mix/purchase.go", "					work += (len(p.pods) + 1) * len(b.r.groups[j].free)\n", "", "./core/autoscaler/mix", "TestExchangesForCheaper", "1"},
+	{"work on exchanges for cheaper nodes isn't told", "core/autoscaler/mix/purchase.go", "	defer func() { b.r.work += work }()\n", "", "./core/autoscaler/mix", "TestExchangesForCheaper", "1"},
+	{"an exchange doesn't make room for others", "core/autoscaler/mix/purchase.go", "				p.group, again = best, true\n", "				p.group = best\n", "./core/autoscaler/mix", "TestExchangesGoOn", "1"},
 }
