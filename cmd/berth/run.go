@@ -80,7 +80,7 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	for _, note := range notes {
 		log.Info(note)
 	}
-	cfg, err := f.schedulerConfig(cmd.Flags(), f.emulated.Or(compat.Newest))
+	cfg, err := f.firstConfig(cmd.Flags())
 	if err != nil {
 		return err
 	}
@@ -257,7 +257,10 @@ func (p *process) work(ctx context.Context, synced func(leader.CatchUp), becomeL
 	defer end()
 	o.Synced = func(catchUp func(context.Context) error) {
 		p.server.HandlersSynced()
-		<-p.served // nothing is written before
+		select { // nothing is written before
+		case <-p.served:
+		case <-ctx.Done():
+		}
 		if synced != nil && ctx.Err() == nil {
 			synced(catchUp)
 		}

@@ -220,6 +220,21 @@ func (f *runFlags) schedulerConfig(commandLine *pflag.FlagSet, v compat.Version)
 	return cfg, nil
 }
 
+// firstConfig reads the configuration before the API server's version is known: as the newest version
+// that takes it does, unless a version is emulated.
+func (f *runFlags) firstConfig(commandLine *pflag.FlagSet) (config.Scheduler, error) {
+	cfg, first := f.schedulerConfig(commandLine, f.emulated.Or(compat.Newest))
+	for _, v := range slices.Backward(compat.Versions()) {
+		if first == nil || f.emulated.String() != "" {
+			break
+		}
+		if older, err := f.schedulerConfig(commandLine, v); err == nil {
+			return older, nil
+		}
+	}
+	return cfg, first
+}
+
 // server returns how the API server is found.
 func (f *runFlags) server(cfg config.Scheduler) apiserver.Options {
 	return apiserver.Options{Kubeconfig: f.kubeconfig, Master: f.master, Shadow: f.shadow, Config: cfg}

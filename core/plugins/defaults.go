@@ -44,6 +44,8 @@ type Options struct {
 	Rules []Rule
 	// NoGates leaves scheduling gates out. Members of pod groups are kept out of the queue all the same.
 	NoGates bool
+	// PlacedByOthers says that another scheduler places the pods; it may know pod groups.
+	PlacedByOthers bool
 	// NoPreemption pods never take the place of others.
 	NoPreemption bool
 	Fit          noderesources.FitArgs
@@ -207,7 +209,9 @@ func Default(schema *cluster.Schema, o Options) *framework.Profile {
 	if !o.NoGates {
 		p.Gates = append(p.Gates, schedulinggates.Plugin{})
 	}
-	p.Gates = append(p.Gates, gangscheduling.Plugin{})
+	if !o.PlacedByOthers {
+		p.Gates = append(p.Gates, gangscheduling.Plugin{})
+	}
 	if !o.NoPreemption {
 		p.Preempter = defaultpreemption.New(schema.Version())
 	}

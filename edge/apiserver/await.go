@@ -46,9 +46,18 @@ func (s *Connection) Answered() error {
 // fails is logged at once, with the address and what to do, others at growing intervals.
 func (s *Connection) Await(ctx context.Context, log *slog.Logger) error {
 	pause, silence, warned := firstPause, firstSilence, time.Time{}
-	began := time.Now()
+	began, forbidden := time.Now(), time.Time{}
 	for {
 		err := s.ask(ctx, log)
+		if apierrors.IsForbidden(err) {
+			if forbidden.IsZero() {
+				forbidden = time.Now()
+			}
+			if s.ready(ctx) || time.Since(forbidden) >= rolesWithin {
+				s.followNewest(log)
+				return nil
+			}
+		}
 		if err == nil {
 			break
 		}
@@ -78,20 +87,23 @@ func (s *Connection) Await(ctx context.Context, log *slog.Logger) error {
 // ask asks the API server for its version, and records the answer.
 func (s *Connection) ask(ctx context.Context, log *slog.Logger) error {
 	v, err := s.version(ctx)
-	switch {
-	case apierrors.IsForbidden(err): // it answers; most clusters show their version to everybody
-		log.Warn("not authorized to get /version (403), so Berth follows the newest scheduling rules that it knows: bind the ClusterRole system:public-info-viewer, or set --emulated-version", "rules", compat.Newest.String())
-		s.Version = compat.Newest
-	case err != nil:
+	if err != nil {
 		return err
-	default:
-		if note := judgeVersion(v); note != "" {
-			log.Warn(note)
-		}
-		s.Version = followed(v)
 	}
+	if note := judgeVersion(v); note != "" {
+		log.Warn(note)
+	}
+	s.Version = followed(v)
 	s.unanswered.Store(nil)
 	return nil
+}
+
+// followNewest goes on without the API server's version, which it doesn't tell. Most clusters tell it
+// to everybody.
+func (s *Connection) followNewest(log *slog.Logger) {
+	log.Warn("not authorized to get /version (403), so Berth follows --emulated-version, or otherwise the newest scheduling rules that it knows: bind the ClusterRole system:public-info-viewer, or set --emulated-version", "newest", compat.Newest.String())
+	s.Version = compat.Newest
+	s.unanswered.Store(nil)
 }
 
 // version returns the API server's version, or an error that says what to do.
@@ -102,6 +114,8 @@ func (s *Connection) version(ctx context.Context) (*apiversion.Info, error) {
 	switch {
 	case err == nil:
 		return v, nil
+	case apierrors.IsForbidden(err):
+		return nil, fmt.Errorf("the API server at %s doesn't tell its version: %w; it may have just started, or check that its ClusterRole system:public-info-viewer is bound", s.Rest.Host, err)
 	case within.Err() != nil && ctx.Err() == nil:
 		return nil, fmt.Errorf("the API server at %s did not answer within 10 seconds; check that it is running and that the kubeconfig points to it", s.Rest.Host)
 	}
@@ -113,12 +127,16 @@ func (s *Connection) version(ctx context.Context) (*apiversion.Info, error) {
 func (s *Connection) awaitRoles(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, rolesWithin)
 	defer cancel()
-	for {
-		err := s.Client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(within).Error()
-		if err == nil || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || sleep(within, firstPause) != nil {
-			return ctx.Err()
-		}
+	for !s.ready(within) && sleep(within, firstPause) == nil {
 	}
+	return ctx.Err()
+}
+
+// ready reports whether the API server says that it is ready, or has no such page. Until it has its
+// roles it refuses to say so (403).
+func (s *Connection) ready(ctx context.Context) bool {
+	err := s.Client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	return err == nil || apierrors.IsNotFound(err)
 }
 
 // sleep returns nil after a while, or the context's error.

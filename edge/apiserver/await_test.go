@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -83,8 +84,11 @@ func TestAwaitGoesOnUntilTheServerAnswers(t *testing.T) {
 		"credentials not yet":     {[]attempt{{code: http.StatusUnauthorized}}, compat.V36, []string{"not reachable"}, 3},
 		"an error":                {[]attempt{{code: http.StatusInternalServerError}}, compat.V36, []string{"not reachable"}, 3},
 		"roles not yet":           {[]attempt{{err: errRefused}, {code: http.StatusOK}, {code: http.StatusInternalServerError}}, compat.V36, []string{"connection refused"}, 4},
-		"readiness is a secret":   {[]attempt{{err: errRefused}, {code: http.StatusOK}, {code: http.StatusForbidden}}, compat.V36, []string{"connection refused"}, 3},
-		"the version is a secret": {[]attempt{{code: http.StatusForbidden}}, compat.Newest, []string{"set --emulated-version"}, 1},
+		"readiness not yet":       {[]attempt{{err: errRefused}, {code: http.StatusOK}, {code: http.StatusForbidden}}, compat.V36, []string{"connection refused"}, 4},
+		"no such page":            {[]attempt{{err: errRefused}, {code: http.StatusOK}, {code: http.StatusNotFound}}, compat.V36, []string{"connection refused"}, 3},
+		"the version is a secret": {[]attempt{{code: http.StatusForbidden}}, compat.Newest, []string{"set --emulated-version"}, 2},
+		"no roles at first":       {[]attempt{{code: http.StatusForbidden}, {code: http.StatusForbidden}}, compat.V36, []string{"tell its version"}, 4},
+		"everything is a secret":  {slices.Repeat([]attempt{{code: http.StatusForbidden}}, 1000), compat.Newest, []string{"tell its version", "tell its version", "tell its version", "set --emulated-version"}, 34},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -100,7 +104,8 @@ func TestAwaitGoesOnUntilTheServerAnswers(t *testing.T) {
 					t.Errorf("%d warnings and requests %q, want %d and %d:\n%s", n, server.asked, len(c.warnings), c.asked, log.String())
 				}
 				for _, part := range c.warnings {
-					if got := log.String(); !strings.Contains(got, part) || !strings.Contains(part, "--") && !strings.Contains(got, "https://api.example.com:6443") || !strings.Contains(part, "--") && !strings.Contains(got, remedy) {
+					got, secret := log.String(), strings.Contains(part, "--") || strings.Contains(part, "tell its version")
+					if !strings.Contains(got, part) || !secret && (!strings.Contains(got, "https://api.example.com:6443") || !strings.Contains(got, remedy)) {
 						t.Errorf("logged %s, want %q, the address and %q", got, part, remedy)
 					}
 				}

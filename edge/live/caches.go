@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -31,8 +32,9 @@ type caches struct {
 
 // newCaches returns empty caches, which keep what transform leaves of an object. What only the
 // autoscaler reads is among them where health expects it, so that scheduling alone takes no more
-// rights than kube-scheduler has. health learns how far the first lists are.
-func newCaches(client kubernetes.Interface, transform cache.TransformFunc, health *Health) *caches {
+// rights than kube-scheduler has. health learns how far the first lists are, and log which rights are
+// missing that Berth can do without.
+func newCaches(client kubernetes.Interface, transform cache.TransformFunc, health *Health, log *slog.Logger) *caches {
 	core, apps, storage := client.CoreV1(), client.AppsV1(), client.StorageV1()
 	m := &maker{client: client, transform: transform, health: health}
 	c := &caches{
@@ -61,7 +63,7 @@ func newCaches(client kubernetes.Interface, transform cache.TransformFunc, healt
 	object(m, "csidrivers", &storagev1.CSIDriver{}, storage.CSIDrivers())
 	object(m, "csistoragecapacities", &storagev1.CSIStorageCapacity{}, storage.CSIStorageCapacities(v1.NamespaceAll))
 	object(m, "volumeattachments", &storagev1.VolumeAttachment{}, storage.VolumeAttachments())
-	object(m, "deviceclasses", &resourcev1.DeviceClass{}, whereServed[*resourcev1.DeviceClassList]{client.ResourceV1().DeviceClasses(), &resourcev1.DeviceClassList{}})
+	object(m, "deviceclasses", &resourcev1.DeviceClass{}, &whereServed[*resourcev1.DeviceClassList]{api: client.ResourceV1().DeviceClasses(), empty: &resourcev1.DeviceClassList{}, log: log})
 	c.kinds = m.kinds
 	return c
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -66,7 +67,7 @@ func fillCaches(t *testing.T, client kubernetes.Interface, nodes *nodeFeed, heal
 	var wg sync.WaitGroup
 	t.Cleanup(wg.Wait)
 	t.Cleanup(stop)
-	c := newCaches(client, transformFor(false), health)
+	c := newCaches(client, transformFor(false), health, slog.New(slog.DiscardHandler))
 	c.tell(nodes, in)
 	if err := c.run(ctx, &wg); err != nil {
 		t.Fatal(err)
@@ -204,7 +205,7 @@ func TestANameUsedAgainAcrossARelistIsADeletionAndAnAddition(t *testing.T) {
 		defer stop()
 		in := newInbox()
 		var wg sync.WaitGroup
-		c := newCaches(client, transformFor(false), NewHealth(true))
+		c := newCaches(client, transformFor(false), NewHealth(true), slog.New(slog.DiscardHandler))
 		c.tell(newNodeFeed(func(*v1.Node) string { return "" }, in.putTogether), in)
 		if err := c.run(ctx, &wg); err != nil {
 			t.Fatal(err)
@@ -257,7 +258,7 @@ func TestAListIsTriedAgainSoon(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		health := NewHealth(false)
-		c := newCaches(client, transformFor(false), health)
+		c := newCaches(client, transformFor(false), health, slog.New(slog.DiscardHandler))
 		ended := make(chan error, 1)
 		go func() { ended <- c.run(ctx, &wg) }()
 		for range 20 {
@@ -300,7 +301,7 @@ func TestWatchingEndsWithTheContext(t *testing.T) {
 	why := errors.New("told to")
 	stop(why)
 	var wg sync.WaitGroup
-	err := newCaches(fake.NewClientset(), transformFor(false), NewHealth(false)).run(ctx, &wg)
+	err := newCaches(fake.NewClientset(), transformFor(false), NewHealth(false), slog.New(slog.DiscardHandler)).run(ctx, &wg)
 	wg.Wait()
 	if !errors.Is(err, why) {
 		t.Errorf("got %v, want %v", err, why)

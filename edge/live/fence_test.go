@@ -179,7 +179,7 @@ func TestNoWorkerWritesWhileTheFenceIsClosed(t *testing.T) {
 		var wg sync.WaitGroup
 		w := newWorkers(ctx, o, clients, &load{})
 		w.cloud = newCloud(o.Provider, time.Hour, func(step.Input) {}, o.Log)
-		w.readFrom(newCaches(kubernetes.New(nil), transformFor(false), NewHealth(true)), clients)
+		w.readFrom(newCaches(kubernetes.New(nil), transformFor(false), NewHealth(true), slog.New(slog.DiscardHandler)), clients)
 		w.run(&wg)
 		status := newStatusWriter(clients.node, "ns", "name", time.Hour, o.Log)
 		status.run(ctx, &wg)

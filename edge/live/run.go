@@ -166,7 +166,7 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 		w.scaleBy(&o, l.status, nodes, in)
 	}
 
-	c := newCaches(clients.watch, transformFor(o.Extenders != nil), o.Health)
+	c := newCaches(clients.watch, transformFor(o.Extenders != nil), o.Health, o.Log)
 	leads, err := l.waitToLead(work, &wg, &o, c, func(in *inbox, nodes *nodeFeed) error {
 		return watchAll(work, &wg, &o, clients, c, nodes, in)
 	}, nodes)

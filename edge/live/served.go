@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -13,17 +14,34 @@ import (
 	"github.com/berthproject/berth/edge/follow"
 )
 
-// whereServed is a kind that an API server may not serve. Then there is no object of it, and once in
-// definitionsEvery it is asked whether that has changed.
+// whereServed is a kind that an API server may not serve, or that Berth may not read: authorization
+// comes first, and a role of before the kind was read lacks it, as kube-scheduler's own does where the
+// kind is behind a feature gate. Then there is no object of it, and once in definitionsEvery it is asked
+// whether that has changed. Its methods are for one goroutine at a time.
 type whereServed[L runtime.Object] struct {
 	api   follow.Lister[L]
 	empty L // a list without objects
+	log   *slog.Logger
+	told  bool // that the kind may not be read
+}
+
+// absent reports whether an error says that there is nothing to read. That it may not be read is
+// logged once.
+func (s *whereServed[L]) absent(err error) bool {
+	if apierrors.IsForbidden(err) {
+		if !s.told {
+			s.log.Warn("a kind may not be read, and Berth goes on as if there was no object of it; allow list and watch with a ClusterRole (the chart does)", "err", err)
+		}
+		s.told = true
+		return true
+	}
+	return apierrors.IsNotFound(err)
 }
 
 // List implements follow.Lister.
-func (s whereServed[L]) List(ctx context.Context, o metav1.ListOptions) (L, error) {
+func (s *whereServed[L]) List(ctx context.Context, o metav1.ListOptions) (L, error) {
 	list, err := s.api.List(ctx, o)
-	if apierrors.IsNotFound(err) {
+	if s.absent(err) {
 		return s.empty.DeepCopyObject().(L), nil
 	}
 	return list, err
@@ -32,9 +50,9 @@ func (s whereServed[L]) List(ctx context.Context, o metav1.ListOptions) (L, erro
 // Watch implements follow.Lister. A watch that is to begin with what exists fails where the kind isn't
 // served, and is followed by a list. One that follows such a list tells nothing, and ends as one whose
 // version is too old does: then the kind is listed again.
-func (s whereServed[L]) Watch(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+func (s *whereServed[L]) Watch(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
 	w, err := s.api.Watch(ctx, o)
-	if !apierrors.IsNotFound(err) || o.SendInitialEvents != nil {
+	if !s.absent(err) || o.SendInitialEvents != nil {
 		return w, err
 	}
 	events := make(chan apiwatch.Event)
@@ -58,4 +76,4 @@ func (s whereServed[L]) Watch(ctx context.Context, o metav1.ListOptions) (apiwat
 	return idle, nil
 }
 
-var _ follow.Lister[*v1.PodList] = whereServed[*v1.PodList]{}
+var _ follow.Lister[*v1.PodList] = &whereServed[*v1.PodList]{}

@@ -1,8 +1,12 @@
 package live
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -23,10 +27,17 @@ import (
 // TestAKindThatIsServedLater follows an API server that serves no device classes, is upgraded after a
 // minute, and then has one: the cache is full at once, and has the class when it is asked again.
 func TestAKindThatIsServedLater(t *testing.T) {
+	kind := schema.GroupResource{Group: "resource.k8s.io", Resource: "deviceclasses"}
+	t.Run("not served", func(t *testing.T) { servedLater(t, apierrors.NewNotFound(kind, ""), 0) })
+	t.Run("not allowed", func(t *testing.T) { servedLater(t, apierrors.NewForbidden(kind, "", errors.New("no rule")), 1) })
+}
+
+// servedLater has the API server answer with an error for a minute, which is warned of so often.
+func servedLater(t *testing.T, missing error, warnings int) {
 	testkit.WithoutErrorBackoff(t)
 	synctest.Test(t, func(t *testing.T) {
+		log := bytes.Buffer{}
 		client, began := fake.NewClientset(testkit.DeviceClass("gpus", "example.com/gpu")), time.Now()
-		missing := apierrors.NewNotFound(schema.GroupResource{Group: "resource.k8s.io", Resource: "deviceclasses"}, "")
 		asked := 0
 		unserved := func(clienttesting.Action) bool { asked++; return time.Since(began) < time.Minute }
 		client.PrependReactor("list", "deviceclasses", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -35,7 +46,7 @@ func TestAKindThatIsServedLater(t *testing.T) {
 		client.PrependWatchReactor("deviceclasses", func(a clienttesting.Action) (bool, apiwatch.Interface, error) {
 			return unserved(a), nil, missing
 		})
-		api := whereServed[*resourcev1.DeviceClassList]{client.ResourceV1().DeviceClasses(), &resourcev1.DeviceClassList{}}
+		api := &whereServed[*resourcev1.DeviceClassList]{api: client.ResourceV1().DeviceClasses(), empty: &resourcev1.DeviceClassList{}, log: slog.New(slog.NewTextHandler(&log, nil))}
 		c := follow.New("deviceclasses", &resourcev1.DeviceClass{}, api, client, follow.Options{})
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -55,5 +66,8 @@ func TestAKindThatIsServedLater(t *testing.T) {
 		}
 		stop()
 		wg.Wait()
+		if n := strings.Count(log.String(), "level=WARN"); n != warnings {
+			t.Errorf("%d warnings, want %d:\n%s", n, warnings, log.String())
+		}
 	})
 }

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,7 +51,7 @@ func (x *provisioned) volume() *v1.PersistentVolume {
 func (x *provisioned) bind(ctx context.Context) (looks int, err error) {
 	claim := x.claim(0)
 	client := fake.NewClientset(claim)
-	f := newCaches(client, transformFor(false), NewHealth(false))
+	f := newCaches(client, transformFor(false), NewHealth(false), slog.New(slog.DiscardHandler))
 	put := func(into cache.Store, o runtime.Object) {
 		if wrong := into.Add(o); wrong != nil {
 			panic(wrong)

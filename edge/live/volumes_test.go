@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -78,7 +79,7 @@ func TestVolumesAreBoundOrTheBindFails(t *testing.T) {
 			if c.refusal != nil {
 				client.PrependReactor("update", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.refusal })
 			}
-			f := newCaches(client, transformFor(false), NewHealth(false))
+			f := newCaches(client, transformFor(false), NewHealth(false), slog.New(slog.DiscardHandler))
 			v := newVolumeBinder(client, f)
 			v.period = time.Millisecond
 			put := func(o runtime.Object) {

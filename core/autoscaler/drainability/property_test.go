@@ -50,6 +50,8 @@ func ruleOf(s *cluster.State, flags *autoscaler.RemovalRules, p *v1.Pod) string 
 		return "Terminal"
 	case safe == "on-completion":
 		return "OnCompletion"
+	case p.Spec.SchedulingGroup != nil && p.Spec.SchedulingGroup.PodGroupName != nil:
+		return "PodGroup"
 	case owner == nil, flags.SkipCustomControllerPods && !slices.Contains([]string{"ReplicationController", "Job", "ReplicaSet", "StatefulSet"}, owner.Kind):
 		return "Replicated"
 	case flags.SkipSystemPods && p.Namespace == "kube-system":

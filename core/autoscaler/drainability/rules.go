@@ -77,6 +77,16 @@ func onCompletion(_ *Context, p *cluster.Pod) (Outcome, string, bool) {
 	return WaitFor, "has the annotation " + cluster.SafeToEvictAnnotation + ": on-completion", p.Eviction.Safe == cluster.SafeOnCompletion
 }
 
+// podGroup: the replacement of a pod group's member would wait for the group's placement, which Berth
+// can't do.
+func podGroup(_ *Context, p *cluster.Pod) (Outcome, string, bool) {
+	g := p.Object.Spec.SchedulingGroup
+	if g == nil || g.PodGroupName == nil {
+		return 0, "", false
+	}
+	return Block, "is a member of PodGroup " + *g.PodGroupName + ", whose members Berth can't move", true
+}
+
 // replicated: somebody has to replace the pod. With
 // --skip-nodes-with-custom-controller-pods that is a controller of a kind that is known to
 // do so, whatever its API group; without, any.

@@ -231,6 +231,15 @@ func TestSystem(t *testing.T) {
 	})
 }
 
+func TestPodGroup(t *testing.T) {
+	const kept = "PodGroup: it is a member of PodGroup training, whose members Berth can't move"
+	check(t, []ruleCase{
+		{name: "a member", pod: pod().PodGroup("training"), want: kept},
+		{name: "a member that may be evicted", pod: pod().PodGroup("training").Annotate(cluster.SafeToEvictAnnotation, "true"), want: "evict"},
+		{name: "a group without a name", pod: pod().PodGroup(""), want: "evict"},
+	})
+}
+
 func TestNotSafeToEvict(t *testing.T) {
 	const kept = "NotSafeToEvict: it has the annotation cluster-autoscaler.kubernetes.io/safe-to-evict: false"
 	check(t, []ruleCase{
