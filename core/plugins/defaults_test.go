@@ -133,3 +133,19 @@ func TestPluginsThatFilterSayWhatWakes(t *testing.T) {
 		}
 	}
 }
+
+// TestGatesOfProfiles: members of pod groups are kept out of the queue, unless another scheduler
+// places them.
+func TestGatesOfProfiles(t *testing.T) {
+	schema := cluster.NewSchema()
+	member := schema.ParsePod(testkit.Pod("p").PodGroup("training").Obj())
+	for _, byOthers := range []bool{false, true} {
+		held := false
+		for _, gate := range plugins.Default(schema, plugins.Options{PlacedByOthers: byOthers}).Gates {
+			held = held || gate.PreEnqueue(member) != nil
+		}
+		if held == byOthers {
+			t.Errorf("placed by others %t: a member of a pod group is kept out of the queue: %t", byOthers, held)
+		}
+	}
+}
