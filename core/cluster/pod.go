@@ -177,6 +177,14 @@ func isSidecar(c *v1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
+// PodGroup returns the name of the pod group that the pod is a member of, "" for none.
+func (p *Pod) PodGroup() string {
+	if g := p.Object.Spec.SchedulingGroup; g != nil && g.PodGroupName != nil {
+		return *g.PodGroupName
+	}
+	return ""
+}
+
 // Instance returns a pod like p under another name, for simulations.
 func (p *Pod) Instance(name string) *Pod { return p.InstanceWith(name, types.UID(name)) }
 

@@ -65,7 +65,9 @@ var podFields = []field[v1.Pod, *Pod]{
 			to.Spec.TerminationGracePeriodSeconds = s
 		}
 	}, func(a, b *Pod) bool { return a.Eviction.Grace == b.Eviction.Grace }},
-	{"spec.schedulingGroup", func(to, from *v1.Pod) { to.Spec.SchedulingGroup = from.Spec.SchedulingGroup }, nil},
+	{"spec.schedulingGroup", func(to, from *v1.Pod) { to.Spec.SchedulingGroup = from.Spec.SchedulingGroup }, func(a, b *Pod) bool {
+		return a.PodGroup() == b.PodGroup()
+	}},
 	{"spec.resourceClaims", func(to, from *v1.Pod) { to.Spec.ResourceClaims = from.Spec.ResourceClaims }, nil},
 	// By these NodeDeclaredFeatures tells what the pod needs of a kubelet.
 	{"spec.hostNetwork, hostUsers", func(to, from *v1.Pod) {

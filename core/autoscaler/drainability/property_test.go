@@ -50,7 +50,7 @@ func ruleOf(s *cluster.State, flags *autoscaler.RemovalRules, p *v1.Pod) string 
 		return "Terminal"
 	case safe == "on-completion":
 		return "OnCompletion"
-	case p.Spec.SchedulingGroup != nil && p.Spec.SchedulingGroup.PodGroupName != nil:
+	case p.Spec.SchedulingGroup != nil && p.Spec.SchedulingGroup.PodGroupName != nil && *p.Spec.SchedulingGroup.PodGroupName != "":
 		return "PodGroup"
 	case owner == nil, flags.SkipCustomControllerPods && !slices.Contains([]string{"ReplicationController", "Job", "ReplicaSet", "StatefulSet"}, owner.Kind):
 		return "Replicated"

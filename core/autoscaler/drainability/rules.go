@@ -80,11 +80,11 @@ func onCompletion(_ *Context, p *cluster.Pod) (Outcome, string, bool) {
 // podGroup: the replacement of a pod group's member would wait for the group's placement, which Berth
 // can't do.
 func podGroup(_ *Context, p *cluster.Pod) (Outcome, string, bool) {
-	g := p.Object.Spec.SchedulingGroup
-	if g == nil || g.PodGroupName == nil {
+	group := p.PodGroup()
+	if group == "" {
 		return 0, "", false
 	}
-	return Block, "is a member of PodGroup " + *g.PodGroupName + ", whose members Berth can't move", true
+	return Block, "is a member of PodGroup " + group + ", whose members Berth can't move", true
 }
 
 // replicated: somebody has to replace the pod. With

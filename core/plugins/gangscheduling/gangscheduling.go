@@ -23,13 +23,13 @@ var _ framework.PreEnqueuer = Plugin{}
 // PreEnqueue implements framework.PreEnqueuer: a reason that names the pod's group. A pod's group
 // never changes.
 func (Plugin) PreEnqueue(pod *cluster.Pod) *framework.Reason {
-	group := pod.Object.Spec.SchedulingGroup
-	if group == nil || group.PodGroupName == nil {
+	group := pod.PodGroup()
+	if group == "" {
 		return nil
 	}
 	return &framework.Reason{
 		Plugin:   Name,
-		Messages: []string{fmt.Sprintf("this version of Berth cannot place members of pod groups, and the pod is a member of PodGroup %s", *group.PodGroupName)},
+		Messages: []string{fmt.Sprintf("this version of Berth cannot place members of pod groups, and the pod is a member of PodGroup %s", group)},
 		Final:    true,
 		OfPod:    true,
 	}
