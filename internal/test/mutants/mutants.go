@@ -325,4 +325,5 @@ var All = []Mutant{
 	{"an exchange doesn't make room for others", "core/autoscaler/mix/purchase.go", "				p.group, again = best, true\n", "				p.group = best\n", "./core/autoscaler/mix", "TestExchangesGoOn", "1"},
 	{"an instance moves to another group while nothing is said of its own", "core/lifecycle/nodegroups/instances.go", "			if in.Says(x.group) {\n", "			if true {\n", "./core/lifecycle/nodegroups", "TestScripts/overlap", "1"},
 	{"an instance is moved that is a node by what another group lists", "core/lifecycle/nodegroups/instances.go", "x == nil || listed[inst.ID] {", "listed[inst.ID] {", "./core/lifecycle/nodegroups", "SeveralNames", "1"},
+	{"a container that requests no CPU counts for none", "core/cluster/requests.go", "		request.Set(CPU, DefaultMilliCPURequest)\n", "		_ = ok\n", "./core/cluster", "TestPropertyRequests", "400"},
 }
