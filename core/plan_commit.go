@@ -71,6 +71,9 @@ func (c *Core) commitPlan(plan *autoscaler.Plan) {
 // which nodes on their way out stay included; of those with a place on an order only while pods
 // ask for places.
 func (c *Core) commitScaleUps(plan *autoscaler.Plan) (helped map[types.UID]bool) {
+	if len(plan.Recalls)+len(plan.ScaleUps) == 0 {
+		return nil
+	}
 	helped = map[types.UID]bool{}
 	for i := range plan.Recalls {
 		for _, uid := range plan.Recalls[i].Pods {

@@ -22,6 +22,9 @@ func (s *Schema) parseRequests(p *v1.Pod, out *Pod) {
 	case !whole && settled && everyContainerRequests(p):
 		out.NonZero = [2]int64{out.Request.At(CPU), out.Request.At(Memory)}
 		out.Scored = out.Request
+	case settled && isOneContainer(p) && p.Spec.Overhead == nil:
+		out.Scored = withDefaults(out.Request, requests)
+		out.NonZero = [2]int64{out.Scored.At(CPU), out.Scored.At(Memory)}
 	case !whole:
 		all := s.vector(s.requestsWith(p, settled, defaultRequests(nil)), &ignored)
 		out.NonZero = [2]int64{all.At(CPU), all.At(Memory)}
@@ -32,6 +35,18 @@ func (s *Schema) parseRequests(p *v1.Pod, out *Pod) {
 		out.Scored = s.vector(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{
 			SkipPodLevelResources: true, NonMissingContainerRequests: defaultRequests(nil)}), &ignored)
 	}
+}
+
+// withDefaults returns what a pod of one container counts for, whose requests are a list, with
+// defaultRequests of what the list doesn't have.
+func withDefaults(request Resources, list v1.ResourceList) Resources {
+	if _, ok := list[v1.ResourceCPU]; !ok {
+		request.Set(CPU, DefaultMilliCPURequest)
+	}
+	if _, ok := list[v1.ResourceMemory]; !ok {
+		request.Set(Memory, DefaultMemoryRequest)
+	}
+	return request
 }
 
 // defaultRequests are what a container counts for that requests nothing, of

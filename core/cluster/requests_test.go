@@ -267,6 +267,16 @@ func TestPropertyRequestsAreAsTheLibraryHasThem(t *testing.T) {
 		if running {
 			p.On("n")
 		}
+		if !resourcehelper.IsPodLevelRequestsSet(p.Obj()) {
+			all := resourcehelper.PodRequests(p.Obj(), resourcehelper.PodResourcesOptions{UseStatusResources: running,
+				InPlacePodLevelResourcesVerticalScalingEnabled: running, NonMissingContainerRequests: v1.ResourceList{
+					v1.ResourceCPU: resource.MustParse("100m"), v1.ResourceMemory: resource.MustParse("200Mi")}})
+			want := [2]int64{all.Cpu().MilliValue(), all.Memory().Value()}
+			parsed := cluster.SchemaFor(compat.V37).ParsePod(p.Obj())
+			if scored := [2]int64{parsed.Scored.At(cluster.CPU), parsed.Scored.At(cluster.Memory)}; scored != want || parsed.NonZero != want {
+				t.Fatalf("the pod is scored by %v, and requests %v with defaults, want %v", scored, parsed.NonZero, want)
+			}
+		}
 		for _, defaults := range []v1.ResourceList{nil, list("default")} {
 			got := cluster.PodRequests(cluster.SchemaFor(compat.V37), p.Obj(), defaults)
 			want := resourcehelper.PodRequests(p.Obj(), resourcehelper.PodResourcesOptions{UseStatusResources: running,

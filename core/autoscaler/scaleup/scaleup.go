@@ -85,7 +85,7 @@ type builder struct {
 // answers.
 func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 	if p.Memory == nil || p.Questions == nil {
-		p.planAnew(req, plan)
+		p.planAnew(&req, plan)
 		return
 	}
 	if p.Memory.recall(p.State, &req, plan, p.Questions) {
@@ -93,20 +93,20 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 	}
 	p.Memory.last = nil
 	asked := p.Questions.Asked()
-	p.planAnew(req, plan)
+	p.planAnew(&req, plan)
 	if len(p.Questions.Cuts) == 0 {
 		p.Memory.remember(p.State, &req, plan, p.Questions.Asked()-asked)
 	}
 }
 
 // planAnew is Plan without regard to the last plan.
-func (p *Packer) planAnew(req autoscaler.Request, plan *autoscaler.Plan) {
+func (p *Packer) planAnew(req *autoscaler.Request, plan *autoscaler.Plan) {
 	patience := &patience{}
 	if len(req.Whole) > 0 {
-		with := req
+		with := *req
 		with.Pending = slices.Concat(req.Pending, req.Whole)
-		all := autoscaler.NewPlan(&req, plan.At)
-		left := p.plan(with, all, patience)
+		all := autoscaler.NewPlan(req, plan.At)
+		left := p.plan(&with, all, patience)
 		if serves(left, req.Whole) {
 			*plan, plan.Whole = *all, true
 			return
@@ -128,16 +128,17 @@ func serves(left []*run, pods []*cluster.Pod) bool {
 	return !slices.ContainsFunc(pods, func(pod *cluster.Pod) bool { return waiting[pod.UID] })
 }
 
-// plan makes a plan for the pending pods, and returns those that have no place in it.
-func (p *Packer) plan(req autoscaler.Request, plan *autoscaler.Plan, patience *patience) (left []*run) {
-	plan.Sick = Sick(p.State, &req)
-	short := p.belowMinimum(&req)
+// plan makes a plan for the pending pods, and returns those that have no place in it. The request isn't
+// changed.
+func (p *Packer) plan(req *autoscaler.Request, plan *autoscaler.Plan, patience *patience) (left []*run) {
+	plan.Sick = Sick(p.State, req)
+	short := p.belowMinimum(req)
 	if len(req.Pending) == 0 && short == nil && len(req.Spare) == 0 {
 		return nil // nothing has to be looked for
 	}
 	mark := p.State.Mark()
 	defer p.State.Rollback(mark)
-	b := p.begin(&req, plan)
+	b := p.begin(req, plan)
 	b.patience = patience
 	left = b.recall(b.cover(b.runs(req.Pending)))
 	b.limits = b.newLimits()

@@ -72,7 +72,6 @@ func (m *Machine) watchInstances(t *lifecycle.Turn, in *step.GroupsSet) {
 	listed := map[string]bool{}
 	before := len(t.Ready.ScaleUpFailures)
 	defer func() { m.tellFailures(t, t.Ready.ScaleUpFailures[before:]) }()
-	var strays []stray
 	for i := range groups {
 		g := &groups[i]
 		if g.Instances == nil {
@@ -91,7 +90,7 @@ func (m *Machine) watchInstances(t *lifecycle.Turn, in *step.GroupsSet) {
 				m.forgetLeaving(inst.ID)
 				listed[inst.ID] = true
 			case m.ofAnotherGroup(inst.ID, g.ID):
-				strays = append(strays, stray{g.ID, inst})
+				now.strays = append(now.strays, inst)
 			default:
 				m.watchInstance(t, g.ID, inst)
 				listed[inst.ID] = true
@@ -101,14 +100,8 @@ func (m *Machine) watchInstances(t *lifecycle.Turn, in *step.GroupsSet) {
 		m.lists[g.ID] = now
 		m.watchMissing(t, g)
 	}
-	m.watchStrays(t, in, strays, listed)
+	m.watchStrays(t, in, listed)
 	m.settleAllUnlisted(t, in, listed)
-}
-
-// stray is a listed instance that is known as one of another group than the one that lists it.
-type stray struct {
-	group string
-	inst  *nodegroup.Instance
 }
 
 // ofAnotherGroup reports whether an instance is known, and as one of another group.
@@ -119,14 +112,20 @@ func (m *Machine) ofAnotherGroup(id, group string) bool {
 
 // watchStrays moves instances to the groups that list them. One that its own group lists, too, stays
 // there, and so does one of whose group the list says nothing.
-func (m *Machine) watchStrays(t *lifecycle.Turn, in *step.GroupsSet, strays []stray, listed map[string]bool) {
-	for _, s := range strays {
-		id := s.inst.ID
-		if x := m.instances.get(id); !listed[id] && in.Says(x.group) {
-			m.instances.move(id, x, s.group)
-			m.watchInstance(t, s.group, s.inst)
+func (m *Machine) watchStrays(t *lifecycle.Turn, in *step.GroupsSet, listed map[string]bool) {
+	for i := range in.Groups {
+		group := in.Groups[i].ID
+		for _, inst := range m.lists[group].strays {
+			x := m.instances.get(inst.ID)
+			if x == nil || listed[inst.ID] { // no x: it is a node, by what another group lists
+				continue
+			}
+			if in.Says(x.group) {
+				m.instances.move(inst.ID, x, group)
+				m.watchInstance(t, group, inst)
+			}
+			listed[inst.ID] = true
 		}
-		listed[id] = true
 	}
 }
 

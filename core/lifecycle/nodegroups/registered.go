@@ -17,6 +17,7 @@ import (
 type instanceList struct {
 	all          []nodegroup.Instance
 	unregistered []*nodegroup.Instance
+	strays       []*nodegroup.Instance // those of unregistered that were known as another group's
 }
 
 // maybeUnregistered yields those of a group's listed instances, in order, that may not be

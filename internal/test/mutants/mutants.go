@@ -326,7 +326,7 @@ var All = []Mutant{
 	{"budgets after the first violated one aren't counted by 1.36", "core/plugins/defaultpreemption/defaultpreemption.go", "if !ok && x.stops {", "if !ok {", "./core/plugins/defaultpreemption", "TestOrder", "1"},
 	{"nobody hears for which node a pod preempts", "core/scheduler/postfilter.go", "d.MessageWith(success), Victims", "d.MessageWith(success[:0]), Victims", "./core", "TestScripts/scheduling_preemption", "1"},
 	{"an instance stays the group's that has listed it first", "core/lifecycle/nodegroups/instances.go", "case m.ofAnotherGroup(inst.ID, g.ID):", "case false:", "./core/lifecycle/nodegroups", "TestScripts/renamed", "1"},
-	{"an instance is the last group's that lists it", "core/lifecycle/nodegroups/instances.go", "!listed[id] && in.Says(x.group)", "true", "./core/lifecycle/nodegroups", "TestScripts/overlap", "1"},
+	{"an instance is the last group's that lists it", "core/lifecycle/nodegroups/instances.go", "x == nil || listed[inst.ID] {", "x == nil {", "./core/lifecycle/nodegroups", "TestScripts/overlap", "1"},
 	{"a group that is listed twice is read twice", "core/door/input.go", "case !twice:", "case !twice || true:", "./core/door", "ListedTwice", "1"},
 	{"an order stays open that had no answer when its group was gone", "core/lifecycle/nodegroups/nodegroups.go", "		if t.State.Group(in.Group) == nil {\n", "		if false {\n", "./core/lifecycle/nodegroups", "OrdersOfAGroup", "1"},
 	{"orders of a group that is gone leave its maximum free", "core/lifecycle/nodegroups/listed.go", "			g.doubt.groupGone(t.Now)\n", "			g.doubt = doubt{}\n", "./core/lifecycle/nodegroups", "OrdersOfAGroup", "1"},
@@ -351,4 +351,7 @@ var All = []Mutant{
 	{"what is asked of cheaper groups isn't counted", "core/autoscaler/mix/purchase.go", "					work += (len(p.pods) + 1) * len(b.r.groups[j].free)\n", "", "./core/autoscaler/mix", "TestExchangesForCheaper", "1"},
 	{"work on exchanges for cheaper nodes isn't told", "core/autoscaler/mix/purchase.go", "	defer func() { b.r.work += work }()\n", "", "./core/autoscaler/mix", "TestExchangesForCheaper", "1"},
 	{"an exchange doesn't make room for others", "core/autoscaler/mix/purchase.go", "				p.group, again = best, true\n", "				p.group = best\n", "./core/autoscaler/mix", "TestExchangesGoOn", "1"},
+	{"an instance moves to another group while nothing is said of its own", "core/lifecycle/nodegroups/instances.go", "			if in.Says(x.group) {\n", "			if true {\n", "./core/lifecycle/nodegroups", "TestScripts/overlap", "1"},
+	{"an instance is moved that is a node by what another group lists", "core/lifecycle/nodegroups/instances.go", "x == nil || listed[inst.ID] {", "listed[inst.ID] {", "./core/lifecycle/nodegroups", "SeveralNames", "1"},
+	{"a container that requests no CPU counts for none", "core/cluster/requests.go", "		request.Set(CPU, DefaultMilliCPURequest)\n", "		_ = ok\n", "./core/cluster", "TestPropertyRequests", "400"},
 }
