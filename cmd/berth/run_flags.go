@@ -115,8 +115,8 @@ func (f *runFlags) registerProvider(fs *pflag.FlagSet) {
 	f.groups.Flags(fs)
 }
 
-// foreign returns what is to be said of flags that have no effect here. An error names the first that can't be honoured: to ignore a flag that changes decisions would be
-// worse than not to start.
+// foreign returns what to log about flags that have no effect here. An error names the first that can't
+// be honoured: to ignore a flag that changes decisions would be worse than not to start.
 func (f *runFlags) foreign(commandLine *pflag.FlagSet) ([]string, error) {
 	notes, err := config.CheckForeign(commandLine)
 	if err != nil {
@@ -133,7 +133,7 @@ func (f *runFlags) foreign(commandLine *pflag.FlagSet) ([]string, error) {
 	return notes, nil
 }
 
-// forServer returns the configuration for the version in force, and what is to be said of feature gates.
+// forServer returns the configuration for the version in force, and what to log about feature gates.
 // cfg is the configuration that was read before the API server's version was known.
 func (f *runFlags) forServer(commandLine *pflag.FlagSet, cfg config.Scheduler, server compat.Version) (_ config.Scheduler, notes []string, err error) {
 	if v := f.emulated.Or(server); v != cfg.Version {

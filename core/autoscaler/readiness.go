@@ -75,8 +75,8 @@ const (
 	OtherTaintType   = "other"
 )
 
-// TaintType returns the type of a taint in Cluster Autoscaler's metrics: the key of one that
-// Cluster Autoscaler or the node's condition has put there, else what it says about the node.
+// TaintType returns the type of a taint in Cluster Autoscaler's metrics: the key of a taint
+// that Cluster Autoscaler or the node controller sets, otherwise what the taint means for the node.
 func (r *Readiness) TaintType(t v1.Taint) string {
 	switch {
 	case strings.HasPrefix(t.Key, ignoreTaintPrefix):

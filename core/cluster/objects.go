@@ -23,6 +23,14 @@ import (
 // ObjectChange is an object before and after; either may be nil.
 type ObjectChange struct{ New, Old Object }
 
+// kind returns the kind of the object that changed.
+func (c *ObjectChange) kind() ObjectKind {
+	if c.New != nil {
+		return KindOf(c.New)
+	}
+	return KindOf(c.Old)
+}
+
 type objectKey struct {
 	kind            ObjectKind
 	namespace, name string

@@ -185,8 +185,8 @@ func index(runs []*run) map[types.UID]*pending {
 }
 
 // place places pods on the nodes of the state, in order, and returns those left over. A
-// countable class that has found no node isn't tried again: pods that are placed later only take
-// room from nodes, unless one is placed on another node than the one it is nominated to.
+// countable class for which no node was found isn't tried again: pods placed later only reduce the
+// room on nodes, unless one is placed on another node than the one it is nominated to.
 func (b *builder) place(runs []*run) []*run {
 	return b.placeAnd(runs, func(*cluster.Pod, engine.Choice) {})
 }

@@ -33,7 +33,7 @@ type Drain struct {
 	node  string
 	tiers [][]*pod  // those that aren't gone, lowest tier first; none is empty
 	since time.Time // when the turn of the first came
-	begun bool      // a pod has been told to leave, perhaps, or its Deployment was asked for its successor
+	begun bool      // an eviction was requested, whatever its outcome, or a successor from the pod's Deployment
 	homes Homes
 }
 
@@ -135,7 +135,7 @@ func (d *Drain) Advance(t *lifecycle.Turn) (done bool, why string) {
 	return true, ""
 }
 
-// over reports whether a pod's eviction has been tried for long enough.
+// over reports whether evicting the pod was attempted for MaxEviction, after which the drain gives up.
 func (d *Drain) over(t *lifecycle.Turn, p *pod) bool {
 	return !t.Now.Before(p.since.Add(d.cfg.MaxEviction))
 }
@@ -173,7 +173,7 @@ func (d *Drain) failed(t *lifecycle.Turn, p *pod) (why string) {
 	return why
 }
 
-// ask has a pod asked to leave. What happens again and again is said once.
+// ask requests the eviction of a pod. Repeated attempts are reported once.
 func (d *Drain) ask(t *lifecycle.Turn, p *pod, now *cluster.Pod) {
 	if p.stage == waiting {
 		p.since = t.Now

@@ -74,7 +74,7 @@ type ask struct {
 	problem string    // why it can't be made out, "" when it can
 	sets    []*set
 	missing string // why no node group would help a stand-in that waits, as the last plan has it
-	stale   bool   // what its status says of its stand-ins is old
+	stale   bool   // its status must be written again: stand-ins have changed
 	report  report
 
 	// Of a ProvisioningRequest:
@@ -151,9 +151,9 @@ func (m *Machine) sorted() []*ask {
 }
 
 // Advance looks at the stand-ins of nodes that have changed, and at the objects that have
-// changed or whose time has come. It comes before the queue is asked about changes: other
-// pods may be admitted, stand-ins are queued, and one that gets its room back gets it before
-// others are tried.
+// changed or whose time has come. It is called before the queue handles changes:
+// other pods may be admitted, stand-ins are queued, and a stand-in that regains its room regains it
+// before others are tried.
 func (m *Machine) Advance(t *lifecycle.Turn) {
 	m.lostRoom(t)
 	if len(m.asks) == 0 {

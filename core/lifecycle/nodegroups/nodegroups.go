@@ -27,8 +27,8 @@ type Config struct {
 	// ForceDeleteUnregistered deletes instances that are late even from a group at its
 	// minimum.
 	ForceDeleteUnregistered bool
-	// ReadOnly says that another autoscaler has the groups: nothing is asked of the provider and
-	// nothing said of failures, and a group grows when the provider says so.
+	// ReadOnly says that another autoscaler resizes the groups: no call to the provider is made and
+	// no failure is reported, and a group's target is what the provider lists.
 	ReadOnly       bool
 	Limits         autoscaler.Limits
 	Readiness      autoscaler.Readiness

@@ -19,7 +19,7 @@ const lateCall = 2 * time.Minute
 
 // doubt is the orders of one group that had no answer. The zero value has none.
 type doubt struct {
-	orders []unansweredOrder // that no list has settled yet, in the order in which they were made
+	orders []unansweredOrder // whose outcome no list has shown yet, in the order in which they were placed
 	late   []lateNodes       // of orders that the list doesn't show, or perhaps doesn't
 	inRow  int               // orders without an answer that came to nothing since the last that was taken
 }

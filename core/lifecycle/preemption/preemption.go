@@ -267,8 +267,8 @@ func (m *Machine) BeforeBindUndone(t *lifecycle.Turn, pod *cluster.Pod) {
 	}
 }
 
-// BeforePodRemoved is called before a pod that is gone leaves the state: what there is to say about it
-// as a victim has to wait for the answer to the call that asked it to leave.
+// BeforePodRemoved is called before a deleted pod leaves the state. If the pod is a victim, it is
+// reported as preempted only when the outcome of its eviction is known.
 func (m *Machine) BeforePodRemoved(t *lifecycle.Turn, uid types.UID) {
 	if v, pod := m.victims[uid], t.State.PodOn(uid); v != nil && v.state == Asked && pod != nil {
 		m.early[uid] = goneEarly{v.by, preempted(t.State, pod, v, "")}
@@ -327,9 +327,9 @@ func (m *Machine) finish(t *lifecycle.Turn, victim, by types.UID, err error) {
 	t.Queue.Fail(t.Now, item)
 }
 
-// Advance looks at the pods that were released. Call it when the queue has been asked
-// about all changes: a held pod that fits now, or for which no victim terminates, is tried;
-// another waits with its class. A pod that waits for its node in vain is tried, too.
+// Advance handles the pods that were released. It must be called after the queue has handled
+// all changes. A held pod that fits now, or none of whose victims is terminating, is tried; any other
+// waits with its class. A pod whose nominated node can no longer take it is tried, too.
 func (m *Machine) Advance(t *lifecycle.Turn) {
 	m.budgets.expire(t.State, t.Now)
 	for _, item := range m.released {

@@ -99,9 +99,8 @@ func (x Plugin) Success(node string, victims int) string {
 	return fmt.Sprintf("found a potential placement for pod on node %s, preempting %d victims", node, victims)
 }
 
-// byImportance orders the more important pod first: of higher priority, else longer
-// running (kube-scheduler's MoreImportantPod), else of the lower UID, so that the
-// order is total. A pod that hasn't started is the youngest.
+// byImportance orders pods by descending priority, then by start time, the earliest first
+// (kube-scheduler's MoreImportantPod), then by UID, so that the order is total. A pod that hasn't started is the youngest.
 func byImportance(a, b *cluster.Pod) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(started(a), started(b)), strings.Compare(string(a.UID), string(b.UID)))
 }
