@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -38,23 +37,7 @@ func TestStartsBeforeTheAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Stop(10 * time.Second) })
-	web := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	get := func(ctx context.Context, path, token string) (int, string) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d%s", port, path), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if token != "" {
-			req.Header.Set("Authorization", "Bearer "+logOf(t, token))
-		}
-		resp, err := web.Do(req)
-		if err != nil {
-			return 0, err.Error()
-		}
-		defer resp.Body.Close()
-		body, _ := io.ReadAll(resp.Body)
-		return resp.StatusCode, string(body)
-	}
+	get := asking(t, fmt.Sprintf("https://127.0.0.1:%d", port))
 	eventually(t, "Berth to be alive without an API server", func(ctx context.Context) bool { code, _ := get(ctx, "/healthz", ""); return code == http.StatusOK })
 	if code, body := get(t.Context(), "/livez", ""); code != http.StatusOK {
 		t.Errorf("/livez answers %d: %s", code, body)

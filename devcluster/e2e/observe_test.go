@@ -64,19 +64,12 @@ func tokenFor(t *testing.T, client kubernetes.Interface, name string, paths ...s
 	return path
 }
 
-// TestObserve asks a running Berth over HTTPS: everybody gets its health; metrics,
-// configuration and explanations get only those whom the API server allows to.
-func TestObserve(t *testing.T) {
-	t.Parallel()
-	c, client := startCluster(t)
-	makeNode(t, client, "n1", "8Gi")
-	port := freePort(t)
-	_, log := startBerth(t, c, "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port))
-	server := fmt.Sprintf("https://127.0.0.1:%d", port)
-	reader := tokenFor(t, client, "reader", "/metrics", "/metrics/resources", "/configz", "/debug/explain")
-	stranger := tokenFor(t, client, "stranger")
+// asking returns a function that gets a path of a Berth's HTTPS server, with the token in a file, ""
+// for none. It returns the status and the body, or 0 and the error when nothing answers.
+func asking(t *testing.T, server string) func(ctx context.Context, path, token string) (int, string) {
+	t.Helper()
 	web := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	get := func(ctx context.Context, path, token string) (int, string) {
+	return func(ctx context.Context, path, token string) (int, string) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server+path, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -96,6 +89,20 @@ func TestObserve(t *testing.T) {
 		body, _ := io.ReadAll(resp.Body)
 		return resp.StatusCode, string(body)
 	}
+}
+
+// TestObserve asks a running Berth over HTTPS: everybody gets its health; metrics,
+// configuration and explanations get only those whom the API server allows to.
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	c, client := startCluster(t)
+	makeNode(t, client, "n1", "8Gi")
+	port := freePort(t)
+	_, log := startBerth(t, c, "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port))
+	server := fmt.Sprintf("https://127.0.0.1:%d", port)
+	reader := tokenFor(t, client, "reader", "/metrics", "/metrics/resources", "/configz", "/debug/explain")
+	stranger := tokenFor(t, client, "stranger")
+	get := asking(t, server)
 	eventually(t, "Berth to be ready", func(ctx context.Context) bool { code, _ := get(ctx, "/readyz", ""); return code == http.StatusOK })
 	eventually(t, "Berth to lead", func(ctx context.Context) bool {
 		code, _ := get(ctx, "/debug/explain?pod=default/nobody", reader)

@@ -81,8 +81,9 @@ type Groups interface {
 	ScaleDownDelayed(now time.Time, group string) bool
 	// InstanceDeletion returns the group of an instance, by its provider ID, and how
 	// far the deletion is that was asked for because it had not become a node;
-	// NotCalled for any other instance.
-	InstanceDeletion(providerID string) (group string, state lifecycle.CallState)
+	// NotCalled for any other instance. late says that a call for it had no answer, and
+	// may still be carried out, whatever becomes of the next.
+	InstanceDeletion(providerID string) (group string, state lifecycle.CallState, late bool)
 }
 
 // Machine follows all nodes on their way out. Only the core's goroutine may call it.
@@ -167,17 +168,21 @@ func (m *Machine) firstSeen(t *lifecycle.Turn, info *cluster.NodeInfo) *cluster.
 		return info
 	}
 	var s state
-	group, call := m.groups.InstanceDeletion(info.Object.Spec.ProviderID)
+	group, call, late := m.groups.InstanceDeletion(info.Object.Spec.ProviderID)
+	c := called{node: info}
+	if late {
+		c.unanswered = 1
+	}
 	switch call {
 	case lifecycle.NotCalled:
 		m.Resume(t, info)
 		return info
 	case lifecycle.Called:
-		s = deleting{called{node: info}}
+		s = deleting{c}
 	case lifecycle.InDoubt:
-		s = inDoubt{called{node: info}}
+		s = inDoubt{c}
 	case lifecycle.Unanswered:
-		s = unanswered{called{node: info}, t.Now}
+		s = unanswered{c, t.Now}
 	case lifecycle.Done:
 		s = deleted{since: t.Now, shown: info}
 	}

@@ -89,6 +89,7 @@ type fakeGroups struct {
 type fakeInstance struct {
 	group string
 	call  lifecycle.CallState
+	late  bool
 }
 
 func (g *fakeGroups) Known() bool                                     { return g.known }
@@ -107,8 +108,9 @@ func (g *fakeGroups) Retarget(t *lifecycle.Turn, id string, delta int) {
 	t.State.SetGroup(id, &in)
 }
 
-func (g *fakeGroups) InstanceDeletion(id string) (string, lifecycle.CallState) {
-	return g.instances[id].group, g.instances[id].call
+func (g *fakeGroups) InstanceDeletion(id string) (group string, call lifecycle.CallState, late bool) {
+	x := g.instances[id]
+	return x.group, x.call, x.late
 }
 
 // TestScripts runs testdata/*.txt. A script's output is what the machine asked for, and what
@@ -126,7 +128,7 @@ func (g *fakeGroups) InstanceDeletion(id string) (string, lifecycle.CallState) {
 //	node NAME [group=g] [unready] [cordoned] [disabled] [delayed] [finalizers=(a, b)] [no-id | id=ID] [tainted [taint=900] [note=tainted|cordoned|empty] [foreign]]
 //	                                  the API shows a node; its provider ID is its name, the one given, or none; delayed: an annotation asks to wait
 //	node-gone NAME
-//	instance ID group=g call=(called|in-doubt|done)       its deletion was asked for, since it was not a node
+//	instance ID group=g call=(called|in-doubt|unanswered|done) [late]    its deletion was asked for, since it was not a node
 //	pod NAME on=NODE [priority=0] [grace=30s] [daemon] [mirror] [leaving] [stuck] [binding] [eviction=true|false]    stuck: it should have left long ago; binding: the API doesn't show it there yet
 //	         [deployment=NAME] [surge]          surge: it asks for a successor first
 //	pod-gone NAME
@@ -192,8 +194,8 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		t.State.RemoveNode(args.Name())
 		s.machine.NodeGone(t, args.Name())
 	case "instance":
-		call := map[string]lifecycle.CallState{"called": lifecycle.Called, "in-doubt": lifecycle.InDoubt, "done": lifecycle.Done}[args.String("call", "")]
-		s.groups.instances[args.Name()] = fakeInstance{args.String("group", ""), call}
+		call := map[string]lifecycle.CallState{"called": lifecycle.Called, "in-doubt": lifecycle.InDoubt, "unanswered": lifecycle.Unanswered, "done": lifecycle.Done}[args.String("call", "")]
+		s.groups.instances[args.Name()] = fakeInstance{args.String("group", ""), call, args.Flag("late")}
 	case "pod":
 		t.State.Place(s.pod(args), args.String("on", ""))
 		s.machine.PodChanged(t, args.String("on", ""))

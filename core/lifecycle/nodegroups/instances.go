@@ -288,13 +288,14 @@ func (m *Machine) ProvisionTime(g *cluster.NodeGroup) time.Duration {
 
 // InstanceDeletion returns the group of an instance, by its provider ID, and how far
 // the deletion is that was asked for because it had not become a node; NotCalled for
-// any other instance.
-func (m *Machine) InstanceDeletion(providerID string) (group string, state lifecycle.CallState) {
+// any other instance. late says that a call for it had no answer: it may still be carried out,
+// whatever becomes of the next.
+func (m *Machine) InstanceDeletion(providerID string) (group string, state lifecycle.CallState, late bool) {
 	x := m.instances.get(providerID)
 	if x == nil {
-		return "", lifecycle.NotCalled
+		return "", lifecycle.NotCalled, false
 	}
-	return x.group, x.state.call()
+	return x.group, x.state.call(), !x.called.IsZero()
 }
 
 // NodeDeletionDone takes the outcome of a NodeDeletion, if it is that of an instance that

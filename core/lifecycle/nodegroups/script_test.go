@@ -192,8 +192,11 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 	case "cancel":
 		s.answer = fmt.Sprintf("%d nodes given up\n", s.machine.Cancel(t, args.Name(), args.Int("nodes", 1)))
 	case "deletion":
-		group, call := s.machine.InstanceDeletion(args.Name())
+		group, call, late := s.machine.InstanceDeletion(args.Name())
 		s.answer = fmt.Sprintf("its deletion from group %q: %s\n", group, call)
+		if late {
+			s.answer += "a call that had no answer may still be carried out\n"
+		}
 	case "instance-deleted":
 		s.machine.NodeDeletionDone(t, step.NodeDeletionDone{Instance: args.Name(), Err: err, Unknown: unknown})
 	case "describe":

@@ -318,6 +318,7 @@ var All = []Mutant{
 	{"the extended resources that may be devices' aren't signed", "core/plugins/dynamicresources/dynamicresources.go", "local.Str(string(id.Name()))", "_ = local", "./core/plugins/dynamicresources", "TestSignature", "1"},
 	{"a member of a pod group is placed alone", "core/plugins/defaults.go", "	p.Gates = append(p.Gates, gangscheduling.Plugin{})\n", "	_ = gangscheduling.Name\n", "./core", "TestScripts/autoscale_refused", "1"},
 	{"a kind that isn't served holds up the start", "edge/live/served.go", "return apierrors.IsNotFound(err)", "return false", "./edge/live", "TestAKindThatIsServedLater", "1"},
+	{"a refused call takes back one for an instance that had no answer", "core/lifecycle/nodedeletion/nodedeletion.go", "	if late {\n", "	if late && false {\n", "./core/lifecycle/nodedeletion", "TestScripts/unanswered_instances", "1"},
 	{"a kind that may not be read holds up the start", "edge/live/served.go", "if apierrors.IsForbidden(err) {", "if false {", "./edge/live", "TestAKindThatIsServedLater", "1"},
 	{"an API server that hasn't got its roles yet has answered", "edge/apiserver/await.go", "if s.ready(ctx) || time.Since", "if true || time.Since", "./edge/apiserver", "TestAwait", "1"},
 	{"members of pod groups are drained", "core/autoscaler/drainability/drainability.go", "	{\"PodGroup\", podGroup},\n", "", "./core/autoscaler/drainability", "TestPodGroup", "1"},
