@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -17,22 +18,21 @@ import (
 // whereServed is a kind that an API server may not serve, or that Berth may not read: authorization
 // comes first, and a role of before the kind was read lacks it, as kube-scheduler's own does where the
 // kind is behind a feature gate. Then there is no object of it, and once in definitionsEvery it is asked
-// whether that has changed. Its methods are for one goroutine at a time.
+// whether that has changed.
 type whereServed[L runtime.Object] struct {
 	api   follow.Lister[L]
 	empty L // a list without objects
 	log   *slog.Logger
-	told  bool // that the kind may not be read
+	told  atomic.Bool // that the kind may not be read
 }
 
 // absent reports whether an error says that there is nothing to read. That it may not be read is
 // logged once.
 func (s *whereServed[L]) absent(err error) bool {
 	if apierrors.IsForbidden(err) {
-		if !s.told {
+		if !s.told.Swap(true) {
 			s.log.Warn("a kind may not be read, and Berth goes on as if there was no object of it; allow list and watch with a ClusterRole (the chart does)", "err", err)
 		}
-		s.told = true
 		return true
 	}
 	return apierrors.IsNotFound(err)

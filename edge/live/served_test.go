@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,8 +39,8 @@ func servedLater(t *testing.T, missing error, warnings int) {
 	synctest.Test(t, func(t *testing.T) {
 		log := bytes.Buffer{}
 		client, began := fake.NewClientset(testkit.DeviceClass("gpus", "example.com/gpu")), time.Now()
-		asked := 0
-		unserved := func(clienttesting.Action) bool { asked++; return time.Since(began) < time.Minute }
+		var asked atomic.Int32
+		unserved := func(clienttesting.Action) bool { asked.Add(1); return time.Since(began) < time.Minute }
 		client.PrependReactor("list", "deviceclasses", func(a clienttesting.Action) (bool, runtime.Object, error) {
 			return unserved(a), nil, missing
 		})
@@ -56,8 +57,8 @@ func servedLater(t *testing.T, missing error, warnings int) {
 		}
 		time.Sleep(time.Minute - time.Second)
 		synctest.Wait()
-		if got := c.Objects().ListKeys(); len(got) != 0 || asked > 6 {
-			t.Errorf("while the kind isn't served there are %q, and the API was asked %d times, want at most 3 lists and as many watches", got, asked)
+		if got := c.Objects().ListKeys(); len(got) != 0 || asked.Load() > 6 {
+			t.Errorf("while the kind isn't served there are %q, and the API was asked %d times, want at most 3 lists and as many watches", got, asked.Load())
 		}
 		time.Sleep(definitionsEvery + 2*time.Second)
 		synctest.Wait()
