@@ -134,7 +134,7 @@ func (e *Engine) Class(p *cluster.Pod) *Class {
 // Current returns the class of a pod that was of class c: another where placing
 // a pod since may have changed what the pod's claims lead to.
 func (e *Engine) Current(c *Class, p *cluster.Pod) *Class {
-	if len(p.Claims) == 0 {
+	if !e.state.TakesObjects(p) {
 		return c
 	}
 	return e.Class(p)

@@ -106,7 +106,7 @@ func (m *Machine) PodPlaced(t *lifecycle.Turn, p *Pod, item *queue.Item, n *clus
 	bind := step.Bind{UID: pod.UID, Namespace: pod.Object.Namespace, Name: pod.Object.Name, Node: n.Name,
 		Profile: pod.Object.Spec.SchedulerName, Attempts: item.Attempts() + 1, Queued: item.Queued(),
 		Extender: profile.ExtenderBinds(pod.Object)}
-	if len(pod.Claims) > 0 {
+	if len(pod.Claims)+len(writes) > 0 {
 		p.writes = writes
 		m.assumed.add(writes)
 		for _, w := range writes {
