@@ -189,11 +189,10 @@ func (a alternatives) StaticKey(basics *cluster.NodeBasics) int32 {
 	if n == nil {
 		return 0
 	}
-	v := a.rule.variants[a.rule.lacks(n)]
-	if v.question == 0 {
-		return 0
+	score := int64(0)
+	if v := a.rule.variants[a.rule.lacks(n)]; v.question != 0 {
+		score = a.rule.ask(v, n).Score
 	}
-	score := a.rule.ask(v, n).Score
 	for _, c := range a.rule.had {
 		score += devices.Score(c, c.Status.Allocation)
 	}
