@@ -180,14 +180,33 @@ func TestBinaryOfImages(t *testing.T) {
 	if len(from) != 2 || !strings.HasPrefix(from[0][1], "docker.io/library/golang:"+language[1]+"@") || from[1][1] != ko.DefaultBaseImage {
 		t.Errorf("the Containerfile is from %q, want Go %s and then %s", from, language[1], ko.DefaultBaseImage)
 	}
-	for _, base := range from {
-		if !regexp.MustCompile(`^\S+:\S+@sha256:[0-9a-f]{64}$`).MatchString(base[1]) {
-			t.Errorf("the base image %s has no digest, so its content may change", base[1])
-		}
-	}
 	for _, line := range []string{"make release BINARY=/out/berth VERSION=$VERSION\n", "COPY --from=build /out/berth /ko-app/berth\n", "USER 65532:65532\n", "ENTRYPOINT [\"/ko-app/berth\"]\n"} {
 		if !strings.Contains(string(containerfile), line) {
 			t.Errorf("the Containerfile has no %q", line)
+		}
+	}
+}
+
+// TestBasesOfImages: every base image has a digest, so that it is the same one for everybody, and all files have the same
+// one of a name.
+func TestBasesOfImages(t *testing.T) {
+	digests := map[string]string{}
+	for _, path := range []string{filepath.Join("..", ".ko.yaml"), filepath.Join("..", "Containerfile"), filepath.Join("providers", "Containerfile")} {
+		text, err := os.ReadFile(path)
+		must(t, err)
+		bases := regexp.MustCompile(`(?m)^(?:FROM (?:--platform=\$BUILDPLATFORM )?|defaultBaseImage: )(\S+)`).FindAllStringSubmatch(string(text), -1)
+		if len(bases) == 0 {
+			t.Errorf("%s has no base image", path)
+		}
+		for _, m := range bases {
+			name, digest, ok := strings.Cut(m[1], "@sha256:")
+			if !ok || !regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(digest) {
+				t.Errorf("%s: the base image %s has no digest, so its content may change", path, m[1])
+			}
+			if other := digests[name]; other != "" && other != digest {
+				t.Errorf("%s has %s with the digest %s, another file with %s", path, name, digest, other)
+			}
+			digests[name] = digest
 		}
 	}
 }

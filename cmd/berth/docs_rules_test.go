@@ -198,7 +198,7 @@ func ruleOfKubectl(c call, whole bool) error {
 		args = args[:len(args)-1]
 	}
 	positional, flags, err := flagsOf(args,
-		[]string{"-n", "--namespace", "-o", "--output", "-l", "--selector", "-k", "-f", "--replicas", "--group", "--user", "--clusterrole", "--role", "--kubeconfig", "--context", "--tail", "-c"},
+		[]string{"-n", "--namespace", "-o", "--output", "-l", "--selector", "-k", "-f", "--replicas", "--group", "--user", "--clusterrole", "--role", "--kubeconfig", "--context", "--tail", "-c", "--from-file"},
 		[]string{"-A", "--all-namespaces", "--previous", "--overwrite", "--wait", "-w", "--watch"})
 	if err != nil {
 		return err

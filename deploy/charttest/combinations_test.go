@@ -2,8 +2,11 @@ package charttest
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -75,7 +78,10 @@ func TestCombinationsOfValues(t *testing.T) {
 	for path, v := range valuesOfExamples(t) {
 		all[path] = v
 	}
-	if len(all) < 40 {
+	for path, v := range valuesOfPages(t) {
+		all[path] = v
+	}
+	if len(all) < 50 {
 		t.Errorf("there are %d combinations; are they found?", len(all))
 	}
 	for name, values := range all {
@@ -136,6 +142,58 @@ func valuesOfExamples(t *testing.T) map[string]map[string]any {
 		out[path] = v
 	}
 	return out
+}
+
+// valuesOfPages returns the values that pages show: their blocks of YAML that begin with the name of a file of values.
+// Words in capitals are for the reader to replace.
+func valuesOfPages(t *testing.T) map[string]map[string]any {
+	t.Helper()
+	out := map[string]map[string]any{}
+	for path, block := range blocksOfPages(t, "yaml") {
+		if strings.HasPrefix(block, "# values.yaml\n") {
+			v := map[string]any{}
+			must(t, yaml.UnmarshalStrict([]byte(block), &v))
+			out[path] = v
+		}
+	}
+	if len(out) < 9 {
+		t.Errorf("the pages show values %d times; are they found?", len(out))
+	}
+	return out
+}
+
+// blocksOfPages returns the blocks of a language on the pages about clouds and providers, by page and number.
+func blocksOfPages(t *testing.T, language string) map[string]string {
+	t.Helper()
+	docs := filepath.Join(root, "..", "docs")
+	paths, err := filepath.Glob(filepath.Join(docs, "clouds", "*.md"))
+	must(t, err)
+	out := map[string]string{}
+	for _, path := range append(paths, filepath.Join(docs, "providers.md"), filepath.Join(docs, "cluster-api.md")) {
+		text, err := os.ReadFile(path)
+		must(t, err)
+		for i, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllSubmatch(text, -1) {
+			out[fmt.Sprintf("%s %d", path, i)] = string(m[1])
+		}
+	}
+	return out
+}
+
+// TestRightsOfPagesAreJSON: policies and roles for clouds can be read, and none gives everything.
+func TestRightsOfPagesAreJSON(t *testing.T) {
+	all := blocksOfPages(t, "json")
+	for path, block := range all {
+		var read map[string]any
+		if err := json.Unmarshal([]byte(block), &read); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		if strings.Contains(block, `:*"`) || strings.Contains(block, `/*"`) {
+			t.Errorf("%s gives every right of a kind:\n%s", path, block)
+		}
+	}
+	if len(all) < 4 {
+		t.Errorf("the pages have %d policies; are they found?", len(all))
+	}
 }
 
 // TestNamesFollowTheOverrides: objects have the name that values give, the pods their account, and what finds pods by
