@@ -108,7 +108,7 @@ func TestPoliciesThatSelectTooMuch(t *testing.T) {
 			}
 		case err != nil:
 			t.Errorf("%s: %v", x.selector, err)
-		case !strings.Contains(r.Manifest, "kind: MutatingAdmissionPolicyBinding"):
+		case !strings.Contains(r.Manifest, "kind: MutatingAdmissionPolicyBinding") || !strings.Contains(r.Manifest, "failurePolicy: Ignore"):
 			t.Errorf("%s: there is no policy", x.selector)
 		}
 	}
