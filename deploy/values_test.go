@@ -127,7 +127,9 @@ func meaningOf(text string, property map[string]any) string {
 	if choice, ok := property["enum"].([]any); ok {
 		var names []string
 		for _, c := range choice {
-			names = append(names, fmt.Sprint(c))
+			if c != "" {
+				names = append(names, fmt.Sprint(c))
+			}
 		}
 		text += " (" + strings.Join(names, ", ") + ")"
 	}
