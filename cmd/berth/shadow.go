@@ -80,8 +80,7 @@ func (f *shadowFlags) run(ctx context.Context, out io.Writer) error {
 	return write(out, r)
 }
 
-// read returns the report of a file or of a running shadow. JSON of anything else is refused: it would
-// be read as a report in which nothing was compared.
+// read returns the report of a file or of a running shadow.
 func (f *shadowFlags) read(ctx context.Context) (*observe.ShadowReport, error) {
 	from := f.file
 	var raw []byte
@@ -98,14 +97,7 @@ func (f *shadowFlags) read(ctx context.Context) (*observe.ShadowReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &observe.ShadowReport{}
-	if err := json.Unmarshal(raw, r); err != nil {
-		return nil, fmt.Errorf("reading the report of %s: %w; it must be one saved with berth shadow report -o json", from, err)
-	}
-	if r.At.IsZero() || r.Verdicts == nil {
-		return nil, fmt.Errorf("reading the report of %s: %w", from, errors.New("it has no time or no verdicts; it must be one saved with berth shadow report -o json"))
-	}
-	return r, nil
+	return observe.ReadShadowReport(raw, from)
 }
 
 func writeJSON(w io.Writer, r *observe.ShadowReport) error {

@@ -24,6 +24,8 @@ var decoders = map[string]string{
 	"config/componentconfig.go": "the same file, to be shown",
 	"config/nodeprices/file.go": "a file that administrators write, up to a bound in bytes; its numbers have bounds",
 
+	"config/nodeprices/pricelist/stream.go": "a list that an administrator gives to a command, value by value up to a bound in bytes; its numbers have bounds",
+
 	"edge/extender/extender.go":             "names and texts, up to a bound in bytes",
 	"edge/live/status_content.go":           "a status that Berth has written",
 	"edge/provider/clusterapi/objects.go":   "fields without amounts; amounts are read by door.Amount",
@@ -31,6 +33,8 @@ var decoders = map[string]string{
 	"edge/provider/externalgrpc/convert.go": "protobuf, with long exponents refused before and bounded by the door after",
 
 	"edge/provider/externalgrpc/prices.go": "protobuf, with long exponents refused before and bounded by the door after",
+
+	"edge/observe/shadow.go": "answers of Berth, shown to a person",
 
 	"edge/reach/reach.go": "an error that Berth answers, shown to a person",
 
@@ -46,7 +50,6 @@ var decoders = map[string]string{
 	"sim/replay/replay.go":                      "header and lines of a recording; the inputs in it are read by the door",
 
 	"cmd/berth/completion.go":  "answers of Berth, shown to a person",
-	"cmd/berth/shadow.go":      "answers of Berth, shown to a person",
 	"internal/term/explain.go": "answers of Berth, shown to a person",
 	"internal/term/top.go":     "answers of Berth, shown to a person",
 }
