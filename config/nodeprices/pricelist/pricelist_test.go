@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/config/nodeprices"
 	"github.com/berthproject/berth/config/nodeprices/pricelist"
@@ -305,23 +308,24 @@ func TestMemoryIsBoundedByWhatIsWanted(t *testing.T) {
 	}
 }
 
-// endless is a value that has no end.
-type endless struct{ begun bool }
+// huge is a value of 64 MiB, without an end.
+type huge struct{ read int }
 
-func (e *endless) Read(p []byte) (int, error) {
-	if !e.begun {
-		e.begun = true
-		return copy(p, `{"products": {"A": {"sku": "`), nil
+func (h *huge) Read(p []byte) (int, error) {
+	if h.read > 64<<20 {
+		return 0, io.EOF
 	}
-	for i := range p {
-		p[i] = 'x'
+	n := copy(p, `{"products": {"A": {"sku": "`)
+	if h.read > 0 {
+		n = copy(p, strings.Repeat("x", len(p)))
 	}
-	return len(p), nil
+	h.read += n
+	return n, nil
 }
 
-// TestAValueWithoutEndIsRefused: no value may need all memory.
+// TestAValueWithoutEndIsRefused: it is refused before all of it was read.
 func TestAValueWithoutEndIsRefused(t *testing.T) {
-	_, err := pricelist.Import("aws", []string{"-"}, &endless{}, pricelist.Options{Now: now})
+	_, err := pricelist.Import("aws", []string{"-"}, &huge{}, pricelist.Options{Now: now})
 	if want := "a value has more than 16777216 bytes"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the error is %v, want %q", err, want)
 	}
@@ -351,6 +355,47 @@ func TestTooManyRulesAreRefused(t *testing.T) {
 	if want := "makes 10001 rules, and a price file may have 10000; choose with --region and --instance-type"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the error is %v, want %q", err, want)
 	}
+}
+
+// TestPropertyTheLatestSpotPriceHolds reads histories of spot prices in any order. Of each zone the latest price counts
+// that isn't in the future.
+func TestPropertyTheLatestSpotPriceHolds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		zone := rapid.SampledFrom([]string{"eu-west-1a", "eu-west-1b", "us-west-2-lax-1a"})
+		type entry struct {
+			zone  string
+			hours int // before now
+		}
+		entries := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) entry {
+			return entry{zone.Draw(t, "zone"), rapid.IntRange(-3, 9).Draw(t, "hours")}
+		}), 1, 12, func(e entry) entry { return e }).Draw(t, "entries")
+		var list []string
+		want := map[string]int{}
+		for _, e := range entries {
+			list = append(list, fmt.Sprintf(`{"AvailabilityZone": %q, "InstanceType": "x", "ProductDescription": "Linux/UNIX", "SpotPrice": "%d", "Timestamp": %q}`,
+				e.zone, e.hours+10, now.Add(-time.Duration(e.hours)*time.Hour).Format(time.RFC3339)))
+			if old, ok := want[e.zone]; e.hours >= 0 && (!ok || e.hours+10 < old) {
+				want[e.zone] = e.hours + 10
+			}
+		}
+		r, err := pricelist.Import("aws", []string{"-"}, strings.NewReader(`{"SpotPriceHistory": [`+strings.Join(list, ",")+"]}"), pricelist.Options{Now: now})
+		if len(want) == 0 {
+			if err == nil {
+				t.Fatalf("prices of the future make the rules %v", r.Rules)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]int{}
+		for _, rule := range r.Rules {
+			got[rule.Match["topology.kubernetes.io/zone"]] = int(rule.PricePerHour)
+		}
+		if !maps.Equal(got, want) {
+			t.Fatalf("the prices are %v, want %v", got, want)
+		}
+	})
 }
 
 // FuzzImport reads any text as a list of each source. What is accepted can be read as a price file.
