@@ -6,6 +6,7 @@
 //	record.go      a recording of berth run
 //	provider.go    berth provider: simulated node groups, and the check of a provider's server
 //	prices.go      price files of the lists that clouds publish
+//	migrate.go     values of the chart for what another program is started with
 //	status.go, top.go, explain.go, completion.go, shadow*.go
 //	               what asks a running Berth and prints the answer
 //	simulate.go, replay.go, plan.go
@@ -57,7 +58,7 @@ the cluster and one implementation of the scheduling rules.`,
 		SilenceErrors: true,
 	}
 	hasVersion(cmd)
-	cmd.AddCommand(runCommand(), statusCommand(), topCommand(), explainCommand(), simulateCommand(), planCommand(), shadowCommand(), providerCommand(), pricesCommand(), versionCommand())
+	cmd.AddCommand(runCommand(), statusCommand(), topCommand(), explainCommand(), simulateCommand(), planCommand(), shadowCommand(), providerCommand(), pricesCommand(), migrateCommand(), versionCommand())
 	return cmd
 }
 

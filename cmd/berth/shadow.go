@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -68,7 +67,7 @@ func (f *shadowFlags) run(ctx context.Context, out io.Writer) error {
 	write := map[string]func(io.Writer, *observe.ShadowReport) error{
 		"text": func(w io.Writer, r *observe.ShadowReport) error { return report.Shadow(w, &r.ShadowReport, r.At) },
 		"html": func(w io.Writer, r *observe.ShadowReport) error { return report.ShadowHTML(w, &r.ShadowReport, r.At) },
-		"json": writeJSON,
+		"json": func(w io.Writer, r *observe.ShadowReport) error { return report.JSON(w, r) },
 	}[f.output]
 	if write == nil {
 		return fmt.Errorf("--output is %q; it must be text, json or html", f.output)
@@ -100,8 +99,3 @@ func (f *shadowFlags) read(ctx context.Context) (*observe.ShadowReport, error) {
 	return observe.ReadShadowReport(raw, from)
 }
 
-func writeJSON(w io.Writer, r *observe.ShadowReport) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(r)
-}

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -231,10 +230,8 @@ func (f *simulateFlags) print(out io.Writer, list ...*scenario.Summary) error {
 	if f.output == "text" {
 		return report.Compare(out, list...)
 	}
-	enc := json.NewEncoder(out)
-	enc.SetIndent("", "  ")
 	if f.compare {
-		return enc.Encode(list)
+		return report.JSON(out, list)
 	}
-	return enc.Encode(list[0])
+	return report.JSON(out, list[0])
 }

@@ -15,11 +15,10 @@ type Choice struct {
 	// Unpriced says that the expander chain goes by prices and no option had one: another expander
 	// of the chain chose, or chance.
 	Unpriced bool `json:"unpriced,omitempty"`
-	// Nodes and Price are those of all that was chosen; the price is an hour's, and 0 where it isn't known.
+	// Nodes and Price are those of all that was chosen, an hour; both are 0 where the price isn't known.
 	Nodes int     `json:"nodes,omitempty"`
 	Price float64 `json:"price,omitempty"`
-	// Next and Dearest are the cheapest and the dearest alternative. Both are nil where there is none, or
-	// the price of what was chosen isn't known.
+	// Next and Dearest are the cheapest and the dearest alternative; nil where there is none, or Price is 0.
 	Next    *Alternative `json:"next,omitempty"`
 	Dearest *Alternative `json:"dearest,omitempty"`
 }

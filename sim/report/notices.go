@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -8,7 +9,14 @@ import (
 	"github.com/berthproject/berth/sim"
 )
 
-// This file has the lines that a run prints beside its results.
+// This file has the lines that a run prints beside its results, and results as JSON.
+
+// JSON writes a result.
+func JSON(out io.Writer, result any) error {
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(result)
+}
 
 // Progress returns a sim.Options.Progress that writes a line at most once a second of
 // wall time: a long run shows that it moves, a short one is silent.

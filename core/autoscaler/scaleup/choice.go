@@ -24,10 +24,10 @@ func (b *builder) recordChoice(by string, r *round, chosen int) *autoscaler.Choi
 		choice.Options = append(choice.Options, option)
 	}
 	choice.Unpriced = b.Expander.ReadsPrices() && !slices.ContainsFunc(choice.Options, func(o autoscaler.Option) bool { return o.Price > 0 })
-	choice.Nodes, choice.Price = choice.Options[chosen].Nodes, choice.Options[chosen].Price
-	if choice.Price == 0 {
+	if !(choice.Options[chosen].Price > 0) {
 		return choice
 	}
+	choice.Nodes, choice.Price = choice.Options[chosen].Nodes, choice.Options[chosen].Price
 	held := r.choices[chosen].held()
 	for i, o := range choice.Options {
 		if i != chosen && o.Price > 0 && o.Pods >= choice.Options[chosen].Pods && r.choices[i].holds(held) {

@@ -17,12 +17,14 @@ import (
 var decoders = map[string]string{
 	"core/autoscaler/expander/priority.go": "regular expressions of a ConfigMap that administrators write",
 
-	"config/args.go":            "a file that administrators write; it has no amounts",
-	"config/points.go":          "the same file, for the names in it",
-	"config/redact.go":          "the same file, to be shown",
-	"config/scheduler.go":       "the same file",
-	"config/componentconfig.go": "the same file, to be shown",
-	"config/nodeprices/file.go": "a file that administrators write, up to a bound in bytes; its numbers have bounds",
+	"config/args.go":               "a file that administrators write; it has no amounts",
+	"config/points.go":             "the same file, for the names in it",
+	"config/redact.go":             "the same file, to be shown",
+	"config/scheduler.go":          "the same file",
+	"config/componentconfig.go":    "the same file, to be shown",
+	"config/migrate/deployment.go": "a manifest that an administrator gives to a command, up to a bound in bytes; it is turned into text",
+	"config/migrate/migrate.go":    "the same, and values of a chart",
+	"config/nodeprices/file.go":    "a file that administrators write, up to a bound in bytes; its numbers have bounds",
 
 	"config/nodeprices/pricelist/stream.go": "a list that an administrator gives to a command, value by value up to a bound in bytes; its numbers have bounds",
 
