@@ -98,4 +98,3 @@ func (f *shadowFlags) read(ctx context.Context) (*observe.ShadowReport, error) {
 	}
 	return observe.ReadShadowReport(raw, from)
 }
-

@@ -38,6 +38,8 @@ var decoders = map[string]string{
 
 	"edge/observe/shadow.go": "answers of Berth, shown to a person",
 
+	"edge/tracing/config.go": "a file that administrators write, strict and up to a bound in bytes; its number has bounds",
+
 	"edge/reach/reach.go": "an error that Berth answers, shown to a person",
 
 	"internal/simulatedgroup/simulatedgroup.go": "strict, with door.Readable before and door.Object after",
