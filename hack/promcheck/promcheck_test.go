@@ -278,7 +278,9 @@ func TestDashboardOfOneInstallation(t *testing.T) {
 	}
 	var dashboard struct {
 		Panels     []panel
-		Templating struct{ List []struct{ Name, Definition string } }
+		Templating struct {
+			List []struct{ Name, Definition string }
+		}
 	}
 	if err := json.Unmarshal(raw, &dashboard); err != nil {
 		t.Fatal(err)
