@@ -140,7 +140,9 @@ func TestWhatAMonitoredChartHas(t *testing.T) {
 // TestAlertsAndDashboardOfTheChart: the PrometheusRule has all alerts, and the ConfigMap the dashboard, as the files
 // have them. What looks like a template in them is Prometheus' own.
 func TestAlertsAndDashboardOfTheChart(t *testing.T) {
-	objects := byID(rendered(t, valuesOf(t, "monitored")))
+	values := valuesOf(t, "monitored")
+	values["grafanaDashboard"] = map[string]any{"enabled": true}
+	objects := byID(rendered(t, values))
 	raw, err := os.ReadFile(filepath.Join(root, "chart", "files", "alerts.yaml"))
 	must(t, err)
 	var alerts map[string]any
