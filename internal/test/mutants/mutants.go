@@ -283,7 +283,7 @@ var All = []Mutant{
 	{"1.36 reads a point of 1.37", "config/points.go", "v >= compat.V37 || yaml", "true || yaml", "./config", "TestFilesOfVersions", "1"},
 	{"1.36 has the points of 1.37", "config/points.go", "case v < compat.V37:\n			return p.points, true", "case false:\n			return p.points, true", "./config", "TestFilesOfVersions", "1"},
 	{"a recording of before there were two versions follows the newest", "sim/replay/replay.go", "compat.V36.String())", "compat.Newest.String())", "./sim/replay", "TestARecordingIsPlayed", "1"},
-	{"a recording of a later version replays by the newest rules", "sim/replay/replay.go", "	case p == Policy{}:\n		return 0,", "	case false:\n		return 0,", "./sim/replay", "TestARecordingIsPlayed", "1"},
+	{"a recording of a later version replays by the newest rules", "sim/replay/replay.go", "	case err != nil:\n		return 0, \"\", fmt.Errorf(\"kubernetes", "	case false:\n		return 0, \"\", fmt.Errorf(\"kubernetes", "./sim/replay", "TestARecordingIsPlayed", "1"},
 	{"two emulated versions are one", "config/emulated.go", "e.version != 0 && e.version != v", "false", "./config", "TestEmulatedVersion", "1"},
 	{"a bad duration stands for none", "sim/scenario/decodable.go", "d.badAt(n, field, \"%q %s\", text, notADuration)", "_ = text", "./sim/scenario", "TestAllThatIsWrong", "1"},
 	{"a schedule may have what only the library accepts", "core/autoscaler/nodebudget/schedule.go", "if item.MatchString(part) {", "if item.MatchString(part) || part == \"?\" {", "./core/autoscaler/nodebudget", "TestSchedulesHave", "1"},
