@@ -102,6 +102,7 @@ var All = []Mutant{
 	{"nodes that wait for a CSI driver are coming still once they have it", "core/lifecycle/nodegroups/coming.go", "m.cfg.Readiness.Parts.Has(cluster.CSIDrivers) && (k ==", "false && (k ==", "./core/lifecycle/nodegroups", "TestScripts/lacking", "1"},
 	{"a launch stays with the old name of its group", "core/lifecycle/launching/nodes.go", "	n.group = group\n", "", "./core/lifecycle/launching", "TestScripts/nodes", "1"},
 	{"launch control isn't told that an instance is another group's", "core/lifecycle/nodegroups/instances.go", "				m.launches.InstanceListed(t.Now, group, inst.ID, inst.Node)\n", "", "./core/lifecycle/nodegroups", "TestLaunchesMoveWithTheirGroup", "1"},
+	{"caches drop the options of bind mounts", "core/cluster/pod_fields.go", ", VolumeMounts: trimMounts(c.VolumeMounts)}", "}", "./core/cluster", "TestTrimmedPodsNeedTheSameFeatures", "1"},
 	{"a template without CSI drivers stays without", "core/autoscaler/scaleup/drivers.go", "		if !has(list, name) {", "		if !has(list, name) && false {", "./core/autoscaler/scaleup", "TestScripts", "1"},
 	{"a node that is starting lacks the drivers of its group", "core/autoscaler/scaleup/cover.go", "		b.addDrivers(b.models[g.ID], starting.Name)\n", "", "./core/autoscaler/scaleup", "TestScripts", "1"},
 	{"rules find no CSI driver on a new node that is only counted with", "core/autoscaler/scaleup/template.go", "		b.addDrivers(m, blankNode(g)) // rules look for them there\n", "", "./core/autoscaler/scaleup", "TestScripts", "1"},
