@@ -53,7 +53,7 @@ type runFlags struct {
 	lease            config.LeaseFlags
 	groups           config.Groups
 	logging          *logsapi.LoggingConfiguration
-	record           string // path of a recording, "" for none
+	record, tracing  string // paths of a recording and of a tracing configuration, "" for none
 	recordLimit      int64  // bytes
 	scale            config.Autoscaler
 	serving          *observe.Serving // of the HTTPS server
@@ -81,6 +81,7 @@ func (f *runFlags) register(commandLine *pflag.FlagSet) cliflag.NamedFlagSets {
 	s.FlagSet("feature gate").Var(&f.gates, "feature-gates", "NAME=true|false, separated by commas: feature gates of kube-scheduler "+compat.Names()+"; most gates that change its scheduling rules must keep their defaults; may be repeated")
 	f.lease.Flags(s.FlagSet("leader election"))
 	f.serving.Flags(s.FlagSet)
+	s.FlagSet("traces").StringVar(&f.tracing, "tracing-config-file", "", "path to a TracingConfiguration, as kube-apiserver takes one: where spans of pods, plans and node removals are sent (docs/tracing.md); specific to Berth")
 	logsapi.AddFlags(f.logging, s.FlagSet("logs"))
 	commandLine.SetNormalizeFunc(s.NormalizeNameFunc)
 	term.AddSections(commandLine, s)

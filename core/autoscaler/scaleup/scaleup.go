@@ -302,7 +302,7 @@ func (b *builder) best(left []*run) (best packed, ok bool) {
 		return packed{}, false
 	}
 	best = r.choices[i]
-	best.choice = b.recordChoice(by, r.options)
+	best.choice = b.recordChoice(by, &r, i)
 	return best, true
 }
 
