@@ -194,7 +194,7 @@ func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *sce
 		closeDecisions = func() error { return errors.Join(w.Flush(), file.Close()) }
 	}
 	start := time.Now()
-	o.Progress = report.Progress(notices, r.Name, start)
+	o.Progress = term.Progress(notices, r.Name, start)
 	w, err := sim.New(r, o)
 	if err != nil {
 		return nil, err
@@ -212,7 +212,7 @@ func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *sce
 	if s.Pods.ToCome > 0 {
 		fmt.Fprintf(notices, "%s: the run ended after %s, before %d pod(s) had arrived; set a later spec.end.at to include them\n", r.Name, r.Spec.End.Latest(), s.Pods.ToCome)
 	}
-	report.Violations(notices, r.Name, w.Stats().Violations)
+	term.Violations(notices, r.Name, w.Stats().Violations)
 	f.explain.JSON = f.output == "json"
 	if err := f.explain.Explanations(out, w); err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ const (
 
 func newSavingMetrics(r *registry) savingMetrics {
 	r.subsystem = "berth"
-	m := savingMetrics{price: r.counters("scale_up_price_hourly_total", "Sum of the hourly prices of scale-ups for which there was an alternative: of the nodes ordered (chosen), and of the cheapest (next) and the dearest (dearest) alternative for the same pods, in the currency of --node-prices or of the provider. next minus chosen is what the choices save an hour while the nodes run; it is negative where an expander chose by something else than prices.", "option")}
+	m := savingMetrics{price: r.counters("scale_up_price_hourly_total", "Sum of the hourly prices of scale-ups for which there was an alternative: of the nodes ordered (chosen), and of the cheapest (next) and the dearest (dearest) alternative for the same pods, in the currency of --node-prices or of the provider. next minus chosen is what the choices save an hour while the nodes run; it is negative where the cheapest was not chosen.", "option")}
 	for _, option := range []string{optionChosen, optionNext, optionDearest} {
 		m.price.WithLabelValues(option)
 	}

@@ -101,7 +101,7 @@ func described(spans tracetest.SpanStubs) string {
 			fmt.Fprintf(&b, " linked to %s", name[l.SpanContext.SpanID()])
 		}
 		for _, a := range s.Attributes {
-			fmt.Fprintf(&b, " %s=%s", a.Key, a.Value.Emit())
+			fmt.Fprintf(&b, " %s=%s", a.Key, a.Value.String())
 		}
 		if s.Status.Description != "" {
 			fmt.Fprintf(&b, " error: %s", s.Status.Description)
@@ -109,7 +109,7 @@ func described(spans tracetest.SpanStubs) string {
 		for _, e := range s.Events {
 			fmt.Fprintf(&b, "\n  %s at %s", e.Name, at(e.Time))
 			for _, a := range e.Attributes {
-				fmt.Fprintf(&b, " %s=%s", a.Key, a.Value.Emit())
+				fmt.Fprintf(&b, " %s=%s", a.Key, a.Value.String())
 			}
 		}
 		out = append(out, b.String())

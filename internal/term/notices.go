@@ -1,7 +1,6 @@
-package report
+package term
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -9,14 +8,7 @@ import (
 	"github.com/berthproject/berth/sim"
 )
 
-// This file has the lines that a run prints beside its results, and results as JSON.
-
-// JSON writes a result.
-func JSON(out io.Writer, result any) error {
-	enc := json.NewEncoder(out)
-	enc.SetIndent("", "  ")
-	return enc.Encode(result)
-}
+// This file has the lines that a simulation prints beside its results.
 
 // Progress returns a sim.Options.Progress that writes a line at most once a second of
 // wall time: a long run shows that it moves, a short one is silent.
