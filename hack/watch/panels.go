@@ -96,6 +96,8 @@ var rows = []row{
 			{`max(cluster_autoscaler_unneeded_nodes_count)`, "unneeded"}, {`max(cluster_autoscaler_pending_node_deletions)`, "being removed"}}},
 		{graph, "Unremovable nodes by reason", "Why nodes stay. kubectl berth explain node NAME names the pod and the rule.", "short", []series{{`max by (reason) (cluster_autoscaler_unremovable_nodes_count)`, "{{reason}}"}}},
 		{graph, "Hourly cost of nodes by scale-down state", "In the currency of --node-prices or of the provider.", "none", []series{{`sum by (state) (max by (state, reason) (berth_nodes_price_hourly))`, "{{state}}"}}},
+		{graph, "Hourly price of scale-ups, and of their alternatives", "What was ordered within an hour (chosen), and what the cheapest (next) and the dearest alternative for the same pods cost. next minus chosen is what the choices save for each hour that the nodes run.", "none", []series{{`sum by (option) (increase(berth_scale_up_price_hourly_total[1h]))`, "{{option}}"}}},
+		{graph, "Node groups without a price", "The expanders cost and price pass them over, and consolidation leaves their nodes alone: give a price with --node-prices.", "short", []series{{`max(berth_node_groups_without_price)`, "node groups"}}},
 		{graph, "Failed scale-ups per hour", "By reason. kubectl berth explain group NAME shows the last failure of a node group.", "short", []series{{`sum by (reason) (increase(cluster_autoscaler_failed_scale_ups_total[1h]))`, "{{reason}}"}}},
 	}},
 	{title: "Launches of nodes", panels: []panel{
