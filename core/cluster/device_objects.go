@@ -30,7 +30,7 @@ var deviceClassKind = kindOf[*resourcev1.DeviceClass]{
 			enlist(b.deviceClasses, v1.ResourceName(*name), o, sign)
 		}
 	},
-	local: func(s *State, _ *resourcev1.DeviceClass, touch func(NodeIndex)) { s.touchAll(touch) },
+	everywhere: true,
 }
 
 // TakesObjects reports whether a pod may take something of the cluster's objects when it gets a node: it
