@@ -101,11 +101,12 @@ func randomPool(t *rapid.T, slice, pool string, place func(*ResourceSliceBuilder
 	n := 0
 	for i := range 1 + Uniform(t, 2, "slices") {
 		b := add(fmt.Sprint(slice, "-", i))
-		for range 1 + Uniform(t, 3, "devices") {
-			b.Devices(randomDevice(t, driver, fmt.Sprint("d", n)))
-			if n++; maybe(t, 2, "named twice") {
-				n--
+		for k := range 1 + Uniform(t, 3, "devices") {
+			name := fmt.Sprint("d", n)
+			if n++; i > 0 && k == 0 && maybe(t, 4, "named as one of another slice") {
+				name = "d0"
 			}
+			b.Devices(randomDevice(t, driver, name))
 		}
 		place(b)
 	}
@@ -147,16 +148,17 @@ func randomDevice(t *rapid.T, driver, name string) *DeviceBuilder {
 		d.Taint(pick(t, deviceTaints, "taint"), pick(t, []string{"", "x"}, "value"), randomTaintEffect(t))
 	}
 	if maybe(t, 8, "binds") {
-		d.BindsWhen("example.com/ready", pick(t, []string{"", "example.com/failed"}, "fails"))
+		d.BindsWhen("example.com/ready", "example.com/failed")
 	}
 	return d
 }
 
 // sharedDevice draws what allocations may consume of a device.
 func sharedDevice(t *rapid.T, d *DeviceBuilder) *DeviceBuilder {
-	if maybe(t, 85, "shared") {
-		d.Shared()
+	if maybe(t, 15, "of one claim") {
+		return d.Capacity("share", "100")
 	}
+	d.Shared()
 	switch Uniform(t, 3, "policy") {
 	case 0:
 		return d.Ranged("share", "100", pick(t, []string{"10", "25"}, "least"), "5")
