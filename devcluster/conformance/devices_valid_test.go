@@ -1,6 +1,8 @@
 package conformance_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -18,17 +20,32 @@ import (
 )
 
 // TestPropertyRandomDevicesAreValid: an API server would admit each slice, class, rule and claim that
-// random clusters have, and each status of a claim.
+// random clusters have, and each status of a claim; and each later version that random changes bring.
 func TestPropertyRandomDevicesAreValid(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		nodes := []*v1.Node{testkit.Node("n0").Obj(), testkit.Node("n1").Obj()}
 		published := testkit.RandomDevices(rt, nodes)
-		for _, o := range append(published, testkit.RandomDeviceClaims(rt, published)...) {
-			if errs := validate(rt, o); len(errs) > 0 {
-				rt.Fatalf("%T %s: %v", o, o.GetName(), errs.ToAggregate())
+		there := append(published, testkit.RandomDeviceClaims(rt, published)...)
+		for _, o := range there {
+			checkValid(rt, o)
+		}
+		for range 10 {
+			o, gone := testkit.RandomDeviceChange(rt, nodes, there)
+			checkValid(rt, o)
+			there = slices.DeleteFunc(there, func(x metav1.Object) bool {
+				return fmt.Sprintf("%T", x) == fmt.Sprintf("%T", o) && x.GetNamespace() == o.GetNamespace() && x.GetName() == o.GetName()
+			})
+			if !gone {
+				there = append(there, o)
 			}
 		}
 	})
+}
+
+func checkValid(t *rapid.T, o metav1.Object) {
+	if errs := validate(t, o); len(errs) > 0 {
+		t.Fatalf("%T %s: %v", o, o.GetName(), errs.ToAggregate())
+	}
 }
 
 // validate returns what an API server has against an object.

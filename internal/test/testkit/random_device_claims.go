@@ -43,11 +43,7 @@ func RandomDeviceClaims(t *rapid.T, published []cluster.Object) []cluster.Object
 		}
 		for _, pod := range claimingPods {
 			if maybe(t, 97, "made") {
-				c := randomDeviceClaim(t, ns, pod+"-devices", published)
-				if maybe(t, 97, "of its pod") {
-					c.OwnerReferences = ResourceClaim("").MadeFor(pod).Obj().OwnerReferences
-				}
-				out = append(out, c)
+				out = append(out, randomTemplateClaim(t, ns, pod, published))
 			}
 		}
 	}
@@ -57,6 +53,15 @@ func RandomDeviceClaims(t *rapid.T, published []cluster.Object) []cluster.Object
 		}
 	}
 	return out
+}
+
+// randomTemplateClaim draws the claim that is made of a template for a pod, or that has its name.
+func randomTemplateClaim(t *rapid.T, namespace, pod string, published []cluster.Object) *resourcev1.ResourceClaim {
+	c := randomDeviceClaim(t, namespace, pod+"-devices", published)
+	if maybe(t, 97, "of its pod") {
+		c.OwnerReferences = ResourceClaim("").MadeFor(pod).Obj().OwnerReferences
+	}
+	return c
 }
 
 // randomDeviceClaim draws a claim: its requests, constraints and state.

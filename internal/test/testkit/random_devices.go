@@ -226,6 +226,68 @@ func randomConfig(of string) resourcev1.DeviceConfiguration {
 	return resourcev1.DeviceConfiguration{Opaque: &c}
 }
 
+// RandomDeviceChange draws a change of what is published and claimed in a cluster with these nodes, where
+// these objects are there: one that is new or another version, or one of them that is gone.
+func RandomDeviceChange(t *rapid.T, nodes []*v1.Node, there []cluster.Object) (o cluster.Object, gone bool) {
+	switch Uniform(t, 10, "change of") {
+	case 0:
+		return randomDeviceClass(t, pick(t, deviceClassNames, "class")), false
+	case 1:
+		return randomTaintRule(t, fmt.Sprint("rule", Uniform(t, 3, "rule"))), false
+	case 2, 3, 4:
+		ns := pick(t, spaces, "ns")
+		if maybe(t, 60, "shared") {
+			return randomDeviceClaim(t, ns, pick(t, sharedClaims, "claim"), there), false
+		}
+		return randomTemplateClaim(t, ns, pick(t, claimingPods, "claim of"), there), false
+	}
+	if len(there) == 0 {
+		pool := randomPool(t, "first", "first", func(s *ResourceSliceBuilder) { s.OnNode(pick(t, nodes, "pool on").Name) })
+		return pool[0], false
+	}
+	o = there[Uniform(t, len(there), "object")]
+	if s, ok := o.(*resourcev1.ResourceSlice); ok && maybe(t, 80, "changes") {
+		return changedSlice(t, s), false
+	}
+	return o, true
+}
+
+// changedSlice returns another version of a slice: a device comes, goes or is another, or the pool gets a
+// new generation, to which this slice belongs first.
+func changedSlice(t *rapid.T, s *resourcev1.ResourceSlice) *resourcev1.ResourceSlice {
+	s = s.DeepCopy()
+	devices := len(s.Spec.Devices)
+	k := Uniform(t, 4, "how")
+	if devices == 0 || k == 0 {
+		s.Spec.Pool.Generation++
+		return s
+	}
+	i := Uniform(t, devices, "which device")
+	old := s.Spec.Devices[i]
+	switch another := randomDevice(t, s.Spec.Driver, old.Name); {
+	case k == 1 && devices > 1:
+		s.Spec.Devices = slices.Delete(s.Spec.Devices, i, i+1)
+	case k == 2:
+		another.Name = freeName(s.Spec.Devices)
+		another.NodeName, another.NodeSelector, another.AllNodes = old.NodeName, old.NodeSelector, old.AllNodes
+		s.Spec.Devices = append(s.Spec.Devices, another.Device)
+	default:
+		another.NodeName, another.NodeSelector, another.AllNodes = old.NodeName, old.NodeSelector, old.AllNodes
+		s.Spec.Devices[i] = another.Device
+	}
+	return s
+}
+
+// freeName returns a name that none of the devices has.
+func freeName(devices []resourcev1.Device) string {
+	for n := 0; ; n++ {
+		name := fmt.Sprint("late", n)
+		if !slices.ContainsFunc(devices, func(d resourcev1.Device) bool { return d.Name == name }) {
+			return name
+		}
+	}
+}
+
 // publishedDevices returns allocations of a request to each device of some slices, in their order.
 func publishedDevices(request string, objects []cluster.Object) (out []resourcev1.DeviceRequestAllocationResult) {
 	for _, o := range objects {
