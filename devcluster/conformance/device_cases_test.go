@@ -164,6 +164,13 @@ var deviceCases = []deviceCase{
 		want:    nothing,
 	},
 	{
+		// DRAFractionalCapacityRange needs --min-compatibility-version 1.37, which isn't the default.
+		name: "shares of less than one are rounded up",
+		objects: objects(testkit.ResourceClaim("c", testkit.Request("q", "gpus").Capacity("share", "1200m")).Obj(),
+			slice("n0", testkit.Device("d0").Shared().Ranged("share", "10", "500m", "500m"))),
+		want: "n0: ok c/q=gpu.example/n0/d0 share=2\nn1: DynamicResources: cannot allocate all claims",
+	},
+	{
 		name: "taints and tolerations",
 		objects: objects(testkit.ResourceClaim("c", testkit.Request("q", "gpus").Tolerate("example.com/kept")).Obj(),
 			slice("n0", testkit.Device("d0").Taint("example.com/broken", "", resourcev1.DeviceTaintEffectNoSchedule), testkit.Device("d1").Taint("example.com/kept", "x", resourcev1.DeviceTaintEffectNoExecute)),
@@ -179,7 +186,7 @@ var deviceCases = []deviceCase{
 	},
 	{
 		name:    "devices that bind come last",
-		objects: objects(one().Obj(), slice("n0", testkit.Device("d0").BindsWhen("example.com/ready", "")), testkit.ResourceSlice("z", driver, "z").OnNode("n0").Devices(plain("d9")...).Obj()),
+		objects: objects(one().Obj(), slice("n0", testkit.Device("d0").BindsWhen("example.com/ready", "example.com/failed")), testkit.ResourceSlice("z", driver, "z").OnNode("n0").Devices(plain("d9")...).Obj()),
 		want:    "n0: ok c/q=gpu.example/z/d9\nn1: DynamicResources: cannot allocate all claims",
 	},
 	{

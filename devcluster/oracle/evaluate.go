@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -23,8 +25,8 @@ type Outcome struct {
 	Held  Answer
 	Nodes map[string]Answer // by the node's name
 	// Error ends the attempt to place the pod: that of PreFilter, with which no node has an answer, or
-	// that of the first node with one. kube-scheduler filters nodes at the same time, so its error may
-	// be that of another node.
+	// that of the first node with one, by name; then nodes that would be feasible have no answer.
+	// kube-scheduler filters nodes at the same time, so its error may be that of another node.
 	Error string
 	// Message is the text of the pod's condition when no node is feasible and
 	// preemption can't make one feasible.
@@ -67,6 +69,7 @@ func (o *Oracle) Evaluate(ctx context.Context, pod *v1.Pod) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	nodes = slices.SortedFunc(slices.Values(nodes), func(a, b fwk.NodeInfo) int { return strings.Compare(a.Node().Name, b.Node().Name) })
 	e := &evaluation{
 		Oracle: o, pod: pod, state: framework.NewCycleState(), answers: map[string]Answer{},
 		fit: &framework.FitError{Pod: pod, NumAllNodes: len(nodes), Diagnosis: framework.Diagnosis{NodeToStatus: framework.NewDefaultNodeToStatus()}},

@@ -96,17 +96,20 @@ func (b *ResourceClaimBuilder) AllocatedAt(at int64) *ResourceClaimBuilder {
 
 // Condition sets a condition of an allocated device.
 func (b *ResourceClaimBuilder) Condition(device resourcev1.DeviceRequestAllocationResult, condition string, status metav1.ConditionStatus) *ResourceClaimBuilder {
-	c := metav1.Condition{Type: condition, Status: status, Reason: "Test"}
+	c := metav1.Condition{Type: condition, Status: status, Reason: "Test", LastTransitionTime: metav1.Unix(1, 0)}
 	for i := range b.Status.Devices {
-		if d := &b.Status.Devices[i]; d.Driver == device.Driver && d.Pool == device.Pool && d.Device == device.Device {
+		if d := &b.Status.Devices[i]; d.Driver == device.Driver && d.Pool == device.Pool && d.Device == device.Device && equal(d.ShareID, (*string)(device.ShareID)) {
 			d.Conditions = append(d.Conditions, c)
 			return b
 		}
 	}
 	b.Status.Devices = append(b.Status.Devices, resourcev1.AllocatedDeviceStatus{
-		Driver: device.Driver, Pool: device.Pool, Device: device.Device, Conditions: []metav1.Condition{c}})
+		Driver: device.Driver, Pool: device.Pool, Device: device.Device, ShareID: (*string)(device.ShareID), Conditions: []metav1.Condition{c}})
 	return b
 }
+
+// equal reports whether two values, of which there may be none, are equal.
+func equal(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // ReservedFor adds pods that may use the claim.
 func (b *ResourceClaimBuilder) ReservedFor(pods ...string) *ResourceClaimBuilder {

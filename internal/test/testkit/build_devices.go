@@ -183,12 +183,10 @@ func (b *DeviceBuilder) Taint(key, value string, effect resourcev1.DeviceTaintEf
 }
 
 // BindsWhen makes pods wait, once the device is allocated, for a condition in the claim's
-// status; failed is the condition that ends the wait, "" for none.
+// status; failed is the condition that ends the wait.
 func (b *DeviceBuilder) BindsWhen(ready, failed string) *DeviceBuilder {
 	b.BindingConditions = append(b.BindingConditions, ready)
-	if failed != "" {
-		b.BindingFailureConditions = append(b.BindingFailureConditions, failed)
-	}
+	b.BindingFailureConditions = append(b.BindingFailureConditions, failed)
 	return b
 }
 

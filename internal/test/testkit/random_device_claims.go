@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"strings"
 
@@ -42,11 +43,7 @@ func RandomDeviceClaims(t *rapid.T, published []cluster.Object) []cluster.Object
 		}
 		for _, pod := range claimingPods {
 			if maybe(t, 97, "made") {
-				c := randomDeviceClaim(t, ns, pod+"-devices", published)
-				if maybe(t, 97, "of its pod") {
-					c.OwnerReferences = ResourceClaim("").MadeFor(pod).Obj().OwnerReferences
-				}
-				out = append(out, c)
+				out = append(out, randomTemplateClaim(t, ns, pod, published))
 			}
 		}
 	}
@@ -56,6 +53,15 @@ func RandomDeviceClaims(t *rapid.T, published []cluster.Object) []cluster.Object
 		}
 	}
 	return out
+}
+
+// randomTemplateClaim draws the claim that is made of a template for a pod, or that has its name.
+func randomTemplateClaim(t *rapid.T, namespace, pod string, published []cluster.Object) *resourcev1.ResourceClaim {
+	c := randomDeviceClaim(t, namespace, pod+"-devices", published)
+	if maybe(t, 97, "of its pod") {
+		c.OwnerReferences = ResourceClaim("").MadeFor(pod).Obj().OwnerReferences
+	}
+	return c
 }
 
 // randomDeviceClaim draws a claim: its requests, constraints and state.
@@ -139,18 +145,24 @@ func drawAllocation(t *rapid.T, b *ResourceClaimBuilder, published []cluster.Obj
 	devices := append(publishedDevices("q0", published), Allocation("q0", "gpu.example", "gone", "d0"))
 	var chosen []resourcev1.DeviceRequestAllocationResult
 	for i := range b.Spec.Devices.Requests {
-		d := pick(t, devices, "allocated device")
+		k := Uniform(t, len(devices), "allocated device")
+		d := devices[k]
 		d.Request = b.Spec.Devices.Requests[i].Name
 		if of := b.Spec.Devices.Requests[i].FirstAvailable; len(of) > 0 {
 			d.Request += "/" + of[Uniform(t, len(of), "chosen alternative")].Name
 		}
 		if d.ConsumedCapacity != nil {
-			d.ShareID = new(types.UID(fmt.Sprint("share-", b.Namespace, "-", b.Name, "-", i)))
+			d.ShareID = new(shareID(b.Namespace, b.Name, i))
 		}
 		if x := b.Spec.Devices.Requests[i].Exactly; x != nil {
 			d.AdminAccess = x.AdminAccess
 		}
-		chosen = append(chosen, d)
+		if chosen = append(chosen, d); d.ShareID == nil {
+			devices = slices.Delete(devices, k, k+1)
+		}
+		if len(devices) == 0 {
+			break
+		}
 	}
 	b.Allocated(chosen...)
 	switch Uniform(t, 4, "usable") {
@@ -170,6 +182,11 @@ func drawAllocation(t *rapid.T, b *ResourceClaimBuilder, published []cluster.Obj
 		}
 	}
 	drawBinding(t, b, chosen)
+}
+
+// shareID returns an ID, as an API server accepts it, for the i-th device of a claim.
+func shareID(namespace, name string, i int) types.UID {
+	return types.UID(fmt.Sprintf("00000000-0000-4000-8000-0000%08x", crc32.ChecksumIEEE(fmt.Append(nil, namespace, "/", name, "/", i))))
 }
 
 // drawBinding draws how far devices with binding conditions are.

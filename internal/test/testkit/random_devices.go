@@ -101,11 +101,12 @@ func randomPool(t *rapid.T, slice, pool string, place func(*ResourceSliceBuilder
 	n := 0
 	for i := range 1 + Uniform(t, 2, "slices") {
 		b := add(fmt.Sprint(slice, "-", i))
-		for range 1 + Uniform(t, 3, "devices") {
-			b.Devices(randomDevice(t, driver, fmt.Sprint("d", n)))
-			if n++; maybe(t, 2, "named twice") {
-				n--
+		for k := range 1 + Uniform(t, 3, "devices") {
+			name := fmt.Sprint("d", n)
+			if n++; i > 0 && k == 0 && maybe(t, 4, "named as one of another slice") {
+				name = "d0"
 			}
+			b.Devices(randomDevice(t, driver, name))
 		}
 		place(b)
 	}
@@ -147,16 +148,17 @@ func randomDevice(t *rapid.T, driver, name string) *DeviceBuilder {
 		d.Taint(pick(t, deviceTaints, "taint"), pick(t, []string{"", "x"}, "value"), randomTaintEffect(t))
 	}
 	if maybe(t, 8, "binds") {
-		d.BindsWhen("example.com/ready", pick(t, []string{"", "example.com/failed"}, "fails"))
+		d.BindsWhen("example.com/ready", "example.com/failed")
 	}
 	return d
 }
 
 // sharedDevice draws what allocations may consume of a device.
 func sharedDevice(t *rapid.T, d *DeviceBuilder) *DeviceBuilder {
-	if maybe(t, 85, "shared") {
-		d.Shared()
+	if maybe(t, 15, "of one claim") {
+		return d.Capacity("share", "100")
 	}
+	d.Shared()
 	switch Uniform(t, 3, "policy") {
 	case 0:
 		return d.Ranged("share", "100", pick(t, []string{"10", "25"}, "least"), "5")
@@ -222,6 +224,68 @@ func randomConfig(of string) resourcev1.DeviceConfiguration {
 	c := resourcev1.OpaqueDeviceConfiguration{Driver: "gpu.example"}
 	c.Parameters.Raw = fmt.Appendf(nil, `{"of":%q}`, of)
 	return resourcev1.DeviceConfiguration{Opaque: &c}
+}
+
+// RandomDeviceChange draws a change of what is published and claimed in a cluster with these nodes, where
+// these objects are there: one that is new or another version, or one of them that is gone.
+func RandomDeviceChange(t *rapid.T, nodes []*v1.Node, there []cluster.Object) (o cluster.Object, gone bool) {
+	switch Uniform(t, 10, "change of") {
+	case 0:
+		return randomDeviceClass(t, pick(t, deviceClassNames, "class")), false
+	case 1:
+		return randomTaintRule(t, fmt.Sprint("rule", Uniform(t, 3, "rule"))), false
+	case 2, 3, 4:
+		ns := pick(t, spaces, "ns")
+		if maybe(t, 60, "shared") {
+			return randomDeviceClaim(t, ns, pick(t, sharedClaims, "claim"), there), false
+		}
+		return randomTemplateClaim(t, ns, pick(t, claimingPods, "claim of"), there), false
+	}
+	if len(there) == 0 {
+		pool := randomPool(t, "first", "first", func(s *ResourceSliceBuilder) { s.OnNode(pick(t, nodes, "pool on").Name) })
+		return pool[0], false
+	}
+	o = there[Uniform(t, len(there), "object")]
+	if s, ok := o.(*resourcev1.ResourceSlice); ok && maybe(t, 80, "changes") {
+		return changedSlice(t, s), false
+	}
+	return o, true
+}
+
+// changedSlice returns another version of a slice: a device comes, goes or is another, or the pool gets a
+// new generation, to which this slice belongs first.
+func changedSlice(t *rapid.T, s *resourcev1.ResourceSlice) *resourcev1.ResourceSlice {
+	s = s.DeepCopy()
+	devices := len(s.Spec.Devices)
+	k := Uniform(t, 4, "how")
+	if devices == 0 || k == 0 {
+		s.Spec.Pool.Generation++
+		return s
+	}
+	i := Uniform(t, devices, "which device")
+	old := s.Spec.Devices[i]
+	switch another := randomDevice(t, s.Spec.Driver, old.Name); {
+	case k == 1 && devices > 1:
+		s.Spec.Devices = slices.Delete(s.Spec.Devices, i, i+1)
+	case k == 2:
+		another.Name = freeName(s.Spec.Devices)
+		another.NodeName, another.NodeSelector, another.AllNodes = old.NodeName, old.NodeSelector, old.AllNodes
+		s.Spec.Devices = append(s.Spec.Devices, another.Device)
+	default:
+		another.NodeName, another.NodeSelector, another.AllNodes = old.NodeName, old.NodeSelector, old.AllNodes
+		s.Spec.Devices[i] = another.Device
+	}
+	return s
+}
+
+// freeName returns a name that none of the devices has.
+func freeName(devices []resourcev1.Device) string {
+	for n := 0; ; n++ {
+		name := fmt.Sprint("late", n)
+		if !slices.ContainsFunc(devices, func(d resourcev1.Device) bool { return d.Name == name }) {
+			return name
+		}
+	}
 }
 
 // publishedDevices returns allocations of a request to each device of some slices, in their order.
