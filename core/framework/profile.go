@@ -29,6 +29,8 @@ type Profile struct {
 	PostBinders []PostBinder
 	// BindTimeout is how long a pod's volumes may take to be bound.
 	BindTimeout time.Duration
+	// DeviceBindTimeout is how long a pod's devices may take to be ready once they were allocated.
+	DeviceBindTimeout time.Duration
 	// Extenders have a say in the placement of the pods that they concern.
 	Extenders []Extender
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -97,6 +98,17 @@ type Bind struct {
 	Writes  []cluster.Object `json:",omitempty"`
 	Claims  []string         `json:",omitempty"`
 	Timeout time.Duration    `json:",omitempty"`
+	// DeviceClaims are the claims that must have their devices, and be reserved for the pod, when it
+	// is bound; a claim without a UID is created, for extended resources, and then the pod's status
+	// gets ExtendedResources. Devices with binding conditions are waited for, for DeviceTimeout. Other
+	// pods may write the same claims at the same time, with the same devices.
+	//
+	// When the Bind fails, what it has written of them is taken back first. Its outcome comes after the
+	// core was told of what the API has of them since (ObjectSet, ObjectGone): devices that the API
+	// has as taken mustn't be given away before.
+	DeviceClaims      []*resourcev1.ResourceClaim           `json:",omitempty"`
+	ExtendedResources []v1.ContainerExtendedResourceRequest `json:",omitempty"`
+	DeviceTimeout     time.Duration                         `json:",omitempty"`
 	// Extender is set when an extender posts the binding in Berth's place.
 	Extender bool `json:",omitempty"`
 }
