@@ -54,15 +54,18 @@ func (v *Inventory) contentOf(w *view, n *v1.Node) Content {
 		return c
 	}
 	if len(v.numbers) > spare+2*len(v.views) {
-		v.forget()
+		v.Forget()
 	}
 	v.last++
 	v.numbers[string(v.key)] = v.last
 	return v.last
 }
 
-// forget drops the contents that no node has.
-func (v *Inventory) forget() {
+// Forget drops the contents that no node has, and what was answered about them.
+func (v *Inventory) Forget() {
+	for n := len(v.views); n > 0 && v.views[n-1].pools == nil; n-- {
+		v.views = v.views[:n-1]
+	}
 	live := map[Content]bool{}
 	for i := range v.views {
 		live[v.views[i].content] = true
@@ -73,6 +76,24 @@ func (v *Inventory) forget() {
 		}
 	}
 	v.memo.keep(live)
+}
+
+// Digest stands for what the library reads of a node's devices. Unlike contents it is the same in
+// inventories with another past.
+func (v *Inventory) Digest(i int32) (d Digest) {
+	if int(i) >= len(v.views) || len(v.views[i].pools) == 0 {
+		return d
+	}
+	var key []byte
+	v.nodes.DeviceNodes(func(k int32, n *v1.Node) {
+		if k == i {
+			for _, p := range v.views[i].pools {
+				key = p.append(key, n)
+			}
+		}
+	})
+	sum := sha256.Sum256(key)
+	return Digest(sum[:len(d)])
 }
 
 // append appends what the library reads of a pool for a node, but the names of the pool and of the

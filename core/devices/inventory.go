@@ -249,6 +249,9 @@ func (v *Inventory) NodeGone(i int32) {
 // Settle brings the contents up to date after changes. Changed then has the nodes with another one.
 func (v *Inventory) Settle() {
 	v.changed = v.changed[:0]
+	if len(v.stale) == 0 {
+		return
+	}
 	if v.unseenAll {
 		v.nodes.DeviceNodes(v.look)
 	} else {

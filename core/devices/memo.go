@@ -40,13 +40,22 @@ const remembered = 1 << 17
 
 func (m *memo) init() { m.questions, m.answers = map[string]Question{}, map[asked]Answer{} }
 
-// keep drops the answers for contents that are gone.
+// keep drops the answers for contents that are gone, and the questions without an answer.
 func (m *memo) keep(live map[Content]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for a := range m.answers {
 		if !live[a.content] {
 			delete(m.answers, a)
+		}
+	}
+	asked := map[Question]bool{}
+	for a := range m.answers {
+		asked[a.question] = true
+	}
+	for text, q := range m.questions {
+		if !asked[q] {
+			delete(m.questions, text) // who has the number keeps it
 		}
 	}
 }
