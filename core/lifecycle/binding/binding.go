@@ -126,6 +126,7 @@ func (m *Machine) PodPlaced(t *lifecycle.Turn, p *Pod, item *queue.Item, n *clus
 
 // assume remembers what a decision has changed in objects for a pod.
 func (m *Machine) assume(p *Pod, writes []cluster.ObjectChange) {
+	p.writes = nil
 	for _, w := range writes {
 		if cluster.KindOf(w.New) == cluster.ResourceClaimKind {
 			m.claims.add(p.pod.UID, w)
