@@ -51,7 +51,9 @@ type workers struct {
 	planBound  time.Duration      // how long a plan may take
 	status     *statusWriter      // nil when none is to be written
 	planTimed  func()             // called when a plan was made; may be nil
-	log        *slog.Logger
+	// deviceWatcher is told of resource claims that are written; may be nil.
+	deviceWatcher DeviceWatcher
+	log           *slog.Logger
 }
 
 var _ drive.Workers = (*workers)(nil)
@@ -79,7 +81,7 @@ func newWorkers(ctx context.Context, o Options, clients *clients, load *load) *w
 	if o.Core.Autoscale != nil {
 		w.planner = background.Start(ctx)
 	}
-	w.health, w.planBound = o.Health, planBound(o.Core.Autoscale)
+	w.health, w.planBound, w.deviceWatcher = o.Health, planBound(o.Core.Autoscale), o.Watcher
 	return w
 }
 
@@ -95,6 +97,7 @@ func (w *workers) yield() func() {
 // readFrom gives workers what they read of caches. It comes before run.
 func (w *workers) readFrom(c *caches, clients *clients) {
 	w.binder.volumes = newVolumeBinder(clients.bind, c)
+	w.binder.devices = newDeviceBinder(clients.bind, resourceClaimCache{c.resourceClaims.Cache}, w.reporter.event, w.deviceWatcher)
 	if w.consultant != nil {
 		w.consultant.nodes, w.consultant.pods = corelisters.NewNodeLister(c.nodes.Objects()), corelisters.NewPodLister(c.pods.Objects())
 	}
