@@ -55,7 +55,7 @@ type noDeviceWatcher struct{}
 func (noDeviceWatcher) ClaimCreated(error) {}
 
 // DevicesAwaited implements DeviceWatcher.
-func (noDeviceWatcher) DevicesAwaited(string, map[string]int, string, time.Duration) {}
+func (noDeviceWatcher) DevicesAwaited(string, []string, []string, string, time.Duration) {}
 
 // claimCache has the claims as the core was told of them.
 type claimCache interface {
@@ -69,9 +69,9 @@ type claimCache interface {
 type DeviceWatcher interface {
 	// ClaimCreated reports how the creation of a claim for extended resources ended.
 	ClaimCreated(err error)
-	// DevicesAwaited reports how the wait for the binding conditions of a pod's devices ended, and how
-	// many of each driver's devices had such conditions: 0 for a driver whose devices have none.
-	DevicesAwaited(profile string, conditional map[string]int, status string, took time.Duration)
+	// DevicesAwaited reports how the wait for the binding conditions of a pod's devices ended: the driver
+	// of each of the devices, and of each that has such conditions.
+	DevicesAwaited(profile string, drivers, conditional []string, status string, took time.Duration)
 }
 
 // How a wait for binding conditions ends, in kube-scheduler's words.

@@ -161,7 +161,7 @@ type awaited struct {
 }
 
 func (w *awaited) ClaimCreated(err error) { w.created = append(w.created, err) }
-func (w *awaited) DevicesAwaited(profile string, conditional map[string]int, status string, _ time.Duration) {
+func (w *awaited) DevicesAwaited(profile string, _, conditional []string, status string, _ time.Duration) {
 	w.status = append(w.status, fmt.Sprint(profile, conditional, status))
 }
 
@@ -358,7 +358,7 @@ func TestBindingConditions(t *testing.T) {
 				if took := time.Since(began); took < 10*time.Second || took > bind.DeviceTimeout+time.Second {
 					t.Errorf("it took %s", took)
 				}
-				if want := []string{"default-schedulermap[gpu.example:1]" + c.status}; !slices.Equal(w.status, want) {
+				if want := []string{"default-scheduler[gpu.example]" + c.status}; !slices.Equal(w.status, want) {
 					t.Errorf("told %q, want %q", w.status, want)
 				}
 				if want := []string{"BindingConditionsPending: waiting for binding conditions for device on node n"}; !slices.Equal(*events, want) {

@@ -27,8 +27,8 @@ var (
 // awaitConditions returns nil when all devices of a bind are ready. It fails when a device can't become
 // ready, and when the time since its allocation is over.
 func (b *deviceBinder) awaitConditions(ctx context.Context, p *claimsOfBind) error {
-	conditional, any := conditionalDevices(p)
-	if !any {
+	drivers, conditional := driversOf(p)
+	if len(conditional) == 0 {
 		return nil
 	}
 	bind := p.bind
@@ -48,28 +48,25 @@ func (b *deviceBinder) awaitConditions(ctx context.Context, p *claimsOfBind) err
 	case err != nil:
 		status = devicesError
 	}
-	b.watcher.DevicesAwaited(bind.Profile, conditional, status, time.Since(began))
+	b.watcher.DevicesAwaited(bind.Profile, drivers, conditional, status, time.Since(began))
 	return err
 }
 
-// conditionalDevices returns how many devices with binding conditions each driver of a bind's devices
-// has among them, and whether there is any.
-func conditionalDevices(p *claimsOfBind) (byDriver map[string]int, any bool) {
-	byDriver = map[string]int{}
+// driversOf returns the driver of each of a bind's devices, and of each that has binding conditions.
+func driversOf(p *claimsOfBind) (drivers, conditional []string) {
 	for _, c := range p.touched {
 		if c.Status.Allocation == nil {
 			continue
 		}
 		for i := range c.Status.Allocation.Devices.Results {
 			r := &c.Status.Allocation.Devices.Results[i]
-			byDriver[r.Driver] += 0
+			drivers = append(drivers, r.Driver)
 			if len(r.BindingConditions) > 0 {
-				byDriver[r.Driver]++
-				any = true
+				conditional = append(conditional, r.Driver)
 			}
 		}
 	}
-	return byDriver, any
+	return drivers, conditional
 }
 
 // allReady reports whether the devices of all claims are ready; an error says that they won't be.
