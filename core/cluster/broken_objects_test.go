@@ -13,8 +13,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/berthproject/berth/core/devices"
 	"github.com/berthproject/berth/core/cluster/migration"
+	"github.com/berthproject/berth/core/devices"
 )
 
 // objects works every index out from the objects themselves.

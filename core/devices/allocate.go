@@ -66,7 +66,7 @@ func (v *Inventory) allocate(pools []*pool, n *v1.Node, claims []*resourcev1.Res
 // Allocate returns devices for claims on a node, one result for each claim and in their order; nil
 // when they can't be had. The names of shares follow from the claims and devices.
 func (v *Inventory) Allocate(i int32, n *v1.Node, claims []*resourcev1.ResourceClaim, classes Classes, steps int) ([]resourcev1.AllocationResult, error) {
-	if int(i) >= len(v.views) {
+	if i < 0 || int(i) >= len(v.views) {
 		return v.allocate(nil, n, claims, classes, steps)
 	}
 	out, err := v.allocate(v.views[i].pools, n, claims, classes, steps)

@@ -299,9 +299,10 @@ func (v *Inventory) update(i int32, n *v1.Node) {
 // list is valid until the next one.
 func (v *Inventory) Changed() []int32 { return v.changed }
 
-// Content returns what stands for a node's devices, and what of them is taken.
+// Content returns what stands for a node's devices, and what of them is taken. A node that has no index,
+// because it is in no state, has none.
 func (v *Inventory) Content(i int32) Content {
-	if int(i) < len(v.views) {
+	if i >= 0 && int(i) < len(v.views) {
 		return v.views[i].content
 	}
 	return 0

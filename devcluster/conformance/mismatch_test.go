@@ -1,6 +1,7 @@
 package conformance_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -20,6 +21,9 @@ import (
 
 // difference says where two outcomes differ, "" for nowhere.
 func difference(c *oracle.Cluster, want, got *oracle.Outcome) string {
+	if got.Error != want.Error {
+		return fmt.Sprintf("the attempt ends with the error %q, in kube-scheduler %q", got.Error, want.Error)
+	}
 	for _, n := range c.Nodes {
 		if problem := answerDifference(want.Nodes[n.Name], got.Nodes[n.Name]); problem != "" {
 			return fmt.Sprintf("on node %s: %s", n.Name, problem)
@@ -29,6 +33,9 @@ func difference(c *oracle.Cluster, want, got *oracle.Outcome) string {
 		return a.Violations == b.Violations && slices.Equal(a.Pods, b.Pods)
 	}) || got.Chosen != want.Chosen {
 		return fmt.Sprintf("preemption takes %q of %v, in kube-scheduler %q of %v", got.Chosen, got.Victims, want.Chosen, want.Victims)
+	}
+	if got.Deallocated != want.Deallocated {
+		return fmt.Sprintf("deallocates %q, kube-scheduler %q", got.Deallocated, want.Deallocated)
 	}
 	if got.Message != want.Message {
 		return fmt.Sprintf("the condition's message is\n%s\nand kube-scheduler's\n%s", got.Message, want.Message)
@@ -43,6 +50,10 @@ func answerDifference(want, got oracle.Answer) string {
 		return fmt.Sprintf("feasible is %v (%s %v), kube-scheduler says %v (%s %v)", got.OK, got.Plugin, got.Messages, want.OK, want.Plugin, want.Messages)
 	case !want.OK && (want.Plugin != got.Plugin || !slices.Equal(sorted(want.Messages), sorted(got.Messages))):
 		return fmt.Sprintf("rejected by %s %v, in kube-scheduler by %s %v", got.Plugin, got.Messages, want.Plugin, want.Messages)
+	case want.Error != got.Error:
+		return fmt.Sprintf("ends with the error %q, in kube-scheduler %q", got.Error, want.Error)
+	case allocated(want) != allocated(got):
+		return fmt.Sprintf("allocates\n%s\nand kube-scheduler\n%s", allocated(got), allocated(want))
 	case want.OK && want.Total != got.Total:
 		return fmt.Sprintf("the score is %d %v, kube-scheduler's %d %v", got.Total, got.Scores, want.Total, want.Scores)
 	}
@@ -52,6 +63,18 @@ func answerDifference(want, got oracle.Answer) string {
 		}
 	}
 	return ""
+}
+
+// allocated writes out what the claims of a pod would get.
+func allocated(a oracle.Answer) string {
+	if len(a.Allocations) == 0 {
+		return ""
+	}
+	raw, err := json.Marshal(a.Allocations)
+	if err != nil {
+		return err.Error()
+	}
+	return string(raw)
 }
 
 // sorted is for messages: kube-scheduler names scalar resources in the order of a map.

@@ -73,6 +73,9 @@ func compare(t *rapid.T, upstream peer, o plugins.Options, seen map[string]int) 
 	s, e := stateOf(upstream.version, c, o)
 	for i := range 3 {
 		pod := incoming(t, fmt.Sprint("new", i))
+		if hasDevices(c) {
+			wantDevices(t, pod)
+		}
 		want, err := upstream.Evaluate(t.Context(), pod)
 		if err != nil {
 			t.Fatal(err)
@@ -257,9 +260,7 @@ func countVolumes(seen map[string]int, s *cluster.State, pod *v1.Pod, node strin
 // reached logs what the random cases have reached. When there were many, it fails the
 // test if they haven't reached what they must.
 func reached(t *testing.T, v compat.Version, seen map[string]int) {
-	for _, k := range slices.Sorted(maps.Keys(seen)) {
-		t.Logf("%7d %s", seen[k], k)
-	}
+	logSeen(t, seen)
 	must := []string{"feasible", "preempts", "rejected by NodeResourcesFit", "rejected by TaintToleration", "rejected by NodeAffinity", "rejected by NodePorts",
 		"rejected by NodeUnschedulable", "rejected by InterPodAffinity", "PodTopologySpread scores between", "TaintToleration scores hundreds",
 		"NodeAffinity scores hundreds", "NodeResourcesFit scores between", "NodeResourcesBalancedAllocation scores between"}
@@ -271,5 +272,12 @@ func reached(t *testing.T, v compat.Version, seen map[string]int) {
 		if seen[k] == 0 && seen["feasible"] > 5000 && !t.Failed() {
 			t.Errorf("no case has reached: %s", k)
 		}
+	}
+}
+
+// logSeen logs what random cases have reached, and how often.
+func logSeen(t *testing.T, seen map[string]int) {
+	for _, k := range slices.Sorted(maps.Keys(seen)) {
+		t.Logf("%7d %s", seen[k], k)
 	}
 }
