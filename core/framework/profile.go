@@ -34,3 +34,13 @@ type Profile struct {
 	// Extenders have a say in the placement of the pods that they concern.
 	Extenders []Extender
 }
+
+// Claimer returns the plugin that takes devices for pods, nil when the profile has none that filters.
+func (p *Profile) Claimer() Claimer {
+	for i := range p.Plugins {
+		if c, ok := p.Plugins[i].Plugin.(Claimer); ok {
+			return c
+		}
+	}
+	return nil
+}

@@ -25,6 +25,8 @@ type Ready struct {
 	// Cancels take back Binds that aren't posted yet. Nothing is owed; the Bind's outcome
 	// reports whether it was posted.
 	Cancels []Cancel
+	// Deallocations are to be written; each is owed a DeallocationDone.
+	Deallocations []Deallocation
 	// Preemptions are to be posted; each is owed a PreemptionDone.
 	Preemptions []Preemption
 	// Nominations are to be written; each is owed a NominationDone, but for those
@@ -111,6 +113,18 @@ type Bind struct {
 	DeviceTimeout     time.Duration                         `json:",omitempty"`
 	// Extender is set when an extender posts the binding in Berth's place.
 	Extender bool `json:",omitempty"`
+}
+
+// Deallocation takes the devices away from a resource claim that keeps a pod from every node, or
+// deletes a claim that was left of an earlier attempt to bind the pod. Its outcome comes after the core
+// was told of what the API has of the claim since.
+type Deallocation struct {
+	UID             types.UID // of the claim
+	Namespace, Name string
+	// Version is that of the claim that was looked at: if it has changed since, it is left alone.
+	Version string
+	Pod     types.UID
+	Delete  bool `json:",omitempty"`
 }
 
 // Taint adds a taint to a node, or removes that with its key (Apply).

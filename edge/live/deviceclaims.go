@@ -313,6 +313,34 @@ func deleteClaim(ctx context.Context, client kubernetes.Interface, c *resourcev1
 	return ignoreNotFound(api.Delete(ctx, c.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &c.UID}}))
 }
 
+// deallocate takes the devices away from a claim in the version that was looked at, or deletes it.
+func (b *deviceBinder) deallocate(ctx context.Context, x step.Deallocation) error {
+	p := &claimsOfBind{}
+	api := b.client.ResourceV1().ResourceClaims(x.Namespace)
+	err := attempt(ctx, func() error {
+		c, err := api.Get(ctx, x.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err) || err == nil && c.UID != x.UID:
+			return nil
+		case err != nil:
+			return err
+		case c.Status.Allocation == nil && !x.Delete: // by an attempt whose answer was lost
+			return nil
+		case x.Delete: // it is the pod's alone, and the pod isn't placed while it is there
+			return deleteClaim(ctx, b.client, c)
+		case c.ResourceVersion != x.Version:
+			return refuse("claim %s/%s has changed in the meantime", c.Namespace, c.Name)
+		}
+		c.Status = resourcev1.ResourceClaimStatus{}
+		if c, err = api.UpdateStatus(ctx, c, metav1.UpdateOptions{}); err == nil {
+			p.touch(c)
+		}
+		return err
+	})
+	b.settle(ctx, p)
+	return err
+}
+
 func ignoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -414,3 +414,51 @@ func TestOutcomesComeAfterTheClaimsAreTold(t *testing.T) {
 		})
 	}
 }
+
+// TestClaimsAreDeallocated: a claim loses its devices in the version that was looked at only, and one that
+// is to be deleted goes with its finalizer.
+func TestClaimsAreDeallocated(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		work  step.Deallocation
+		lost  bool // the first answer to a write is
+		fails string
+		left  string // of the claim
+	}{
+		{"as it was", step.Deallocation{UID: "uid-c", Version: "10"}, false, "", "free"},
+		{"the answer is lost", step.Deallocation{UID: "uid-c", Version: "10"}, true, "", "free"},
+		{"changed", step.Deallocation{UID: "uid-c", Version: "9"}, false, "has changed in the meantime", "allocated"},
+		{"another", step.Deallocation{UID: "uid-d", Version: "10"}, false, "", "allocated"},
+		{"deleted", step.Deallocation{UID: "uid-c", Version: "10", Delete: true}, false, "", "gone"},
+		{"deleted, the answer is lost", step.Deallocation{UID: "uid-c", Version: "10", Delete: true}, true, "", "gone"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newClaimServer(storedClaim("a", "p"))
+				lost := c.lost
+				s.PrependReactor("update", "resourceclaims", func(a clienttesting.Action) (bool, runtime.Object, error) {
+					if !lost {
+						return false, nil, nil
+					}
+					lost = false
+					if _, _, err := s.react(a); err != nil {
+						return true, nil, err
+					}
+					return true, nil, errors.New("connection reset")
+				})
+				b, _, _ := s.binder()
+				c.work.Namespace, c.work.Name = "ns", "c"
+				if err := b.deallocate(t.Context(), c.work); (err != nil) != (c.fails != "") || err != nil && !strings.Contains(err.Error(), c.fails) {
+					t.Errorf("got %v, want %q", err, c.fails)
+				}
+				left := "gone"
+				if got := s.claim(t, "c"); got != nil {
+					left = map[bool]string{true: "allocated", false: "free"}[got.Status.Allocation != nil]
+				}
+				if left != c.left {
+					t.Errorf("the claim is %s, want %s", left, c.left)
+				}
+			})
+		})
+	}
+}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/core/plugins/dynamicresources"
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -278,14 +278,17 @@ func (l *claims) invariantsIn(state *cluster.State) (out []string) {
 // deviceClaims returns the claims with devices that a pod is to have when it is bound, and which
 // container's extended resources are of which request. They are those that the decision has changed,
 // and those that were reserved for the pod before.
-func deviceClaims(pod *cluster.Pod, n *cluster.Node, state *cluster.State) (out []*resourcev1.ResourceClaim, mappings []v1.ContainerExtendedResourceRequest) {
+func deviceClaims(pod *cluster.Pod, n *cluster.Node, state *cluster.State, claimer framework.Claimer) (out []*resourcev1.ResourceClaim, mappings []v1.ContainerExtendedResourceRequest) {
+	if claimer == nil {
+		return nil, nil
+	}
 	for _, c := range state.ClaimsOf(pod) {
 		if c.Status.Allocation != nil && isReservedFor(c, pod.UID) {
 			out = append(out, c)
 		}
 	}
 	if len(out) > 0 && state.ExtendedResourceClaim(pod) != nil {
-		mappings = dynamicresources.Mappings(pod, n, state)
+		mappings = claimer.ExtendedResources(pod, n, state)
 	}
 	return out, mappings
 }
