@@ -3,6 +3,7 @@ package cluster
 import (
 	"slices"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -30,7 +31,7 @@ var deviceClassKind = kindOf[*resourcev1.DeviceClass]{
 			enlist(b.deviceClasses, v1.ResourceName(*name), o, sign)
 		}
 	},
-	local: func(s *State, _ *resourcev1.DeviceClass, touch func(NodeIndex)) { s.touchAll(touch) },
+	everywhere: true,
 }
 
 // TakesObjects reports whether a pod may take something of the cluster's objects when it gets a node: it
@@ -95,7 +96,7 @@ var resourceClaimKind = kindOf[*resourcev1.ResourceClaim]{
 	reads: func(o *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 		out := &resourcev1.ResourceClaim{ObjectMeta: trimMeta(&o.ObjectMeta)}
 		out.OwnerReferences = controller(o.OwnerReferences)
-		out.Annotations = annotated(o.Annotations, resourcev1.ExtendedResourceClaimAnnotation)
+		out.Annotations = annotated(o.Annotations, resourcev1.ExtendedResourceClaimAnnotation, AnnBindingTimedOut)
 		out.Spec.Devices.Requests, out.Spec.Devices.Constraints = o.Spec.Devices.Requests, o.Spec.Devices.Constraints
 		out.Status.ReservedFor = o.Status.ReservedFor
 		if a := o.Status.Allocation; a != nil {
@@ -119,6 +120,18 @@ var resourceClaimKind = kindOf[*resourcev1.ResourceClaim]{
 			b.devices.SetClaim(nil, o)
 		}
 	},
+}
+
+// AnnBindingTimedOut is on a claim in the state, and never in the API: its devices' binding conditions
+// have taken too long.
+const AnnBindingTimedOut = "berth.dev/binding-timed-out"
+
+// BindingTimedOut reports whether devices with binding conditions were allocated to a claim longer ago
+// than a timeout.
+func BindingTimedOut(c *resourcev1.ResourceClaim, now time.Time, timeout time.Duration) bool {
+	a := c.Status.Allocation
+	return a != nil && a.AllocationTimestamp != nil && a.AllocationTimestamp.Add(timeout).Before(now) &&
+		slices.ContainsFunc(a.Devices.Results, func(r resourcev1.DeviceRequestAllocationResult) bool { return r.BindingConditions != nil })
 }
 
 // extendedFor returns the UID of the pod for whose extended resources a claim was made, "" for none
@@ -182,7 +195,7 @@ func (s *State) ClaimsOf(pod *Pod) (out []*resourcev1.ResourceClaim) {
 // ExtendedResourceClaim returns the claim that was made for a pod's extended resources, or nil.
 func (s *State) ExtendedResourceClaim(pod *Pod) *resourcev1.ResourceClaim {
 	for _, c := range s.objects.extendedClaims[pod.UID] {
-		if ref := metav1.GetControllerOfNoCopy(c); c.Namespace == pod.Object.Namespace && ref.Name == pod.Object.Name {
+		if metav1.GetControllerOfNoCopy(c).Name == pod.Object.Name {
 			return c
 		}
 	}

@@ -7,10 +7,10 @@ import (
 )
 
 // Features returns what the allocator of a version's kube-scheduler does with its gates as they are by
-// default (AllocatorFeatures of its DynamicResources plugin).
-func Features(v compat.Version) structured.Features {
+// default (AllocatorFeatures of its DynamicResources plugin): the same for all versions so far.
+func Features(compat.Version) structured.Features {
 	return structured.Features{AdminAccess: true, PrioritizedList: true, PartitionableDevices: true, DeviceTaints: true,
-		DeviceBindingAndStatus: true, ConsumableCapacity: true, FractionalCapacityRange: v >= compat.V37}
+		DeviceBindingAndStatus: true, ConsumableCapacity: true}
 }
 
 // TaintRules reports whether DeviceTaintRules count with the gates of a version as they are by default.

@@ -6,14 +6,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/core/plugins/dynamicresources"
 	"github.com/berthproject/berth/core/plugins/volumebinding"
 	"github.com/berthproject/berth/devcluster/oracle"
 	"github.com/berthproject/berth/internal/test/testkit"
@@ -40,6 +44,11 @@ func stateOf(v compat.Version, c *oracle.Cluster, o plugins.Options) (*cluster.S
 		s.SetWorkload(cluster.WorkloadOf(w))
 	}
 	for _, o := range c.Objects {
+		if claim, ok := o.(*resourcev1.ResourceClaim); ok && cluster.BindingTimedOut(claim, time.Now(), 10*time.Minute) {
+			claim = claim.DeepCopy()
+			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, cluster.AnnBindingTimedOut, "true")
+			o = claim
+		}
 		s.SetObject(o)
 	}
 	for _, p := range c.Nominated {
@@ -183,6 +192,9 @@ func berthOutcome(s *cluster.State, e *engine.Engine, pod *v1.Pod) *oracle.Outco
 		if why := e.Explain(class, a.Node); why != nil {
 			got.Plugin, got.Messages = why.Plugin, why.Messages
 		}
+		if a.OK {
+			got.Allocations = berthAllocations(s, class.Pod(), s.Node(a.Node))
+		}
 		out.Nodes[s.Node(a.Node).Name] = got
 	}
 	if _, ok := e.Best(class); ok {
@@ -203,6 +215,32 @@ func berthOutcome(s *cluster.State, e *engine.Engine, pod *v1.Pod) *oracle.Outco
 		d = d.WithPreemption(engine.Preemption{RuledOut: true, Message: e.PreemptionMessage(class)})
 	}
 	out.Message = d.Message()
+	return out
+}
+
+// berthAllocations returns what the claims of a pod would get on a node that takes it.
+func berthAllocations(s *cluster.State, pod *cluster.Pod, n *cluster.Node) (out []oracle.Allocation) {
+	mark, head := s.Mark(), s.Head()
+	defer s.Rollback(mark)
+	dynamicresources.New(dynamicresources.DefaultSteps).Assume(pod, n, s)
+	changes, _ := s.Since(head)
+	for _, x := range changes {
+		if x.Op != cluster.ObjectSet && x.Op != cluster.ObjectRenewed {
+			continue
+		}
+		c, ok := x.Object.New.(*resourcev1.ResourceClaim)
+		if old, had := x.Object.Old.(*resourcev1.ResourceClaim); !ok || had && old.Status.Allocation != nil {
+			continue
+		}
+		a := oracle.Allocation{Claim: c.Name, Result: *c.Status.Allocation.DeepCopy()}
+		if c.Annotations[resourcev1.ExtendedResourceClaimAnnotation] != "" {
+			a.Claim, a.Requests = "<extended-resources>", c.Spec.Devices.Requests
+		}
+		for i := range a.Result.Devices.Results {
+			a.Result.Devices.Results[i].ShareID = nil
+		}
+		out = append(out, a)
+	}
 	return out
 }
 

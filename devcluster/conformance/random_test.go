@@ -25,7 +25,7 @@ import (
 
 // comparesDevices says that random clusters have devices and claims for them, and that
 // kube-scheduler keeps the plugin that allocates them. While Berth can't, both are off.
-const comparesDevices = false
+const comparesDevices = true
 
 // randomCluster draws a cluster: nodes, what is placed and nominated, and what rules
 // read beside.

@@ -6,14 +6,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/devices"
 	"github.com/berthproject/berth/core/framework"
 )
 
@@ -27,11 +28,14 @@ type demand struct {
 	// go first.
 	stale    bool
 	extended []extended // what it may need a claim of its own for
+	// namespace is that of one of the pods, for people.
+	namespace string
 }
 
 // demandOf finds what a pod claims. The texts of problems are kube-scheduler's (PreFilter of its
 // DynamicResources plugin).
 func demandOf(pod *cluster.Pod, state *cluster.State) (d demand) {
+	d.namespace = pod.Object.Namespace
 	claims, problem := claimsOf(pod, state)
 	if problem != "" {
 		d.problem = problem
@@ -122,11 +126,13 @@ func uses(p *cluster.Pod, c *resourcev1.ResourceClaim) bool {
 	})
 }
 
-// scores reports whether nodes differ in which of several alternatives can be had there.
+// scores reports whether some claim lists alternatives, and something has to be allocated: then the
+// alternatives of all claims count, also of those that have devices.
 func (d *demand) scores() bool {
-	return slices.ContainsFunc(d.wanted, func(c *resourcev1.ResourceClaim) bool {
+	lists := func(c *resourcev1.ResourceClaim) bool {
 		return slices.ContainsFunc(c.Spec.Devices.Requests, func(r resourcev1.DeviceRequest) bool { return len(r.FirstAvailable) > 0 })
-	})
+	}
+	return len(d.wanted)+len(d.extended) > 0 && (slices.ContainsFunc(d.wanted, lists) || slices.ContainsFunc(d.had, lists))
 }
 
 // sign signs what nodes are told apart by: what is asked for, and where devices are that it has.
@@ -136,6 +142,7 @@ func (d *demand) sign(state *cluster.State, sig *framework.Signature) {
 	for _, c := range d.had {
 		sig.Str(selectorText(c))
 		sig.Str(unready(c))
+		sig.Int(devices.Score(c, c.Status.Allocation))
 	}
 	sig.Bool(d.stale)
 	sig.Int(int64(len(d.extended)))
@@ -184,40 +191,30 @@ func (d *demand) question(state *cluster.State, claims []*resourcev1.ResourceCla
 	return text
 }
 
-// unready says why devices that a claim has can't be used on any node, "" when they can: one of their
-// binding failure conditions is true (isClaimReadyForBinding of kube-scheduler).
+// unready says why devices that a claim has can't be used on any node, "" when they can, or may yet:
+// one of their binding failure conditions is true, or their binding conditions aren't and took too long
+// (isClaimReadyForBinding and isClaimTimeout of kube-scheduler).
 func unready(c *resourcev1.ResourceClaim) string {
 	for i := range c.Status.Allocation.Devices.Results {
 		r := &c.Status.Allocation.Devices.Results[i]
 		if len(r.BindingConditions) == 0 {
 			continue
 		}
-		at := slices.IndexFunc(c.Status.Devices, func(d resourcev1.AllocatedDeviceStatus) bool {
+		is := func(string) bool { return false }
+		if at := slices.IndexFunc(c.Status.Devices, func(d resourcev1.AllocatedDeviceStatus) bool {
 			return d.Device == r.Device && d.Driver == r.Driver && d.Pool == r.Pool
-		})
-		if at < 0 {
+		}); at >= 0 {
+			is = func(name string) bool { return meta.IsStatusConditionTrue(c.Status.Devices[at].Conditions, name) }
+			if failed := slices.IndexFunc(r.BindingFailureConditions, is); failed >= 0 {
+				return r.BindingFailureConditions[failed]
+			}
+		}
+		if slices.ContainsFunc(r.BindingConditions, func(name string) bool { return !is(name) }) {
+			if _, late := c.Annotations[cluster.AnnBindingTimedOut]; late {
+				return cluster.AnnBindingTimedOut
+			}
 			return "" // kube-scheduler looks no further, either
 		}
-		conditions := c.Status.Devices[at].Conditions
-		is := func(name string) bool {
-			return slices.ContainsFunc(conditions, func(c metav1.Condition) bool { return c.Type == name && c.Status == metav1.ConditionTrue })
-		}
-		if failed := slices.IndexFunc(r.BindingFailureConditions, is); failed >= 0 {
-			return r.BindingFailureConditions[failed]
-		}
-		if !slices.ContainsFunc(r.BindingConditions, func(name string) bool { return !is(name) }) {
-			continue
-		}
-		return ""
 	}
 	return ""
-}
-
-// names lists claims for people.
-func names(claims []*resourcev1.ResourceClaim) string {
-	var out []string
-	for _, c := range claims {
-		out = append(out, c.Name)
-	}
-	return strings.Join(out, ", ")
 }

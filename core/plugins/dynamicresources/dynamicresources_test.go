@@ -74,8 +74,8 @@ var (
 )
 
 const (
-	full    = "Final: cannot allocate all claims"
-	leftOut = "Final: node(s) didn't satisfy plugin(s) [DynamicResources]"
+	full = "Final: cannot allocate all claims"
+	away = "Final: resourceclaim not available on the node"
 )
 
 func TestFilter(t *testing.T) {
@@ -87,8 +87,8 @@ func TestFilter(t *testing.T) {
 		{Name: "two of one claim", Pod: with(pod(), "pair"), Want: rt.Want{"two": rt.OK, "one": full, "none": full, "plugin": full}},
 		{Name: "two of two claims", Pod: with(pod(), "small", "small2"), Want: rt.Want{"two": rt.OK, "one": full, "none": full, "plugin": full}},
 		{Name: "three", Pod: with(pod(), "small", "pair"), Want: rt.Want{rt.All: full}},
-		{Name: "a claim with devices", Pod: with(pod(), "taken"), Want: rt.Want{"one": rt.OK, rt.All: leftOut}},
-		{Name: "a claim with devices, and another", Pod: with(pod(), "taken", "small"), Want: rt.Want{"one": rt.OK, rt.All: leftOut}},
+		{Name: "a claim with devices", Pod: with(pod(), "taken"), Want: rt.Want{"one": rt.OK, rt.All: away}},
+		{Name: "a claim with devices, and another", Pod: with(pod(), "taken", "small"), Want: rt.Want{"one": rt.OK, "two": away, "none": full, "plugin": full}},
 		{Name: "a claim that isn't there", Pod: with(pod(), "missing"), Want: rt.Want{rt.All: rt.Everywhere(`could not find ResourceClaim "default/missing"`)}},
 		{Name: "a claim that is being deleted", Pod: with(pod(), "deleted"), Want: rt.Want{rt.All: rt.Everywhere(`resourceclaim "deleted" is being deleted`)}},
 		{Name: "a claim of a class that isn't there", Pod: with(pod(), "unknown"), Want: rt.Want{rt.All: rt.Everywhere("request gpu: device class gone does not exist")}},

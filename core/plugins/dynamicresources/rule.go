@@ -38,6 +38,9 @@ type variant struct {
 	claims   []*resourcev1.ResourceClaim
 }
 
+// unnamed is how kube-scheduler calls a claim for extended resources that isn't made yet.
+const unnamed = "<extended-resources>"
+
 // maxExtended is how many extended resources of one pod devices may provide.
 const maxExtended = 16
 
@@ -61,6 +64,7 @@ func newRule(d demand, state *cluster.State, steps int) *rule {
 func (r *rule) variant(lacks uint64) variant {
 	claims := slices.Clone(r.wanted)
 	if special := r.special(lacks); special != nil {
+		special.Namespace, special.Name = r.namespace, unnamed
 		claims = append(claims, special)
 	}
 	if len(claims) == 0 {
@@ -113,7 +117,18 @@ func (r *rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 }
 
 func (r *rule) ask(v variant, n *cluster.Node) devices.Answer {
-	return r.state.Devices().Ask(v.question, int32(n.Index), n.Object, v.claims, r.state.DeviceClasses(), r.steps)
+	return r.state.Devices().Ask(v.question, r.indexOf(n), n.Object, v.claims, r.state.DeviceClasses(), r.steps)
+}
+
+// indexOf returns the index by which the devices of a node are known. A copy of a node with more pods
+// on it has the node's devices.
+func (r *rule) indexOf(n *cluster.Node) int32 {
+	if n.Index == cluster.NoNode {
+		if x := r.state.NodeByName(n.Name); x != nil {
+			return int32(x.Index)
+		}
+	}
+	return int32(n.Index)
 }
 
 // reachable reports whether a node can use the devices that the claims have.
@@ -128,33 +143,6 @@ func (r *rule) reachable(n *cluster.Node) bool {
 
 func (p *place) rejects(n *v1.Node) bool {
 	return p.unready || p.broken || p.selector != nil && !p.selector.Match(n)
-}
-
-// NarrowsTo implements framework.Narrower: the nodes that the devices name which the claims have.
-func (r *rule) NarrowsTo() (names []string) {
-	for _, c := range r.had {
-		these := named(c.Status.Allocation.NodeSelector)
-		switch {
-		case these == nil:
-		case names == nil:
-			names = these
-		default:
-			names = slices.DeleteFunc(names, func(n string) bool { return !slices.Contains(these, n) })
-		}
-	}
-	return names
-}
-
-// named returns the nodes that a selector names, sorted; nil when it selects by something else.
-func named(s *v1.NodeSelector) []string {
-	if s == nil || len(s.NodeSelectorTerms) != 1 {
-		return nil
-	}
-	t := &s.NodeSelectorTerms[0]
-	if len(t.MatchExpressions) > 0 || len(t.MatchFields) != 1 || t.MatchFields[0].Key != "metadata.name" || t.MatchFields[0].Operator != v1.NodeSelectorOpIn {
-		return nil
-	}
-	return slices.Compact(slices.Sorted(slices.Values(t.MatchFields[0].Values)))
 }
 
 // Explain implements framework.LocalRule.
@@ -179,7 +167,7 @@ func (r *rule) why(n *cluster.Node) string {
 // unallocatable says why the allocator found no devices.
 func (r *rule) unallocatable(v variant, n *cluster.Node, a devices.Answer) string {
 	if a.Failed {
-		_, err := r.state.Devices().Allocate(int32(n.Index), n.Object, v.claims, r.state.DeviceClasses(), r.steps)
+		_, err := r.state.Devices().Allocate(r.indexOf(n), n.Object, v.claims, r.state.DeviceClasses(), r.steps)
 		if err != nil && !errors.Is(err, devices.ErrTooManySteps) {
 			return err.Error()
 		}
@@ -201,11 +189,10 @@ func (a alternatives) StaticKey(basics *cluster.NodeBasics) int32 {
 	if n == nil {
 		return 0
 	}
-	v := a.rule.variants[a.rule.lacks(n)]
-	if v.question == 0 {
-		return 0
+	score := int64(0)
+	if v := a.rule.variants[a.rule.lacks(n)]; v.question != 0 {
+		score = a.rule.ask(v, n).Score
 	}
-	score := a.rule.ask(v, n).Score
 	for _, c := range a.rule.had {
 		score += devices.Score(c, c.Status.Allocation)
 	}
