@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,8 +33,8 @@ func (b *deviceBinder) awaitConditions(ctx context.Context, p *claimsOfBind) err
 		return nil
 	}
 	bind := p.bind
-	b.tell(step.Event{Reporter: bind.Profile, Kind: "Pod", UID: bind.UID, Namespace: bind.Namespace, Name: bind.Name,
-		Reason: "BindingConditionsPending", Action: "Scheduling", Message: "waiting for binding conditions for device on node " + bind.Node})
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: bind.Namespace, Name: bind.Name, UID: bind.UID}}
+	b.tell(step.SchedulingEvent(bind.Profile, pod, "BindingConditionsPending", "Scheduling", "waiting for binding conditions for device on node "+bind.Node))
 	began := time.Now()
 	err := wait.PollUntilContextTimeout(ctx, b.period, bind.DeviceTimeout, true, func(context.Context) (bool, error) { return b.allReady(p) })
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {

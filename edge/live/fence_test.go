@@ -124,7 +124,7 @@ func allWork(t *testing.T, done func(error)) map[string]func(drive.Workers) {
 			claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim"}}
 			w.Bind(step.Bind{UID: "v", Namespace: "ns", Name: "v", Node: "n", Writes: []cluster.Object{claim}}, done)
 		},
-		"Cancel":  func(w drive.Workers) { w.Cancel(step.Cancel{UID: "gone"}) },
+		"Cancel": func(w drive.Workers) { w.Cancel(step.Cancel{UID: "gone"}) },
 		"Deallocate": func(w drive.Workers) {
 			w.Deallocate(step.Deallocation{Namespace: "ns", Name: "r", Delete: true}, done)
 		},
