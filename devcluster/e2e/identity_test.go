@@ -49,7 +49,6 @@ var rightsOfOthers = map[string]string{
 	"list resourceclaims.resource.k8s.io":                                 oldServer,
 	"list resourceslices.resource.k8s.io":                                 oldServer,
 	"get resourceclaims.resource.k8s.io":                                  "a claim that somebody else writes at the same time, and one that is taken back",
-	"create resourceclaims.resource.k8s.io":                               "a pod whose extended resource devices provide",
 	"delete resourceclaims.resource.k8s.io":                               "such a pod whose bind has failed",
 	"update resourceclaims/binding.resource.k8s.io":                       "the API server asks for it when a claim is allocated or reserved (feature gate DRAResourceClaimGranularStatusAuthorization); no request names it",
 	"list jobs.batch":                                                     oldServer,
