@@ -321,8 +321,10 @@ func dynamicResourcesArgs(path *field.Path, in *kubeschedulerv1.DynamicResources
 		}
 		out.DeviceSteps = max(int(limit.Seconds()*dynamicresources.StepsPerSecond), 1)
 	}
-	if d := in.BindingTimeout; d != nil && d.Duration < time.Second {
-		errs = append(errs, field.Invalid(path.Child("bindingTimeout"), d, "must be at least 1 second"))
+	if d := in.BindingTimeout; d != nil {
+		if out.DeviceBindTimeout = d.Duration; d.Duration < time.Second {
+			errs = append(errs, field.Invalid(path.Child("bindingTimeout"), d, "must be at least 1 second"))
+		}
 	}
 	return errs
 }

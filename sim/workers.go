@@ -93,6 +93,11 @@ func (b workers) Bind(x step.Bind, done func(error)) {
 // Cancel marks a bind that isn't to be sent any more.
 func (b workers) Cancel(x step.Cancel) { b.cancels[x.UID] = true }
 
+// Deallocate fails: a world has no resource claims.
+func (b workers) Deallocate(_ step.Deallocation, done func(error)) {
+	b.call(func() error { return errors.New("there are no resource claims in a simulated world") }, done)
+}
+
 // Preempt asks a victim to leave.
 func (b workers) Preempt(x step.Preemption, done func(error)) {
 	b.call(func() error { return b.w.preempt(x) }, done)

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/berthproject/berth/core/devices"
 )
@@ -171,6 +172,24 @@ func (s *State) DeviceClass(name string) *resourcev1.DeviceClass {
 // ResourceClaim returns a resource claim, or nil.
 func (s *State) ResourceClaim(namespace, name string) *resourcev1.ResourceClaim {
 	return find[*resourcev1.ResourceClaim](s, ResourceClaimKind, namespace, name)
+}
+
+// ClaimsOf returns the resource claims that a pod names, in its order, and then the one that was made
+// for its extended resources. Those that don't exist are left out.
+func (s *State) ClaimsOf(pod *Pod) (out []*resourcev1.ResourceClaim) {
+	for i := range pod.Object.Spec.ResourceClaims {
+		name, _, err := resourceclaim.Name(pod.Object, &pod.Object.Spec.ResourceClaims[i])
+		if err != nil || name == nil {
+			continue
+		}
+		if c := s.ResourceClaim(pod.Object.Namespace, *name); c != nil && !slices.Contains(out, c) {
+			out = append(out, c)
+		}
+	}
+	if c := s.ExtendedResourceClaim(pod); c != nil {
+		out = append(out, c)
+	}
+	return out
 }
 
 // ExtendedResourceClaim returns the claim that was made for a pod's extended resources, or nil.

@@ -61,8 +61,9 @@ type Options struct {
 	AddedAffinity                              *v1.NodeAffinity
 	BindTimeout                                time.Duration // of volumes, default 10 minutes
 	// DeviceSteps is how many devices may be tried for a pod on a node; 0 for the default.
-	DeviceSteps int
-	Extenders   []framework.Extender
+	DeviceSteps       int
+	DeviceBindTimeout time.Duration // of devices with binding conditions, default 10 minutes
+	Extenders         []framework.Extender
 	// Weighing is what a pod does that could preempt; nil for the defaults.
 	Weighing *weighing.Config
 }
@@ -189,11 +190,14 @@ func Default(schema *cluster.Schema, o Options) *framework.Profile {
 	if o.BindTimeout == 0 {
 		o.BindTimeout = 10 * time.Minute
 	}
+	if o.DeviceBindTimeout == 0 {
+		o.DeviceBindTimeout = 10 * time.Minute
+	}
 	rules := o.Rules
 	if rules == nil {
 		rules = DefaultRules(schema.Version())
 	}
-	p := &framework.Profile{SchedulerName: o.SchedulerName, Less: prioritysort.Less, BindTimeout: o.BindTimeout}
+	p := &framework.Profile{SchedulerName: o.SchedulerName, Less: prioritysort.Less, BindTimeout: o.BindTimeout, DeviceBindTimeout: o.DeviceBindTimeout}
 	for _, r := range rules {
 		plugin := build(schema, r.Name, &o)
 		if plugin == nil {

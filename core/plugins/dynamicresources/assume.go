@@ -102,9 +102,8 @@ func name(c *resourcev1.ResourceClaim, pod *cluster.Pod) {
 	metav1.SetMetaDataAnnotation(&c.ObjectMeta, resourcev1.ExtendedResourceClaimAnnotation, "true")
 }
 
-// Mappings returns which devices of a pod's claim for extended resources are for which container, on a
-// node; nil when it needs none there.
-func Mappings(pod *cluster.Pod, n *cluster.Node, state *cluster.State) (out []v1.ContainerExtendedResourceRequest) {
+// ExtendedResources implements framework.Claimer.
+func (Plugin) ExtendedResources(pod *cluster.Pod, n *cluster.Node, state *cluster.State) (out []v1.ContainerExtendedResourceRequest) {
 	d := demand{extended: extendedDemand(pod, state)}
 	for _, x := range d.lacking(d.lacks(n)) {
 		out = append(out, x.mappings...)

@@ -39,6 +39,7 @@ func New(steps int) Plugin { return Plugin{steps} }
 var (
 	_ framework.Plugin       = Plugin{}
 	_ framework.Assumer      = Plugin{}
+	_ framework.Claimer      = Plugin{}
 	_ framework.Reclassifier = Plugin{}
 )
 
