@@ -96,15 +96,6 @@ func allocated(a oracle.Answer) string {
 	a.Allocations = slices.DeleteFunc(slices.Clone(a.Allocations), func(x oracle.Allocation) bool {
 		return x.Claim == "<extended-resources>" && len(x.Requests) == 0
 	})
-	for i := range a.Allocations {
-		// Both versions' allocators are told by Berth's library, that of 1.37: it leaves requests out when
-		// a configuration is for all of them.
-		config := slices.Clone(a.Allocations[i].Result.Devices.Config)
-		for k := range config {
-			config[k].Requests = nil
-		}
-		a.Allocations[i].Result.Devices.Config = config
-	}
 	if len(a.Allocations) == 0 {
 		return ""
 	}
