@@ -117,7 +117,8 @@ func (w *World) withdrawDevices(x *scenario.Fault, pick func(int) int) {
 	w.after(cmp.Or(x.For.Duration, 2*time.Minute), phaseWorld, func() { w.republish(n, before, func(*resourcev1.ResourceSlice) {}) })
 }
 
-// changeDevices has the drivers of a node publish it without the last device of each slice, and as before later.
+// changeDevices has the drivers of a node publish it without the last device of each slice, and as before later. A device
+// that takes counters stays: for the library one in use that isn't published takes none, and what it took would be given away.
 func (w *World) changeDevices(x *scenario.Fault, pick func(int) int) {
 	n := w.nodeWithDevices(x.Group, pick)
 	if n == nil {
@@ -125,7 +126,7 @@ func (w *World) changeDevices(x *scenario.Fault, pick func(int) int) {
 	}
 	before := w.slicesOf(n.obj.Name)
 	w.republish(n, before, func(s *resourcev1.ResourceSlice) {
-		if last := len(s.Spec.Devices) - 1; last > 0 {
+		if last := len(s.Spec.Devices) - 1; last > 0 && len(s.Spec.Devices[last].ConsumesCounters) == 0 {
 			s.Spec.Devices = s.Spec.Devices[:last]
 		}
 	})

@@ -55,7 +55,7 @@ const (
 
 	DevicesLate      = "DevicesLate"      // a new node's devices are published `for` later (10 min when absent)
 	DevicesWithdrawn = "DevicesWithdrawn" // event: a node's drivers withdraw its devices `for` a while (2 min when absent)
-	DevicesChanged   = "DevicesChanged"   // event: a node's drivers publish its devices anew without the last of each slice, and as they were `for` later (5 min when absent)
+	DevicesChanged   = "DevicesChanged"   // event: a node's drivers publish its devices anew without the last of each slice, if that takes no counters, and as they were `for` later (5 min when absent)
 	DeviceTainted    = "DeviceTainted"    // event: a DeviceTaintRule taints a device, with the effect NoSchedule, `for` a while (10 min when absent)
 )
 
