@@ -69,6 +69,7 @@ var allowed = map[string][]string{
 var layers = []string{
 	"core/compat",
 	"core/autoscalingapi",
+	"core/devices",
 	"core/cluster",
 	"core/weighing",
 	"core/framework",
