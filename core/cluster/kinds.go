@@ -4,6 +4,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -12,7 +13,7 @@ import (
 
 // Object is an API object that rules or the autoscaler read as it stands: a Namespace,
 // PersistentVolumeClaim, PersistentVolume, StorageClass, CSINode, CSIDriver,
-// CSIStorageCapacity, VolumeAttachment, DeviceClass or PodDisruptionBudget; a CapacityBuffer
+// CSIStorageCapacity, VolumeAttachment, DeviceClass, PodGroup or PodDisruptionBudget; a CapacityBuffer
 // or ProvisioningRequest, and the PodTemplate or Scalable that one refers to.
 type Object = metav1.Object
 
@@ -37,6 +38,8 @@ const (
 	PodTemplateKind
 	ScalableKind
 	DeviceClassKind
+
+	PodGroupKind ObjectKind = 18
 )
 
 // KindOf returns the kind of an object; NoObject when rules don't read it.
@@ -70,6 +73,9 @@ func KindOf(o Object) ObjectKind {
 		return ScalableKind
 	case *resourcev1.DeviceClass:
 		return DeviceClassKind
+
+	case *schedulingv1beta1.PodGroup:
+		return PodGroupKind
 	}
 	return NoObject
 }
@@ -114,6 +120,9 @@ func describe(kind ObjectKind) description {
 		return scalableKind
 	case DeviceClassKind:
 		return deviceClassKind
+
+	case PodGroupKind:
+		return podGroupKind
 	}
 	return nil
 }

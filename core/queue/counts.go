@@ -47,7 +47,26 @@ func (q *Queue) Counts() Counts {
 			}
 		}
 	}
+	for _, g := range q.groups { // in any order, too
+		q.countGroup(&c, g)
+	}
 	return c
+}
+
+// countGroup counts the members of a group at the stage of its item, which active and expiry count as
+// one pod.
+func (q *Queue) countGroup(c *Counts, g *Group) {
+	n := len(g.members)
+	switch g.item.stage {
+	case Active:
+		c.Active += n - 1
+	case Backoff:
+		c.Backoff += n - 1
+	case Unschedulable:
+		c.Unschedulable += n
+	case Gated:
+		c.Gated += n
+	}
 }
 
 // Pending returns how many of the pods that are counted were tried and found no node, and how
@@ -56,6 +75,9 @@ func (q *Queue) Pending(counted func(*cluster.Pod) bool) (rejected, untried int)
 	for _, item := range q.items { // in any order: they are added up
 		switch {
 		case item.stage == Gated || item.stage == InFlight || !counted(item.Pod()):
+		case item.stage == Grouped && item.in.item.stage == Gated:
+		case item.stage == Grouped && item.attempts > 0:
+			rejected++
 		case item.diagnosis != nil:
 			rejected++
 		default:

@@ -275,8 +275,9 @@ func (q *Queue) ask(now time.Time, w *WaitingClass, mayHelp func(*engine.Class, 
 	q.prune(w)
 }
 
-// Sweep wakes the classes that have waited for Config.Leftover.
+// Sweep wakes the classes and the pod groups that have waited for Config.Leftover.
 func (q *Queue) Sweep(now time.Time) {
+	q.sweepGroups(now)
 	if since, any := q.longestWait(); !any || now.UnixNano()-since < int64(q.cfg.leftover()) {
 		return
 	}
@@ -415,7 +416,7 @@ func (q *Queue) Classify(classOf func(*cluster.Pod) *engine.Class) {
 	items := slices.AppendSeq(make([]*Item, 0, len(q.items)), maps.Values(q.items))
 	slices.SortFunc(items, func(a, b *Item) int { return cmp.Compare(a.Sequence(), b.Sequence()) })
 	for _, item := range items {
-		if item.stage != Active && item.stage != Gated {
+		if item.stage != Active && item.stage != Gated && item.stage != Grouped {
 			panic("queue: Classify with a pod that is " + item.stage.String())
 		}
 		q.classify(item, classOf(item.Pod()))
@@ -439,9 +440,16 @@ func (q *Queue) Reclassify(classOf func(*cluster.Pod) *engine.Class, concerns fu
 			q.classify(item, c)
 		}
 	}
+	for _, g := range q.groups { // in any order: no pod is moved
+		for _, item := range g.members {
+			if concerns(item.Pod()) {
+				q.classify(item, classOf(item.Pod()))
+			}
+		}
+	}
 	for _, h := range []*itemHeap{&q.active, &q.expiry} {
 		for _, item := range h.items {
-			if concerns(item.Pod()) {
+			if item.group == nil && concerns(item.Pod()) {
 				q.classify(item, classOf(item.Pod()))
 			}
 		}

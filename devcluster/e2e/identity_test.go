@@ -45,6 +45,8 @@ var rightsOfOthers = map[string]string{
 	"list daemonsets.apps":                                                oldServer,
 	"list deployments.apps":                                               oldServer,
 	"list deviceclasses.resource.k8s.io":                                  oldServer,
+	"list podgroups.scheduling.k8s.io":                                    oldServer,
+	"patch podgroups/status.scheduling.k8s.io":                            "an API server with the feature gate GenericWorkload",
 	"list jobs.batch":                                                     oldServer,
 	"list namespaces":                                                     oldServer,
 	"list persistentvolumeclaims":                                         oldServer,

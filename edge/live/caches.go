@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -64,6 +65,7 @@ func newCaches(client kubernetes.Interface, transform cache.TransformFunc, healt
 	object(m, "csistoragecapacities", &storagev1.CSIStorageCapacity{}, storage.CSIStorageCapacities(v1.NamespaceAll))
 	object(m, "volumeattachments", &storagev1.VolumeAttachment{}, storage.VolumeAttachments())
 	object(m, "deviceclasses", &resourcev1.DeviceClass{}, &whereServed[*resourcev1.DeviceClassList]{api: client.ResourceV1().DeviceClasses(), empty: &resourcev1.DeviceClassList{}, log: log})
+	object(m, "podgroups", &schedulingv1beta1.PodGroup{}, &whereServed[*schedulingv1beta1.PodGroupList]{api: client.SchedulingV1beta1().PodGroups(v1.NamespaceAll), empty: &schedulingv1beta1.PodGroupList{}, log: log})
 	c.kinds = m.kinds
 	return c
 }

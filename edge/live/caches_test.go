@@ -18,6 +18,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -89,8 +90,9 @@ func TestEveryKindIsWatched(t *testing.T) {
 		&storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "csinode"}}, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "driver"}},
 		&storagev1.CSIStorageCapacity{ObjectMeta: meta("capacity")}, &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "attachment"}},
 		testkit.DeviceClass("devices", "example.com/gpu"),
+		&schedulingv1beta1.PodGroup{ObjectMeta: meta("gang")},
 	)
-	const kinds = 18
+	const kinds = 19
 	watching := make(chan struct{}, kinds) // this API tells nothing of what happened between a list and a watch
 	client.PrependWatchReactor("*", func(a clienttesting.Action) (bool, apiwatch.Interface, error) {
 		w, err := client.Tracker().Watch(a.GetResource(), a.GetNamespace())
@@ -121,7 +123,7 @@ func TestEveryKindIsWatched(t *testing.T) {
 		"DaemonSetSet daemons", "NodeSet node of group of node",
 		"ObjectSet *v1.CSIDriver driver", "ObjectSet *v1.CSINode csinode", "ObjectSet *v1.CSIStorageCapacity capacity", "ObjectSet *v1.Namespace ns",
 		"ObjectSet *v1.PersistentVolume volume", "ObjectSet *v1.PersistentVolumeClaim claim", "ObjectSet *v1.PodDisruptionBudget budget",
-		"ObjectSet *v1.StorageClass class", "ObjectSet *v1.VolumeAttachment attachment", "ObjectSet *v1.DeviceClass devices", "PodSet pod",
+		"ObjectSet *v1.StorageClass class", "ObjectSet *v1.VolumeAttachment attachment", "ObjectSet *v1.DeviceClass devices", "ObjectSet *v1beta1.PodGroup gang", "PodSet pod",
 		fmt.Sprint("WorkloadSet ", cluster.ReplicaSet, " replicas"), fmt.Sprint("WorkloadSet ", cluster.ReplicationController, " controller"),
 		fmt.Sprint("WorkloadSet ", cluster.Service, " service"), fmt.Sprint("WorkloadSet ", cluster.StatefulSet, " stateful"),
 		fmt.Sprint("WorkloadSet ", cluster.Job, " job"))
@@ -157,6 +159,7 @@ func objectsOfEveryKind(uid types.UID) []runtime.Object {
 		&storagev1.CSINode{ObjectMeta: global("csinode")}, &storagev1.CSIDriver{ObjectMeta: global("driver")},
 		&storagev1.CSIStorageCapacity{ObjectMeta: meta("capacity")}, &storagev1.VolumeAttachment{ObjectMeta: global("attachment")},
 		&resourcev1.DeviceClass{ObjectMeta: global("devices")},
+		&schedulingv1beta1.PodGroup{ObjectMeta: meta("gang")},
 	}
 }
 
@@ -290,7 +293,7 @@ func TestSchedulingAloneWatchesWhatKubeSchedulerWatches(t *testing.T) {
 			t.Errorf("it asks to %s %s", a.GetVerb(), r)
 		}
 	}
-	if got := health.Caches(); len(got) != 16 || slices.Contains(got, "jobs") || slices.Contains(got, "daemonsets") {
+	if got := health.Caches(); len(got) != 17 || slices.Contains(got, "jobs") || slices.Contains(got, "daemonsets") {
 		t.Errorf("the caches are %q", got)
 	}
 }

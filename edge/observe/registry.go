@@ -95,7 +95,7 @@ func (r *registry) summaries(name, help string, labels ...string) *prometheus.Su
 var queues = []string{"active", "backoff", "unschedulable", "gated"}
 
 // groupQueues are further ones of kube-scheduler 1.37, for pods that wait for their pod group. No pod
-// of Berth's is there: it schedules each pod by itself.
+// of Berth's is there: those whose group can't be tried are gated.
 var groupQueues = []string{"incomplete", "pending"}
 
 // The values of the labels type and preemptor: what is scheduled as one.
