@@ -154,6 +154,7 @@ func (m *Machine) carryOut(t *lifecycle.Turn, g *queue.Group, items []*queue.Ite
 	if len(placed) < len(items) {
 		m.wait(t, g, items, r, d)
 	}
+	t.Ready.Binds, t.Ready.Decisions = slices.Grow(t.Ready.Binds, len(placed)), slices.Grow(t.Ready.Decisions, len(placed))
 	m.toCome = len(placed)
 	for i, item := range placed {
 		at := &d.Places[i]
