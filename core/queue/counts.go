@@ -26,7 +26,15 @@ func (q *Queue) Incoming() map[Incoming]int { return q.came }
 
 // Counts are the numbers of pods by stage. Those that are held count as gated,
 // as in kube-scheduler.
-type Counts struct{ Active, Backoff, Unschedulable, Gated int }
+type Counts struct {
+	Active, Backoff, Unschedulable, Gated int
+	// Groups are the numbers of pod groups by stage, and Members those of the pods among the above that
+	// wait with their group.
+	Groups, Members StageCounts
+}
+
+// StageCounts are numbers by stage: active, backoff, unschedulable, gated.
+type StageCounts [4]int
 
 // Counts returns how many pods are at which stage. The pods of a woken class whose
 // turn is yet to come count as active or in backoff, where kube-scheduler has them.
@@ -56,17 +64,22 @@ func (q *Queue) Counts() Counts {
 // countGroup counts the members of a group at the stage of its item, which active and expiry count as
 // one pod.
 func (q *Queue) countGroup(c *Counts, g *Group) {
-	n := len(g.members)
+	n, at := len(g.members), 0
 	switch g.item.stage {
 	case Active:
 		c.Active += n - 1
 	case Backoff:
-		c.Backoff += n - 1
+		c.Backoff, at = c.Backoff+n-1, 1
 	case Unschedulable:
-		c.Unschedulable += n
+		c.Unschedulable, at = c.Unschedulable+n, 2
 	case Gated:
-		c.Gated += n
+		c.Gated, at = c.Gated+n, 3
+		n += g.gated
+	default:
+		return
 	}
+	c.Groups[at]++
+	c.Members[at] += n
 }
 
 // Pending returns how many of the pods that are counted were tried and found no node, and how

@@ -105,8 +105,9 @@ type Decision struct {
 	Weighed *weighing.Result `json:"weighed,omitempty"`
 	// Headroom is the object that asks for headroom, as kind namespace/name.
 	Headroom string `json:"headroom,omitempty"`
-	// PodGroup is namespace/name.
+	// PodGroup is namespace/name, and Members how many of its members were decided on.
 	PodGroup string `json:"podGroup,omitempty"`
+	Members  int    `json:"members,omitempty"`
 }
 
 // RunnerUp is the best of the nodes that weren't chosen.

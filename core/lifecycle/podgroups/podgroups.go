@@ -189,7 +189,7 @@ func (m *Machine) wait(t *lifecycle.Turn, g *queue.Group, items []*queue.Item, r
 
 // note enters a decision about a group into the ledger.
 func (m *Machine) note(t *lifecycle.Turn, key cluster.PodGroupKey, items []*queue.Item, d *scheduler.GroupDecision, seen cluster.Seq) {
-	note := step.Decision{Kind: step.GroupWaits, PodGroup: key.String(), Profile: items[0].Pod().Object.Spec.SchedulerName, Position: uint64(seen), Reason: d.Message}
+	note := step.Decision{Kind: step.GroupWaits, PodGroup: key.String(), Members: len(items), Profile: items[0].Pod().Object.Spec.SchedulerName, Position: uint64(seen), Reason: d.Message}
 	if len(d.Places) > 0 {
 		note.Kind, note.Reason = step.GroupPlaced, fmt.Sprintf("%d of %d members were placed %s", len(d.Places), len(items), d.Search)
 		if d.Domain != "" {
