@@ -47,6 +47,9 @@ func Hold(x *Group, state *cluster.State) (why string, failure bool) {
 	if why = disagreement(x, g, state); why != "" {
 		return why, true
 	}
+	if label := cluster.RequiredTopology(g); label != "" && state.PlacedMembers(x.Key) > 0 && len(state.MemberDomains(x.Key, label)) == 0 {
+		return "cannot determine domain for already scheduled pods: no topology domain found", true
+	}
 	for _, p := range x.Waiting {
 		if x.Consults(p) {
 			return fmt.Sprintf("this version of Berth cannot ask extenders about the members of pod groups, and one has a say about pod %s", p.Name()), false

@@ -43,6 +43,10 @@ func TestHold(t *testing.T) {
 			placed: []*testkit.PodBuilder{member("b").On("n1").With(func(p *v1.Pod) { p.Spec.PreemptionPolicy = new(v1.PreemptNever) })},
 			want:   "all pods in a single pod group should have the same preemption policy, got Never and PreemptLowerPriority"},
 		{name: "members in one domain", object: testkit.PodGroup("gang", 1, zone), waiting: []*testkit.PodBuilder{member("a")}, placed: []*testkit.PodBuilder{member("b").On("n1"), member("c").On("n2")}},
+		{name: "a member in no domain", object: testkit.PodGroup("gang", 1, zone), waiting: []*testkit.PodBuilder{member("a")}, failure: true,
+			placed: []*testkit.PodBuilder{member("b").On("n4")}, want: "cannot determine domain for already scheduled pods: no topology domain found"},
+		{name: "a member on a node that isn't known", object: testkit.PodGroup("gang", 1, zone), waiting: []*testkit.PodBuilder{member("a")}, failure: true,
+			placed: []*testkit.PodBuilder{member("b").On("n5")}, want: "cannot determine domain for already scheduled pods: no topology domain found"},
 		{name: "extenders have a say", object: testkit.PodGroup("gang", 1, ""), waiting: []*testkit.PodBuilder{member("a")}, asks: true,
 			want: "this version of Berth cannot ask extenders about the members of pod groups, and one has a say about pod default/a"},
 	} {

@@ -61,14 +61,14 @@ func (m *Machine) Check(t *lifecycle.Turn, known bool, changes []cluster.Change)
 		groups = t.Queue.Groups()
 	}
 	retry := map[*queue.Group]bool{}
-	for i := range changes {
-		key, helps, ok := m.groupChanged(&changes[i])
-		g := t.Queue.Group(key)
-		if !ok || g == nil {
-			continue
+	concerns := func(key cluster.PodGroupKey, helps bool) {
+		if g := t.Queue.Group(key); g != nil {
+			retry[g] = retry[g] || helps
+			groups = append(groups, g)
 		}
-		retry[g] = retry[g] || helps
-		groups = append(groups, g)
+	}
+	for i := range changes {
+		m.groupsChanged(t.State, &changes[i], concerns)
 	}
 	slices.SortFunc(groups, func(a, b *queue.Group) int { return a.Key().Compare(b.Key()) })
 	for _, g := range slices.Compact(groups) {
@@ -78,21 +78,29 @@ func (m *Machine) Check(t *lifecycle.Turn, known bool, changes []cluster.Change)
 	}
 }
 
-// groupChanged returns the group that a change is about: its object, or which members are on nodes.
-// helps says that fewer members may have to be placed together now, or that they may be elsewhere: a
-// group that waits is tried again.
-func (m *Machine) groupChanged(c *cluster.Change) (key cluster.PodGroupKey, helps, ok bool) {
+// groupsChanged calls concerns with the groups that a change is about: their object, which members are on
+// nodes, and in which domains these are. helps says that fewer members may have to be placed together
+// now, or that they may be elsewhere: a group that waits is tried again.
+func (m *Machine) groupsChanged(s *cluster.State, c *cluster.Change, concerns func(key cluster.PodGroupKey, helps bool)) {
 	switch c.Op {
 	case cluster.ObjectSet:
-		key, ok = c.Object.PodGroup()
-		return key, true, ok
+		if key, ok := c.Object.PodGroup(); ok {
+			concerns(key, true)
+		}
 	case cluster.PodAdded, cluster.PodRemoved, cluster.OrphanAdded, cluster.OrphanRemoved:
 		if c.Pod.Group != nil {
-			assumed := c.Op == cluster.PodAdded && m.members.Known(c.Pod.UID)
-			return *c.Pod.Group, !assumed, true
+			concerns(*c.Pod.Group, c.Op != cluster.PodAdded || !m.members.Known(c.Pod.UID))
+		}
+	case cluster.NodeUpdated:
+		if !s.AnyMemberOn(c.Node) {
+			return
+		}
+		for _, p := range s.Node(c.Node).Pods {
+			if p.Group != nil {
+				concerns(*p.Group, true)
+			}
 		}
 	}
-	return key, false, false
 }
 
 // check holds a group or releases it, and reports whether it can be tried.

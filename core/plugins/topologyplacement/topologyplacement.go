@@ -43,7 +43,6 @@ func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, _, group *framework.S
 		return
 	}
 	group.Str(label)
-	group.Bool(state.PlacedMembers(*pod.Group) > 0)
 	for _, value := range state.MemberDomains(*pod.Group, label) {
 		group.Str(value)
 	}
@@ -59,23 +58,15 @@ func (Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *fra
 		return framework.Rules{}, nil
 	}
 	values := state.MemberDomains(*pod.Group, label)
-	switch {
-	case len(values) > 1:
-		return rejects(fmt.Sprintf("more than 1 domain found for pod group: %s, %s", values[0], values[1]))
-	case len(values) == 0 && state.PlacedMembers(*pod.Group) > 0:
-		return rejects("no topology domain found")
+	if len(values) > 1 {
+		return framework.Rules{}, &framework.Reason{Plugin: Name, Final: true, Messages: []string{
+			fmt.Sprintf("cannot determine domain for already scheduled pods: more than 1 domain found for pod group: %s, %s", values[0], values[1])}}
 	}
 	r := rule{label: label, topology: state.HoldTopology(label)}
 	if len(values) == 1 {
 		return framework.Rules{Group: &inDomain{r, values[0]}}, nil
 	}
 	return framework.Rules{Group: &inAny{r}}, nil
-}
-
-// rejects rejects members everywhere, since the domain of those on nodes can't be told, in
-// kube-scheduler's words.
-func rejects(why string) (framework.Rules, *framework.Reason) {
-	return framework.Rules{}, &framework.Reason{Plugin: Name, Messages: []string{"cannot determine domain for already scheduled pods: " + why}, Final: true}
 }
 
 // Reclassifies implements framework.Reclassifier: the domain is where members are.
