@@ -8,8 +8,8 @@ import (
 )
 
 // Effective returns the flags of the command line whose values aren't their defaults, each as
-// --NAME=VALUE. Those of upstream that have no effect here are left out, and so are a user and a
-// password in an address.
+// --NAME=VALUE. Those of upstream that have no effect here are left out, and so are the secrets of an
+// address.
 func Effective(commandLine *pflag.FlagSet) []string {
 	out := []string{}
 	commandLine.Visit(func(f *pflag.Flag) {
@@ -23,18 +23,22 @@ func Effective(commandLine *pflag.FlagSet) []string {
 	return out
 }
 
-// FlagValues returns the values of a flag, one unless it is a list, without a user and a password in an
-// address.
+// FlagValues returns the values of a flag, one unless it is a list. Of an address, a user, a password and
+// what follows the path are left out: a query may have a token.
 func FlagValues(f *pflag.Flag) []string {
 	values := []string{f.Value.String()}
 	if s, ok := f.Value.(pflag.SliceValue); ok {
 		values = slices.Clone(s.GetSlice())
 	}
 	for i, v := range values {
-		values[i] = credentials.ReplaceAllString(v, "$1")
+		values[i] = query.ReplaceAllString(credentials.ReplaceAllString(v, "$1"), "$1")
 	}
 	return values
 }
 
-// credentials matches a user and a password before the host of an address.
-var credentials = regexp.MustCompile(`(^|//)[^/@]*@`)
+var (
+	// credentials matches a user and a password before the host of an address.
+	credentials = regexp.MustCompile(`(^|//)[^/@]*@`)
+	// query matches an address with a query or a fragment, up to a comma or a space.
+	query = regexp.MustCompile(`(//[^?#,\s]*)[?#][^,\s]*`)
+)

@@ -97,6 +97,11 @@ var refusedGates = map[string]string{
 	"CoordinatedLeaderElection": "Berth's replicas elect their leader with the Lease alone, and would not be candidates; remove it",
 }
 
+// NotHonoured returns those of some gates that have no effect in this Berth, by name.
+func NotHonoured(gates map[string]bool) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(gates)), func(name string) bool { return slices.Contains(honouredGates, name) })
+}
+
 // allGates set many gates at once.
 var allGates = []string{"AllAlpha", "AllBeta"}
 
@@ -186,10 +191,10 @@ func fateOf(name string, on bool, v compat.Version) (gateFate, string) {
 		return gateDefault, ""
 	case gate.locked && on != gate.on:
 		return gateRefused, fmt.Sprintf("it is locked to %t in %s; remove it", gate.on, v)
+	case slices.Contains(honouredGates, name): // at its default, too: it is given under any other version
+		return gateHonoured, ""
 	case on == gate.on:
 		return gateDefault, ""
-	case slices.Contains(honouredGates, name):
-		return gateHonoured, ""
 	case ineffective:
 		return gateIneffective, why
 	case strings.HasPrefix(name, "DRA"):

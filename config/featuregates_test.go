@@ -19,7 +19,7 @@ import (
 var rewrite = goflag.Bool("rewrite", false, "rewrite the table of feature gates in docs/compatibility.md")
 
 // TestFeatureGatesAreHonouredIgnoredOrRefused has lists as they stand on command lines of control
-// planes, under both versions: honoured are the gates that the rules have besides their defaults.
+// planes, under both versions: honoured are the gates that the rules have.
 func TestFeatureGatesAreHonouredIgnoredOrRefused(t *testing.T) {
 	const (
 		inside  = " has no effect: it concerns kube-scheduler's internals, not its decisions"
@@ -39,7 +39,8 @@ func TestFeatureGatesAreHonouredIgnoredOrRefused(t *testing.T) {
 		want       [2]outcome // under 1.36, and under 1.37; VERSION stands for these
 	}{
 		{"nothing", "", both(outcome{})},
-		{"defaults", "PodLevelResources=true,kube:GenericWorkload=false,SchedulerAsyncPreemption=true,NominatedNodeNameForExpectation=true", both(outcome{})},
+		{"defaults", "PodLevelResources=true,kube:GenericWorkload=false,SchedulerAsyncPreemption=true,NominatedNodeNameForExpectation=true", both(outcome{honoured: "NominatedNodeNameForExpectation=true"})},
+		{"the default of one version", "StorageCapacityScoring=true,VolumeLimitScaling=false", both(outcome{honoured: "StorageCapacityScoring=true,VolumeLimitScaling=false"})},
 		{"another component's", "ComponentFlagz=true,ContainerStopSignals=true", both(note("ContainerStopSignals has no effect: no rule of kube-scheduler depends on it"))},
 		{"another component's, whose default has changed", "KubeletInUserNamespace=true", [2]outcome{note("KubeletInUserNamespace has no effect: no rule of kube-scheduler depends on it"), {}}},
 		{"no alpha", "AllAlpha=false", both(outcome{})},

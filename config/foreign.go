@@ -57,6 +57,11 @@ func (f ForeignFlag) Fate() string {
 	return "refused, but for " + strings.Join(values, ", ") + ": " + f.Why
 }
 
+// Accepts reports whether a value asks for nothing that Berth doesn't do.
+func (f ForeignFlag) Accepts(value string) bool {
+	return !f.Refused || slices.Contains(f.harmless, value)
+}
+
 // AddForeign adds the flags to fs. Help doesn't show them: docs/reference/flags.md does.
 func AddForeign(fs *pflag.FlagSet) {
 	for _, f := range ForeignFlags() {
@@ -80,7 +85,7 @@ func CheckForeign(commandLine *pflag.FlagSet) (notes []string, err error) {
 		switch {
 		case !f.Refused:
 			notes = append(notes, fmt.Sprintf("--%s has no effect: %s", f.Name, f.Why))
-		case !slices.Contains(f.harmless, value):
+		case !f.Accepts(value):
 			return nil, fmt.Errorf("--%s is %q; %s", f.Name, value, f.Why)
 		}
 	}

@@ -13,12 +13,12 @@ import (
 // Rules are those of kube-scheduler that a configuration is read for, and that Berth follows under it.
 type Rules struct {
 	Version compat.Version
-	// Gates are the feature gates that Berth honours and that don't have the version's default; nil
-	// for none.
+	// Gates are the feature gates that were given and that Berth honours, those with the version's
+	// default included: another version may have another. Nil for none.
 	Gates map[string]bool `json:",omitempty"`
 }
 
-// set records a gate that Berth honours and that doesn't have its default.
+// set records a gate that was given and that Berth honours.
 func (r *Rules) set(gate string, on bool) {
 	if r.Gates == nil {
 		r.Gates = map[string]bool{}
@@ -57,14 +57,40 @@ func (r Rules) setGates(o *plugins.Options) {
 
 // LoadFor reads a KubeSchedulerConfiguration v1 file as kube-scheduler with these rules does. All its
 // errors are reported together, each naming its field.
-func LoadFor(path string, r Rules) (Scheduler, error) {
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return Scheduler{}, fmt.Errorf("reading the scheduler configuration: %w", err)
+func LoadFor(path string, r Rules) (Scheduler, error) { return (&File{Path: path}).For(r) }
+
+// File is a KubeSchedulerConfiguration v1 file. It is read once, so that all who ask for what it says are
+// told the same, whatever becomes of it. One goroutine at a time may use it.
+type File struct {
+	Path string // "" for no file
+	text []byte // once it was read
+}
+
+// Text returns the text of the file, without its secrets left out.
+func (f *File) Text() (string, error) {
+	if f.text == nil {
+		raw, err := os.ReadFile(f.Path)
+		if err != nil {
+			return "", fmt.Errorf("reading the scheduler configuration: %w", err)
+		}
+		f.text = append([]byte{}, raw...) // not nil, though it may be empty
 	}
-	out, err := ParseFor(raw, r)
+	return string(f.text), nil
+}
+
+// For returns what the file says to kube-scheduler with these rules, as LoadFor does, or the defaults
+// where there is no file.
+func (f *File) For(r Rules) (Scheduler, error) {
+	if f.Path == "" {
+		return DefaultFor(r), nil
+	}
+	text, err := f.Text()
 	if err != nil {
-		return Scheduler{}, fmt.Errorf("scheduler configuration %s:\n%w", path, err)
+		return Scheduler{}, err
+	}
+	out, err := ParseFor([]byte(text), r)
+	if err != nil {
+		return Scheduler{}, fmt.Errorf("scheduler configuration %s:\n%w", f.Path, err)
 	}
 	return out, nil
 }

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -22,6 +24,8 @@ func TestFilesOfVersions(t *testing.T) {
 		{inProfile("plugins: {preFilter: {enabled: [{name: NodeName}]}}"), noFilter, ""},
 		{inProfile("plugins: {preFilter: {enabled: [{name: NodeUnschedulable}, {name: TaintToleration}]}}"), `plugin "TaintToleration" does not extend preFilter plugin`, ""},
 		{inProfile("plugins: {preFilter: {disabled: [{name: TaintToleration}]}}"), "", ""},
+		{inProfile("plugins: {preFilter: {disabled: [{name: NodeUnschedulable}]}}"), "", ""},
+		{inProfile("plugins: {preFilter: {disabled: [{name: NodeName}]}}"), "", ""},
 		{withArgs("DynamicResources", "filterTimeout: 0s, bindingTimeout: 1s"), "", ""},
 		{withArgs("DynamicResources", "filterTimeout: -1s"), "args.filterTimeout: Invalid value: \"-1s\": must be zero or positive", "args.filterTimeout: Invalid value: \"-1s\": must be zero or positive"},
 		{withArgs("DynamicResources", "bindingTimeout: 999ms"), "args.bindingTimeout: Invalid value: \"999ms\": must be at least 1 second", "args.bindingTimeout: Invalid value: \"999ms\": must be at least 1 second"},
@@ -79,6 +83,31 @@ func TestAPointIsFoundInAnyProfile(t *testing.T) {
 	} {
 		if got := unknownPoint([]byte(text), compat.V36); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestAConfigurationFileIsReadOnce: what is asked of it later is answered by what it said first.
+func TestAConfigurationFileIsReadOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	write := func(name string) {
+		if err := os.WriteFile(path, []byte(head+"profiles: [{schedulerName: "+name+"}]\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := File{Path: path}
+	if _, err := f.For(Rules{Version: compat.Newest}); err == nil || !strings.Contains(err.Error(), "reading the scheduler configuration: open "+path) {
+		t.Errorf("without the file: %v", err)
+	}
+	for _, name := range []string{"first", "second"} {
+		write(name)
+		for _, v := range compat.Versions() {
+			if s, err := f.For(Rules{Version: v}); err != nil || s.Profiles[0].SchedulerName != "first" || s.Version != v {
+				t.Errorf("with %s in the file, %s reads %+v, %v", name, v, s.Profiles, err)
+			}
+		}
+		if text, err := f.Text(); err != nil || !strings.Contains(text, "first") {
+			t.Errorf("with %s in the file its text is %q, %v", name, text, err)
 		}
 	}
 }

@@ -291,6 +291,9 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	sched.Weigh = c.weigh
 	if cfg.Autoscale != nil {
 		a := *cfg.Autoscale
+		for _, p := range cfg.Profiles {
+			a.Readiness.Parts |= p.NeedsParts()
+		}
 		c.cfg.Autoscale = &a
 		c.scale = newAutoscaling(&a, state, sched, &cfg)
 		if cfg.Shadow != nil {

@@ -22,6 +22,7 @@ func (c *Core) requestPlan(podsLeft bool) {
 		return
 	}
 	s.launches.PlanRequested()
+	s.groups.LookAtLaunched(c.turn)
 	req, early := c.newRequest()
 	s.lookedFor = req.ScaleDown != nil && req.ScaleDown.Consolidate != nil
 	req.Whole = c.headroom.Whole()

@@ -133,7 +133,9 @@ func withoutPlaceholders(flags *pflag.FlagSet, args []string) ([]string, error) 
 		switch {
 		case args[i] == unknown: // whatever else is given
 			continue
-		case !strings.HasPrefix(name, "-"), name == "--":
+		case args[i] == "--": // nothing behind is a flag
+			return append(out, args[i:]...), nil
+		case !strings.HasPrefix(name, "-"), name == "-":
 		case flag == nil:
 			return nil, fmt.Errorf("there is no flag %s", name)
 		case has && isPlaceholder(value):

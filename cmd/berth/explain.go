@@ -1,12 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"net/url"
-	"strings"
 
 	"github.com/spf13/cobra"
 	cliflag "k8s.io/component-base/cli/flag"
@@ -84,67 +81,18 @@ what they cost. Times are UTC.
 	return cmd
 }
 
-// topic is what explain is asked about: how Berth is asked, and how its answer is printed. query is
-// that of observe.ExplainPath, with names escaped.
-type topic struct {
-	query string
-	print func(out io.Writer, raw []byte) error
-}
-
-// kinds are the names by which kubectl also knows what explain is asked about. Nodes is a topic of
-// its own.
-var kinds = map[string]string{"po": "pod", "pods": "pod", "no": "node", "groups": "group"}
-
-// asKubectl returns the arguments with the kind in its first form, also of KIND/NAME.
-func asKubectl(args []string) []string {
-	if len(args) == 0 {
-		return nil
-	}
-	out := append([]string{args[0]}, args[1:]...)
-	if kind, name, found := strings.Cut(args[0], "/"); found && len(args) == 1 {
-		out = []string{kind, name}
-	}
-	out[0] = cmp.Or(kinds[out[0]], out[0])
-	return out
-}
-
 // topic reads the arguments; called is what the user has typed to call this program.
-func (f *explainFlags) topic(called string, args []string) (topic, error) {
-	args = asKubectl(args)
-	switch {
-	case len(args) == 2 && args[0] == "pod" && args[1] != "" && strings.Count(args[1], "/") <= 1:
-		pod := args[1]
-		if !strings.Contains(pod, "/") {
-			namespace, err := f.reach.PodNamespace()
-			if err != nil {
-				return topic{}, err
-			}
-			pod = namespace + "/" + pod
-		}
-		return topic{"pod=" + url.QueryEscape(pod), term.PrintPod}, nil
-	case len(args) == 1 && args[0] == "group":
-		return topic{"groups", term.PrintGroups}, nil
-	case len(args) == 2 && args[0] == "group" && args[1] != "":
-		return topic{"group=" + url.QueryEscape(args[1]), term.PrintGroup}, nil
-	case len(args) > 0 && args[0] == "group":
-		return topic{}, fmt.Errorf("name one node group: %s explain group NAME, or none for all: %[1]s explain group", called)
-	case len(args) == 1 && args[0] == "nodes":
-		return topic{"nodes", term.PrintNodes}, nil
-	case len(args) == 2 && args[0] == "node" && args[1] != "":
-		return topic{"node=" + url.QueryEscape(args[1]), term.PrintNode}, nil
-	case len(args) > 0 && (args[0] == "node" || args[0] == "nodes"):
-		return topic{}, fmt.Errorf("name one node: %s explain node NAME, or show all: %[1]s explain nodes", called)
-	}
-	return topic{}, fmt.Errorf("name a pod: %s explain pod NAMESPACE/NAME, a node group: %[1]s explain group NAME, or a node: %[1]s explain node NAME", called)
+func (f *explainFlags) topic(called string, args []string) (term.Topic, error) {
+	return term.TopicOf(called, args, f.reach.PodNamespace)
 }
 
 // run asks about a topic, and prints the answer: as it came with --output=json. An older berth prints
 // what it knows of a newer Berth's answer.
-func (f *explainFlags) run(ctx context.Context, out io.Writer, t topic) error {
+func (f *explainFlags) run(ctx context.Context, out io.Writer, t term.Topic) error {
 	if f.output != "text" && f.output != "json" {
 		return fmt.Errorf("--output is %q; it must be text or json", f.output)
 	}
-	raw, err := f.reach.Ask(ctx, observe.ExplainPath+"?"+t.query)
+	raw, err := f.reach.Ask(ctx, observe.ExplainPath+"?"+t.Query)
 	if err != nil {
 		return err
 	}
@@ -152,7 +100,7 @@ func (f *explainFlags) run(ctx context.Context, out io.Writer, t topic) error {
 		_, err := out.Write(raw)
 		return err
 	}
-	if err := t.print(out, raw); err != nil {
+	if err := t.Print(out, raw); err != nil {
 		return fmt.Errorf("printing the response of Berth: %w", err)
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 // kube-scheduler and what Berth has besides.
 func TestHelpHasSections(t *testing.T) {
 	sections := map[string]string{
-		"run":                "Misc, Scheduling, Scale-up, Scale-down, Autoscaler status and health, Cloud provider, Feature gate, Leader election, Secure serving, Authentication, Authorization, Metrics, Profiling, Logs, Global",
+		"run":                "Misc, Scheduling, Scale-up, Scale-down, Autoscaler status and health, Cloud provider, Feature gate, Leader election, Secure serving, Authentication, Authorization, Metrics, Profiling, Traces, Logs, Global",
 		"status":             "Misc, Connection, Global",
 		"top":                "Misc, Connection, Global",
 		"explain":            "Misc, Connection, Global",

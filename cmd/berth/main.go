@@ -5,6 +5,8 @@
 //	run*.go        berth run: flags, what is refused, and how the parts are put together
 //	record.go      a recording of berth run
 //	provider.go    berth provider: simulated node groups, and the check of a provider's server
+//	prices.go      price files of the lists that clouds publish
+//	migrate.go     values of the chart for what another program is started with
 //	status.go, top.go, explain.go, completion.go, shadow*.go
 //	               what asks a running Berth and prints the answer
 //	simulate.go, replay.go, plan.go
@@ -56,7 +58,7 @@ the cluster and one implementation of the scheduling rules.`,
 		SilenceErrors: true,
 	}
 	hasVersion(cmd)
-	cmd.AddCommand(runCommand(), statusCommand(), topCommand(), explainCommand(), simulateCommand(), planCommand(), shadowCommand(), providerCommand(), versionCommand())
+	cmd.AddCommand(runCommand(), statusCommand(), topCommand(), explainCommand(), simulateCommand(), planCommand(), shadowCommand(), providerCommand(), pricesCommand(), migrateCommand(), versionCommand())
 	return cmd
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -104,12 +103,7 @@ func (f *planFlags) run(out, notes io.Writer, args []string) error {
 		all = append(all, p)
 	}
 	if f.output == "json" {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		if f.explain {
-			return enc.Encode(map[string]any{"purchases": all, "estimates": all[0].Estimates})
-		}
-		return enc.Encode(all)
+		return plan.PrintJSON(out, all, f.explain)
 	}
 	if err := plan.Print(out, all); err != nil || !f.explain {
 		return err

@@ -79,8 +79,11 @@ removed node it deletes the object. Only one such process may serve a cluster at
 // process for the same address fails without having touched a node.
 func (f *providerFlags) serve(cmd *cobra.Command) error {
 	ctx := cmd.Context()
-	if err := f.validate(); err != nil {
+	if err := f.tls.MayListen(f.listen); err != nil {
 		return err
+	}
+	if f.cloudConfig == "" {
+		return errors.New("--cloud-config is required; set it to the path of a file with node groups")
 	}
 	file, err := simulatedgroup.Load(f.cloudConfig)
 	if err != nil {
@@ -113,22 +116,6 @@ func (f *providerFlags) serve(cmd *cobra.Command) error {
 	}
 	log.Info("serving node groups", "address", listener.Addr().String(), "groups", len(file.Groups))
 	return externalgrpc.NewServer(p).Serve(ctx, listener, f.tls)
-}
-
-// validate refuses what can be refused without files and a cluster. Without TLS the protocol knows no
-// client from another, so that only this machine may call.
-func (f *providerFlags) validate() error {
-	host, port, err := net.SplitHostPort(f.listen)
-	if err != nil || port == "" {
-		return fmt.Errorf("--listen is %q; it must be host:port", f.listen)
-	}
-	if f.cloudConfig == "" {
-		return errors.New("--cloud-config is required; set it to the path of a file with node groups")
-	}
-	if ip := net.ParseIP(host); f.tls == (externalgrpc.ServerTLS{}) && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("--listen is %q, and anyone who can reach it could remove nodes; set --tls-cert-file, --tls-private-key-file and --client-ca-file, or listen on 127.0.0.1", f.listen)
-	}
-	return nil
 }
 
 // providerCheckCommand returns berth provider check. Its flags are the keys of the file of

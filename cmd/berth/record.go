@@ -2,9 +2,7 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
 
 	"github.com/berthproject/berth/edge/live"
 	"github.com/berthproject/berth/sim/replay"
@@ -41,12 +39,10 @@ func (f *runFlags) recorder(o live.Options) (*replay.Recorder, error) {
 	}
 	cfg := o.Core
 	h := replay.Header{Seed: f.seed, Kubernetes: rules.Version.String(), Gates: rules.Gates, Autoscale: cfg.Autoscale, ExternalScheduler: cfg.ExternalScheduler, Shadow: cfg.Shadow}
-	if f.config != "" {
-		text, err := os.ReadFile(f.config)
-		if err != nil {
-			return nil, fmt.Errorf("reading the scheduler configuration: %w", err)
+	if f.config.Path != "" {
+		if h.Scheduler, err = f.config.Text(); err != nil {
+			return nil, err
 		}
-		h.Scheduler = string(text)
 	}
 	return replay.Create(f.record, f.recordLimit, h)
 }

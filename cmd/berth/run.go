@@ -20,7 +20,6 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/compat"
-	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/edge/apiserver"
 	edgeexpander "github.com/berthproject/berth/edge/expander"
 	"github.com/berthproject/berth/edge/extender"
@@ -29,6 +28,7 @@ import (
 	"github.com/berthproject/berth/edge/live"
 	"github.com/berthproject/berth/edge/observe"
 	"github.com/berthproject/berth/edge/provider"
+	"github.com/berthproject/berth/edge/tracing"
 	"github.com/berthproject/berth/internal/background"
 	"github.com/berthproject/berth/internal/term"
 )
@@ -91,6 +91,11 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	tracer, err := tracing.Open(ctx, f.tracing, log)
+	if err != nil {
+		return err
+	}
+	defer tracer.Close()
 	log.Info("starting Berth", f.startUp(cmd.Flags(), &cfg)...)
 	api, err := apiserver.Open(f.server(cfg))
 	if err != nil {
@@ -100,7 +105,7 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	p := &process{flags: f, cfg: cfg, cloud: cloud, api: api, identity: identity, log: log,
+	p := &process{flags: f, cfg: cfg, cloud: cloud, api: api, tracer: tracer, identity: identity, log: log,
 		server: observe.NewServer(log), served: make(chan struct{}), health: live.NewHealth(f.cloudProvider != ""),
 		incumbents: incumbent.New(f.incumbents(&cfg), api.Client, log)}
 	f.watch(p.server)
@@ -221,6 +226,7 @@ type process struct {
 	server   *observe.Server
 	served   chan struct{} // closed when the server runs, or has failed
 	health   *live.Health
+	tracer   *tracing.Tracer // nil without --tracing-config-file
 	log      *slog.Logger
 
 	incumbents *incumbent.Programs
@@ -285,7 +291,7 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ 
 	schema, profiles := cfg.Build()
 	o := live.Options{
 		Config: p.api.Rest, Fence: p.api.Fence, Health: p.health, Schema: schema, Log: p.log,
-		Hooks: []drive.Hook{p.server}, State: p.server.State, Questions: p.server.Questions, Watcher: p.server,
+		Hooks: p.tracer.Hooks(p.server), State: p.server.State, Questions: p.server.Questions, Watcher: p.server,
 		Core:         core.DefaultConfig(profiles...),
 		BecomeLeader: becomeLeader, BindStalled: p.server.BindStalled,
 	}

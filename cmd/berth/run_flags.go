@@ -32,7 +32,8 @@ import (
 // names, and Berth's own. What those two have and Berth doesn't honour is in config.ForeignFlags.
 type runFlags struct {
 	sections                   cliflag.NamedFlagSets // all flags, by section
-	kubeconfig, config         string                // paths, "" for none
+	kubeconfig                 string                // path, "" for none
+	config                     config.File           // what --config names
 	master                     string                // address of the API server in place of the kubeconfig's, "" for that
 	cloudProvider, cloudConfig string                // both "" when Berth only schedules
 	nodePrices                 string                // path, "" for none
@@ -52,7 +53,7 @@ type runFlags struct {
 	lease            config.LeaseFlags
 	groups           config.Groups
 	logging          *logsapi.LoggingConfiguration
-	record           string // path of a recording, "" for none
+	record, tracing  string // paths of a recording and of a tracing configuration, "" for none
 	recordLimit      int64  // bytes
 	scale            config.Autoscaler
 	serving          *observe.Serving // of the HTTPS server
@@ -80,6 +81,7 @@ func (f *runFlags) register(commandLine *pflag.FlagSet) cliflag.NamedFlagSets {
 	s.FlagSet("feature gate").Var(&f.gates, "feature-gates", "NAME=true|false, separated by commas: feature gates of kube-scheduler "+compat.Names()+"; most gates that change its scheduling rules must keep their defaults; may be repeated")
 	f.lease.Flags(s.FlagSet("leader election"))
 	f.serving.Flags(s.FlagSet)
+	s.FlagSet("traces").StringVar(&f.tracing, "tracing-config-file", "", "path to a TracingConfiguration, as kube-apiserver takes one: where spans of pods, plans and node removals are sent (docs/tracing.md); specific to Berth")
 	logsapi.AddFlags(f.logging, s.FlagSet("logs"))
 	commandLine.SetNormalizeFunc(s.NormalizeNameFunc)
 	term.AddSections(commandLine, s)
@@ -92,7 +94,7 @@ func (f *runFlags) registerMisc(fs *pflag.FlagSet) {
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "path to a kubeconfig file (default: clientConnection of --config, $KUBECONFIG, or the pod's service account)")
 	fs.StringVar(&f.master, "master", "", "address of the API server; overrides the kubeconfig's")
 	fs.StringVar(&f.master, "kubernetes", "", "the same as --master, by Cluster Autoscaler's name")
-	fs.StringVar(&f.config, "config", "", "path to a KubeSchedulerConfiguration v1 file")
+	fs.StringVar(&f.config.Path, "config", "", "path to a KubeSchedulerConfiguration v1 file")
 	fs.StringVar(&f.mode, "mode", "", "scheduler: only schedule, next to another autoscaler; autoscaler: only scale, next to another scheduler (default: both, or only schedule without --cloud-provider)")
 	fs.BoolVar(&f.shadow, "shadow", false, "dry run: decide next to the cluster's scheduler (and autoscaler, with --cloud-provider), compare, and write nothing; berth shadow report prints the comparison")
 	fs.BoolVar(&f.allowScheduler, incumbent.AllowScheduler, false, "run with a profile named default-scheduler although a kube-scheduler renews its Lease kube-system/kube-scheduler; only for one that has no such profile, or both place the same pods; Berth's own")
@@ -123,7 +125,7 @@ func (f *runFlags) foreign(commandLine *pflag.FlagSet) ([]string, error) {
 		return nil, err
 	}
 	for _, name := range []string{"kube-api-qps", "kube-api-burst"} {
-		if f.config != "" && commandLine.Changed(name) {
+		if f.config.Path != "" && commandLine.Changed(name) {
 			notes = append(notes, "--"+name+" has no effect: clientConnection of --config takes precedence")
 		}
 	}
@@ -192,13 +194,11 @@ func (f *runFlags) schedulerConfig(commandLine *pflag.FlagSet, v compat.Version)
 	if err != nil {
 		return config.Scheduler{}, err
 	}
-	cfg := config.DefaultFor(rules)
-	if f.config != "" {
-		if cfg, err = config.LoadFor(f.config, rules); err != nil {
-			return config.Scheduler{}, err
-		}
+	cfg, err := f.config.For(rules)
+	if err != nil {
+		return config.Scheduler{}, err
 	}
-	if f.config == "" {
+	if f.config.Path == "" {
 		cfg.BindQPS, cfg.BindBurst = f.apiQPS, max(int(f.apiQPS), int(f.apiBurst))
 	}
 	cfg.Queue.Leftover = cmp.Or(f.maxUnschedulable, cfg.Queue.Leftover)
@@ -209,7 +209,7 @@ func (f *runFlags) schedulerConfig(commandLine *pflag.FlagSet, v compat.Version)
 		for _, p := range cfg.Profiles {
 			if w := p.Weighing; w != nil && w.Policy != weighing.PreemptFirst {
 				return config.Scheduler{}, fmt.Errorf("%s: profile %q has the policy %s (%s), but with --mode=autoscaler the other scheduler preempts without asking; remove %[4]s, or let Berth schedule",
-					f.config, p.SchedulerName, w.Policy, config.PreemptOrBuy)
+					f.config.Path, p.SchedulerName, w.Policy, config.PreemptOrBuy)
 			}
 		}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -68,7 +67,7 @@ func (f *shadowFlags) run(ctx context.Context, out io.Writer) error {
 	write := map[string]func(io.Writer, *observe.ShadowReport) error{
 		"text": func(w io.Writer, r *observe.ShadowReport) error { return report.Shadow(w, &r.ShadowReport, r.At) },
 		"html": func(w io.Writer, r *observe.ShadowReport) error { return report.ShadowHTML(w, &r.ShadowReport, r.At) },
-		"json": writeJSON,
+		"json": func(w io.Writer, r *observe.ShadowReport) error { return report.JSON(w, r) },
 	}[f.output]
 	if write == nil {
 		return fmt.Errorf("--output is %q; it must be text, json or html", f.output)
@@ -80,8 +79,7 @@ func (f *shadowFlags) run(ctx context.Context, out io.Writer) error {
 	return write(out, r)
 }
 
-// read returns the report of a file or of a running shadow. JSON of anything else is refused: it would
-// be read as a report in which nothing was compared.
+// read returns the report of a file or of a running shadow.
 func (f *shadowFlags) read(ctx context.Context) (*observe.ShadowReport, error) {
 	from := f.file
 	var raw []byte
@@ -98,18 +96,5 @@ func (f *shadowFlags) read(ctx context.Context) (*observe.ShadowReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &observe.ShadowReport{}
-	if err := json.Unmarshal(raw, r); err != nil {
-		return nil, fmt.Errorf("reading the report of %s: %w; it must be one saved with berth shadow report -o json", from, err)
-	}
-	if r.At.IsZero() || r.Verdicts == nil {
-		return nil, fmt.Errorf("reading the report of %s: %w", from, errors.New("it has no time or no verdicts; it must be one saved with berth shadow report -o json"))
-	}
-	return r, nil
-}
-
-func writeJSON(w io.Writer, r *observe.ShadowReport) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(r)
+	return observe.ReadShadowReport(raw, from)
 }

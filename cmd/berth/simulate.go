@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -195,7 +194,7 @@ func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *sce
 		closeDecisions = func() error { return errors.Join(w.Flush(), file.Close()) }
 	}
 	start := time.Now()
-	o.Progress = progressTo(notices, r.Name, start)
+	o.Progress = term.Progress(notices, r.Name, start)
 	w, err := sim.New(r, o)
 	if err != nil {
 		return nil, err
@@ -213,7 +212,7 @@ func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *sce
 	if s.Pods.ToCome > 0 {
 		fmt.Fprintf(notices, "%s: the run ended after %s, before %d pod(s) had arrived; set a later spec.end.at to include them\n", r.Name, r.Spec.End.Latest(), s.Pods.ToCome)
 	}
-	printViolations(notices, r.Name, w.Stats().Violations)
+	term.Violations(notices, r.Name, w.Stats().Violations)
 	f.explain.JSON = f.output == "json"
 	if err := f.explain.Explanations(out, w); err != nil {
 		return nil, err
@@ -226,42 +225,13 @@ func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *sce
 	return s, nil
 }
 
-// progressTo returns a sim.Options.Progress that writes a line at most once a second of
-// wall time: a long run shows that it moves, a short one is silent.
-func progressTo(notices io.Writer, name string, start time.Time) func(time.Duration, *sim.Stats) {
-	lastLine := start
-	return func(at time.Duration, s *sim.Stats) {
-		if now := time.Now(); now.Sub(lastLine) >= time.Second {
-			lastLine = now
-			fmt.Fprintf(notices, "%s: virtual %s; pods %d pending, %d bound, %d running, %d completed; nodes %d launching, %d ready\n",
-				name, at.Round(time.Second), s.Pending, s.Bound, s.Running, s.Pods.Completed, s.Launching, s.Ready)
-		}
-	}
-}
-
-// maxViolations is how many violations of one run are listed.
-const maxViolations = 20
-
-// printViolations lists the first violations of a run, and says how many more there are.
-func printViolations(notices io.Writer, name string, violations []string) {
-	for i, v := range violations {
-		if i == maxViolations {
-			fmt.Fprintf(notices, "%s: … and %d more violations\n", name, len(violations)-maxViolations)
-			break
-		}
-		fmt.Fprintf(notices, "%s: violation %s\n", name, v)
-	}
-}
-
 // print writes summaries: one, or with --compare all side by side.
 func (f *simulateFlags) print(out io.Writer, list ...*scenario.Summary) error {
 	if f.output == "text" {
 		return report.Compare(out, list...)
 	}
-	enc := json.NewEncoder(out)
-	enc.SetIndent("", "  ")
 	if f.compare {
-		return enc.Encode(list)
+		return report.JSON(out, list)
 	}
-	return enc.Encode(list[0])
+	return report.JSON(out, list[0])
 }

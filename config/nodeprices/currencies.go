@@ -1,6 +1,9 @@
 package nodeprices
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // currencies are the ISO 4217 codes of the currencies that are legal tender, as of 2026. Codes of funds,
 // metals and tests aren't among them: no cloud asks for these.
@@ -12,3 +15,6 @@ LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR 
 PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT
 TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VES VND VUV WST XAF XCD XCG XOF XPF YER ZAR ZMW ZWG
 `)
+
+// IsCurrency reports whether prices can be in a currency, by its ISO 4217 code.
+func IsCurrency(code string) bool { return slices.Contains(currencies, code) }

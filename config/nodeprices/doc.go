@@ -3,5 +3,6 @@
 //
 //	file.go        the text, and all that may be wrong with it
 //	prices.go      rules, and which of them a node matches first
+//	write.go       a price file of rules that another program made
 //	currencies.go  the codes of ISO 4217
 package nodeprices

@@ -50,9 +50,9 @@ type written struct {
 // What a price file may have. Prices have to be numbers that can be added and compared: the bounds leave
 // room for currencies of small units.
 const (
-	minPrice, maxPrice   = 1e-6, 1e9
+	MinPrice, MaxPrice   = 1e-6, 1e9
 	minFactor, maxFactor = 0.001, 1
-	maxRules             = 10000
+	MaxRules             = 10000
 	maxSize              = 4 << 20 // bytes
 )
 
@@ -115,7 +115,7 @@ func (f *file) prices() (*Prices, field.ErrorList) {
 	var errs field.ErrorList
 	if f.Currency == "" {
 		errs = append(errs, field.Required(field.NewPath("currency"), "give the ISO 4217 code of all prices, such as USD"))
-	} else if !slices.Contains(currencies, f.Currency) {
+	} else if !IsCurrency(f.Currency) {
 		errs = append(errs, field.Invalid(field.NewPath("currency"), f.Currency, "it must be an ISO 4217 code in capitals, such as USD, EUR or JPY"))
 	}
 	common, err := number(field.NewPath("discountFactor"), f.DiscountFactor, 1, minFactor, maxFactor)
@@ -124,8 +124,8 @@ func (f *file) prices() (*Prices, field.ErrorList) {
 	switch {
 	case len(f.Rules) == 0:
 		errs = append(errs, field.Required(path, "give at least one rule with match and pricePerHour"))
-	case len(f.Rules) > maxRules:
-		return nil, append(errs, field.TooMany(path, len(f.Rules), maxRules))
+	case len(f.Rules) > MaxRules:
+		return nil, append(errs, field.TooMany(path, len(f.Rules), MaxRules))
 	}
 	p := &Prices{Currency: f.Currency}
 	for i := range f.Rules {
@@ -137,7 +137,7 @@ func (f *file) prices() (*Prices, field.ErrorList) {
 // add adds a rule behind the others. One that no node can reach is refused: it was meant to say something.
 func (p *Prices) add(path *field.Path, w *written, common float64) (errs field.ErrorList) {
 	labels, errs := matched(path.Child("match"), w.Match)
-	price, more := number(path.Child("pricePerHour"), w.PricePerHour, 0, minPrice, maxPrice)
+	price, more := number(path.Child("pricePerHour"), w.PricePerHour, 0, MinPrice, MaxPrice)
 	if w.PricePerHour == nil {
 		more = append(more, field.Required(path.Child("pricePerHour"), "give the price of one node for an hour"))
 	}
@@ -146,7 +146,7 @@ func (p *Prices) add(path *field.Path, w *written, common float64) (errs field.E
 	errs = append(errs, more...)
 	if labels != nil {
 		if first := p.first(labels); first >= 0 {
-			errs = append(errs, field.Invalid(path.Child("match"), text(labels), fmt.Sprintf("it can't be reached: rules[%d] matches all of these nodes and comes first; move it above that rule, or remove it", first)))
+			errs = append(errs, field.Invalid(path.Child("match"), Text(labels), fmt.Sprintf("it can't be reached: rules[%d] matches all of these nodes and comes first; move it above that rule, or remove it", first)))
 		}
 	}
 	p.append(labels, price*factor)
@@ -198,7 +198,7 @@ func number(path *field.Path, value any, byDefault, lowest, highest float64) (fl
 	}
 	if !(n >= lowest && n <= highest) { // NaN is neither
 		why := fmt.Sprintf("it must be a number from %v to %v", lowest, highest)
-		if lowest == minPrice && n == 0 {
+		if lowest == MinPrice && n == 0 {
 			why += "; give nodes that cost nothing a small price, since 0 stands for an unknown one"
 		}
 		return byDefault, field.ErrorList{field.Invalid(path, printable(n), why)}
@@ -218,14 +218,14 @@ func printable(n float64) any {
 // would be accepted.
 func ParsePrice(raw string) (float64, error) {
 	price, err := strconv.ParseFloat(raw, 64)
-	if err != nil || !(price >= minPrice && price <= maxPrice) {
-		return 0, fmt.Errorf("it must be a number from %v to %v", minPrice, maxPrice)
+	if err != nil || !(price >= MinPrice && price <= MaxPrice) {
+		return 0, fmt.Errorf("it must be a number from %v to %v", MinPrice, MaxPrice)
 	}
 	return price, nil
 }
 
-// text returns labels as people write them, sorted.
-func text(labels map[string]string) string {
+// Text returns labels as people write them, sorted.
+func Text(labels map[string]string) string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		out = append(out, key+"="+labels[key])

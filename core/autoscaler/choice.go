@@ -15,6 +15,30 @@ type Choice struct {
 	// Unpriced says that the expander chain goes by prices and no option had one: another expander
 	// of the chain chose, or chance.
 	Unpriced bool `json:"unpriced,omitempty"`
+	// Nodes and Price are those of all that was chosen, an hour; both are 0 where the price isn't known.
+	Nodes int     `json:"nodes,omitempty"`
+	Price float64 `json:"price,omitempty"`
+	// Next and Dearest are the cheapest and the dearest alternative; nil where there is none, or Price is 0.
+	Next    *Alternative `json:"next,omitempty"`
+	Dearest *Alternative `json:"dearest,omitempty"`
+}
+
+// Alternative is what else would have held all pods of a choice, and has a price: another option, or, beside the
+// cost expander's mix, nodes of one group alone. How many of these it takes is bounded from below.
+type Alternative struct {
+	Group string  `json:"group"`
+	Nodes int     `json:"nodes"`
+	Price float64 `json:"price"` // an hour, of all its nodes
+}
+
+// Compare adds an alternative to those that there are.
+func (c *Choice) Compare(a Alternative) {
+	if c.Next == nil || a.Price < c.Next.Price {
+		c.Next = &a
+	}
+	if c.Dearest == nil || a.Price > c.Dearest.Price {
+		c.Dearest = &a
+	}
 }
 
 // ByMinimum is Choice.By of a group that grows to its minimum.

@@ -27,6 +27,9 @@ type Readiness struct {
 	// StatusTaints are the keys of taints that say something of one node's condition:
 	// new nodes of its group don't have them (--status-taint).
 	StatusTaints []string
+	// Parts are those that a profile's plugins need nodes to have (framework.PartsNeeder): new nodes
+	// are waited for until they have those that are promised. The core sets it.
+	Parts cluster.NodeParts `json:"-"`
 }
 
 // The prefixes of taints that Cluster Autoscaler knows without a flag.
@@ -110,6 +113,18 @@ func missing(n, template *cluster.NodeInfo) []cluster.ResourceID {
 		}
 	}
 	return out
+}
+
+// Lack returns what a node lacks of what it is promised, once it is ready, for people: a startup taint
+// stays, or an extended resource of the template is missing. It is "" when nothing is lacking.
+func (r *Readiness) Lack(n, template *cluster.NodeInfo) string {
+	if i := slices.IndexFunc(n.Object.Spec.Taints, r.StartupTaint); i >= 0 {
+		return "startup taint " + n.Object.Spec.Taints[i].Key + " is not removed"
+	}
+	if ids := missing(n, template); ids != nil {
+		return "extended resource " + string(ids[0].Name()) + " is not available"
+	}
+	return ""
 }
 
 // StartupOf returns how long after its creation a node of a group that isn't usable counts as

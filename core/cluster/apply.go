@@ -55,6 +55,7 @@ func (s *State) apply(c *Change) {
 		s.setReady(types.UID(c.name), c.Op == PodReadied)
 	case ObjectSet, ObjectRenewed:
 		s.objects.set(c.Object.New, c.Object.Old)
+		s.countCSINode(c.Object.New, c.Object.Old)
 		s.noteSignatureInput(c)
 	case NominationAdded:
 		s.addNomination(c.Pod, c.name)
@@ -105,6 +106,7 @@ func (s *State) undo(c *Change) {
 		s.setReady(types.UID(c.name), c.Op == PodUnreadied)
 	case ObjectSet, ObjectRenewed:
 		s.objects.set(c.Object.Old, c.Object.New)
+		s.countCSINode(c.Object.Old, c.Object.New)
 		s.noteSignatureInput(c)
 	case NominationAdded:
 		s.dropNomination(c.Pod)
@@ -129,6 +131,7 @@ func (s *State) putNode(i NodeIndex, info *NodeInfo) {
 	s.facts.addNode(n, 1)
 	s.images.count(info.Images, 1)
 	s.index.count(i, info, 1)
+	s.drivers.count(info.Group, s.CSINode(info.Name), 1)
 	s.nominated.nodeAdded(n)
 }
 
@@ -140,6 +143,7 @@ func (s *State) dropNode(i NodeIndex) {
 	s.topo.nodeRemoved(n)
 	s.images.count(n.Images, -1)
 	s.index.count(i, n.NodeInfo, -1)
+	s.drivers.count(n.Group, s.CSINode(n.Name), -1)
 	s.nominated.nodeRemoved(n)
 	s.nodes[i] = nil
 	delete(s.byName, n.Name)
@@ -161,6 +165,11 @@ func (s *State) replaceInfo(i NodeIndex, info *NodeInfo) {
 	s.images.replace(n.Images, info.Images)
 	s.index.count(i, n.NodeInfo, -1)
 	s.index.count(i, info, 1)
+	if n.Group != info.Group {
+		csi := s.CSINode(n.Name)
+		s.drivers.count(n.Group, csi, -1)
+		s.drivers.count(info.Group, csi, 1)
+	}
 	n.setInfo(info)
 	if moved {
 		s.topo.nodeAdded(n)

@@ -89,9 +89,31 @@ func (b *broken) nodes() {
 	b.same("the index of provider IDs", s.index.providers, providers)
 	b.same("the index of nodes that aren't ready", s.index.unready, unready)
 	b.same("the sizes of groups", s.index.byGroup, byGroup)
+	b.same("the CSI drivers of groups", s.drivers, b.drivers())
 	b.same("when nodes were created", s.index.created, created)
 	b.same("the number of nodes", s.live, live)
 	b.same("the free indices", slices.Sorted(slices.Values(s.free)), free)
+}
+
+func (b *broken) drivers() groupDrivers {
+	out := groupDrivers{}
+	b.s.Nodes(func(n *Node) {
+		csi := b.s.CSINode(n.Name)
+		if csi == nil || n.Group == "" {
+			return
+		}
+		for _, d := range csi.Spec.Drivers {
+			key, limit := groupDriver{n.Group, d.Name}, int32(-1)
+			if d.Allocatable != nil && d.Allocatable.Count != nil {
+				limit = *d.Allocatable.Count
+			}
+			if out[key] == nil {
+				out[key] = map[int32]int{}
+			}
+			out[key][limit]++
+		}
+	})
+	return out
 }
 
 func (b *broken) pods() {

@@ -21,7 +21,7 @@ var deviceClassKind = kindOf[*resourcev1.DeviceClass]{
 			enlist(b.deviceClasses, v1.ResourceName(*name), o, sign)
 		}
 	},
-	local: func(s *State, _ *resourcev1.DeviceClass, touch func(NodeIndex)) { s.touchAll(touch) },
+	everywhere: true,
 }
 
 // DeviceClassOf returns the device class that backs an extended resource: the one of which the

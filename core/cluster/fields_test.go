@@ -239,3 +239,32 @@ func TestPropertyTrimLeavesTheOriginalAlone(t *testing.T) {
 		})
 	})
 }
+
+// TestTrimmedPodsNeedTheSameFeatures of a kubelet, by each field that tells one.
+func TestTrimmedPodsNeedTheSameFeatures(t *testing.T) {
+	mounts := []v1.VolumeMount{{Name: "v", MountPath: "/v"}, {Name: "w", MountPath: "/w", BindMountOptions: []string{"noexec"}}}
+	off := false
+	rules := []v1.ContainerRestartRule{{Action: v1.ContainerRestartRuleActionRestartAllContainers}}
+	s := cluster.New(cluster.NewSchema())
+	e, err := engine.New(s, plugins.Default(s.Schema, plugins.Options{}), engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := e.Class(s.Schema.ParsePod(testkit.Pod("p").Obj()))
+	for name, change := range map[string]func(*v1.PodSpec){
+		"mounts of a container":       func(p *v1.PodSpec) { p.Containers[0].VolumeMounts = mounts },
+		"mounts of an init container": func(p *v1.PodSpec) { p.InitContainers = []v1.Container{{VolumeMounts: mounts}} },
+		"mounts of an ephemeral container": func(p *v1.PodSpec) {
+			p.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{VolumeMounts: mounts}}}
+		},
+		"rules for restarts":                  func(p *v1.PodSpec) { p.Containers[0].RestartPolicyRules = rules },
+		"user namespaces on the host network": func(p *v1.PodSpec) { p.HostNetwork, p.HostUsers = true, &off },
+	} {
+		pod := testkit.Pod("p").Obj()
+		change(&pod.Spec)
+		whole, trimmed := e.Class(s.Schema.ParsePod(pod)), e.Class(s.Schema.ParsePod(cluster.Trim(pod)))
+		if whole == plain || trimmed != whole {
+			t.Errorf("%s: like a pod without: %t; the same when it is trimmed: %t", name, whole == plain, trimmed == whole)
+		}
+	}
+}

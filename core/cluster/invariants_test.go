@@ -96,6 +96,7 @@ func TestPropertyInvariantsHold(t *testing.T) {
 				s.DropFact(facts[i])
 				facts = append(facts[:i], facts[i+1:]...)
 			default:
+				w.Group = []string{"", "a", "b"}[testkit.Uniform(t, 3, "group")]
 				history = append(history, w.Change(t))
 			}
 			if broken := s.Broken(); len(broken) > 0 {

@@ -86,6 +86,7 @@ type description interface {
 	trim(Object) Object
 	index(*objects, Object, int)
 	touches(*State, Object, func(NodeIndex))
+	readEverywhere() bool
 }
 
 // describe returns the description of a kind, nil for NoObject and for kinds
@@ -139,6 +140,8 @@ type kindOf[O Object] struct {
 	// local calls touch with the nodes of which a local rule reads the object. Nil:
 	// none does.
 	local func(s *State, o O, touch func(NodeIndex))
+	// everywhere says that local rules may read any of the objects on any node, in place of local.
+	everywhere bool
 }
 
 func (k kindOf[O]) empty() Object { return k.new() }
@@ -152,10 +155,15 @@ func (k kindOf[O]) index(b *objects, o Object, sign int) {
 }
 
 func (k kindOf[O]) touches(s *State, o Object, touch func(NodeIndex)) {
-	if k.local != nil {
+	switch {
+	case k.everywhere:
+		s.touchAll(touch)
+	case k.local != nil:
 		k.local(s, o.(O), touch)
 	}
 }
+
+func (k kindOf[O]) readEverywhere() bool { return k.everywhere }
 
 // NewObject returns an empty object of a kind, nil for NoObject and for kinds
 // that don't exist.

@@ -23,8 +23,8 @@ import (
 // ObjectChange is an object before and after; either may be nil.
 type ObjectChange struct{ New, Old Object }
 
-// kind returns the kind of the object that changed.
-func (c *ObjectChange) kind() ObjectKind {
+// Kind returns the kind of the object that changed.
+func (c *ObjectChange) Kind() ObjectKind {
 	if c.New != nil {
 		return KindOf(c.New)
 	}

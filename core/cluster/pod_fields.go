@@ -70,8 +70,13 @@ var podFields = []field[v1.Pod, *Pod]{
 	}},
 	{"spec.resourceClaims", func(to, from *v1.Pod) { to.Spec.ResourceClaims = from.Spec.ResourceClaims }, nil},
 	// By these NodeDeclaredFeatures tells what the pod needs of a kubelet.
-	{"spec.hostNetwork, hostUsers", func(to, from *v1.Pod) {
+	{"spec.hostNetwork, hostUsers, ephemeralContainers", func(to, from *v1.Pod) {
 		to.Spec.HostNetwork, to.Spec.HostUsers = from.Spec.HostNetwork, from.Spec.HostUsers
+		for i := range from.Spec.EphemeralContainers {
+			if mounts := trimMounts(from.Spec.EphemeralContainers[i].VolumeMounts); mounts != nil {
+				to.Spec.EphemeralContainers = append(to.Spec.EphemeralContainers, v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{VolumeMounts: mounts}})
+			}
+		}
 	}, nil},
 	// A resize in place counts by what the node has allocated.
 	{"spec.containers, initContainers, resources, overhead; status.containerStatuses, initContainerStatuses, resources, allocatedResources", func(to, from *v1.Pod) {
@@ -104,8 +109,8 @@ func SamePod(a, b *Pod) bool { return sameBy(podFields, a, b) }
 // sameTerm compares all that counts of a term: its key has the rest.
 func sameTerm(a, b OwnedTerm) bool { return a.Kind == b.Kind && a.Weight == b.Weight && a.Key == b.Key }
 
-// trimContainers keeps what a pod asks for, the images, and the rules for
-// restarts. The number of containers counts, too.
+// trimContainers keeps what a pod asks for, the images, the rules for
+// restarts, and the options of bind mounts. The number of containers counts, too.
 func trimContainers(in []v1.Container) []v1.Container {
 	if len(in) == 0 {
 		return nil
@@ -114,7 +119,17 @@ func trimContainers(in []v1.Container) []v1.Container {
 	for i := range in {
 		c := &in[i]
 		out[i] = v1.Container{Name: c.Name, Image: c.Image, Ports: c.Ports, Resources: c.Resources,
-			RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules}
+			RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules, VolumeMounts: trimMounts(c.VolumeMounts)}
+	}
+	return out
+}
+
+// trimMounts keeps the options of bind mounts: by them NodeDeclaredFeatures tells what the pod needs.
+func trimMounts(in []v1.VolumeMount) (out []v1.VolumeMount) {
+	for i := range in {
+		if options := in[i].BindMountOptions; len(options) > 0 {
+			out = append(out, v1.VolumeMount{BindMountOptions: options})
+		}
 	}
 	return out
 }

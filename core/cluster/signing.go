@@ -18,7 +18,15 @@ func (s *State) SignatureInputs() uint64 { return s.SignatureVersion() + s.image
 // count: they describe one node, and no rule signs what depends on a node. Plans set one for each node
 // that they try, and would otherwise sign all pods again.
 func (s *State) noteSignatureInput(c *Change) {
-	if c.Op == WorkloadSet || c.Op == ObjectSet && c.Object.kind() != CSINodeKind {
+	if c.Op == WorkloadSet || c.Op == ObjectSet && c.Object.Kind() != CSINodeKind {
 		s.objectsSet++
 	}
+	if c.Op == ObjectSet && describe(c.Object.Kind()).readEverywhere() {
+		s.readEverywhere++
+	}
 }
+
+// ReadEverywhere changes whenever an object does that local rules may read for any node, such as a
+// CSIDriver or a DeviceClass. While it is the same, so is what they say of a node of which nothing has
+// changed, to a pod without claims.
+func (s *State) ReadEverywhere() uint64 { return s.readEverywhere }

@@ -44,8 +44,11 @@ type State struct {
 	images images
 	// objectsSet counts changes of objects and workloads that rules read, and their undoing.
 	objectsSet uint64
-	index      nodeIndex
-	rows       map[string]*Rows // by key
+	// readEverywhere counts changes of objects that rules read for any node, and their undoing.
+	readEverywhere uint64
+	index          nodeIndex
+	drivers        groupDrivers
+	rows           map[string]*Rows // by key
 	// How it came about.
 	journal journal
 	caches  []Cache
@@ -63,6 +66,7 @@ func New(schema *Schema) *State {
 		groups:     map[string]*NodeGroup{},
 		members:    map[PodGroupKey]*placedMembers{},
 		rows:       map[string]*Rows{},
+		drivers:    groupDrivers{},
 	}
 	s.facts.init(s)
 	s.topo.init()

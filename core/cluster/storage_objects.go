@@ -20,7 +20,7 @@ var storageClassKind = kindOf[*storagev1.StorageClass]{
 		return &storagev1.StorageClass{ObjectMeta: trimMeta(&o.ObjectMeta), Provisioner: o.Provisioner,
 			VolumeBindingMode: o.VolumeBindingMode, AllowedTopologies: o.AllowedTopologies}
 	},
-	local: func(s *State, _ *storagev1.StorageClass, touch func(NodeIndex)) { s.touchAll(touch) },
+	everywhere: true,
 }
 
 // StorageClass returns a storage class, or nil.
@@ -42,7 +42,7 @@ var csiDriverKind = kindOf[*storagev1.CSIDriver]{
 			addTo(b.demanded, o.Name, sign)
 		}
 	},
-	local: func(s *State, _ *storagev1.CSIDriver, touch func(NodeIndex)) { s.touchAll(touch) },
+	everywhere: true,
 }
 
 // CSIDriver returns a CSI driver, or nil.

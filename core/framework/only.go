@@ -8,7 +8,7 @@ import "github.com/berthproject/berth/core/cluster"
 // The plugin's answers are wrapped: codes become OK, scores stay. Of the optional
 // interfaces those that concern scores are passed on (TermReader, Reclassifier;
 // Releaser and RawScorer of its group rule). Those about rejections are not: Waker,
-// Narrower, PodReader and Hinter.
+// PartsNeeder, Narrower, PodReader and Hinter.
 func OnlyScores(p Plugin) Plugin {
 	out := onlyScores{p}
 	terms, readsTerms := p.(TermReader)

@@ -57,6 +57,10 @@ type Assumer interface {
 // and the column of local answers do.
 type Waker interface{ WakesWhen() string }
 
+// PartsNeeder is implemented by plugins that may reject nodes which lack parts that they get some time
+// after they are ready.
+type PartsNeeder interface{ NeedsParts() cluster.NodeParts }
+
 // SchedulingGates is the name of the PreEnqueuer whose reason kube-scheduler and the API server tell
 // in words of their own.
 const SchedulingGates = "SchedulingGates"

@@ -3,6 +3,7 @@ package framework
 import (
 	"time"
 
+	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/weighing"
 )
 
@@ -31,4 +32,14 @@ type Profile struct {
 	BindTimeout time.Duration
 	// Extenders have a say in the placement of the pods that they concern.
 	Extenders []Extender
+}
+
+// NeedsParts returns the parts of nodes that plugins of the profile need.
+func (p *Profile) NeedsParts() (all cluster.NodeParts) {
+	for _, w := range p.Plugins {
+		if needer, ok := w.Plugin.(PartsNeeder); ok {
+			all |= needer.NeedsParts()
+		}
+	}
+	return all
 }

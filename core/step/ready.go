@@ -218,13 +218,21 @@ type Event struct {
 	UID             types.UID
 	Namespace, Name string // Name is "" for the status ConfigMap (StatusEvent)
 	// Related is the node group or the node that an event of the status ConfigMap speaks of;
-	// "" for none. Events that differ in it are never one series.
+	// "" for none. Events that differ in it, or in Preemptor, are never one series.
 	Related string
+	// Preemptor is the pod for which the pod of the event left its node; zero for none.
+	Preemptor PodName
 	// Warning events have the type Warning, all others Normal.
 	Warning bool
 	// Reason is one of EventReasons.
 	Reason, Action string
 	Message        string
+}
+
+// PodName names a pod.
+type PodName struct {
+	UID             types.UID
+	Namespace, Name string
 }
 
 // Preemption asks a victim to leave its node: the condition DisruptionTarget is written,

@@ -50,7 +50,7 @@ func EventReasons() []EventReason {
 		{aboutStatus, "ScaledUpGroup", false, fromAutoscaler, "a node group is being scaled up; and was scaled up"},
 		{aboutStatus, "FailedToScaleUpGroup", true, fromAutoscaler, "the provider refused a scale-up"},
 		{aboutStatus, "ScaleUpFailed", true, fromAutoscaler, "the provider reports that instances of a node group failed to be created"},
-		{aboutStatus, "ScaleUpTimedOut", true, fromAutoscaler, "nodes of a node group failed to register in time (`--max-node-provision-time`)"},
+		{aboutStatus, "ScaleUpTimedOut", true, fromAutoscaler, "nodes of a node group failed to register in time (`--max-node-provision-time`); or a node is ready and lacks what it was bought for, such as a CSI driver, after its start-up time (`--max-node-startup-time`)"},
 		{aboutStatus, "TargetSizeTooLarge", true, fromAutoscaler, "the provider's target size of a node group is above its maximum and its nodes together; Berth doesn't change it"},
 		{aboutStatus, "MaxNodesTotalReached", true, fromAutoscaler, "pods need nodes, and the cluster has reached its maximum number of nodes"},
 		{aboutStatus, "ClusterUnhealthy", true, fromAutoscaler, "too many nodes are unready; the autoscaler stops resizing the cluster"},

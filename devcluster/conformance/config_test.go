@@ -134,24 +134,71 @@ profiles:
     args: {shape: [{utilization: 10, score: 1}, {utilization: 50, score: 10}, {utilization: 90, score: 3}]}
 `
 
+// withoutPreFilters is a configuration in which plugins have no preFilter that they got in 1.37.
+const withoutPreFilters = `
+profiles:
+- plugins:
+    preFilter: {disabled: [{name: TaintToleration}, {name: NodeUnschedulable}]}
+`
+
 // configurationsOf returns the configurations that both read in a version.
 func configurationsOf(v compat.Version) map[string]string {
 	out := maps.Clone(configurations)
+	out["preFilters of 1.37 disabled"] = withoutPreFilters
 	if v >= compat.V37 {
 		out["a shape of storage"] = withShape
 	}
 	return out
 }
 
-// refusedBy returns the files that both refuse in one version only.
-func refusedBy(v compat.Version) []string {
-	if v < compat.V37 {
-		return []string{withShape}
+// inProfile is a file with one profile of these fields.
+func inProfile(fields string) string { return "profiles: [{" + fields + "}]\n" }
+
+// withArgs is a file with the arguments of a plugin.
+func withArgs(plugin, args string) string {
+	return inProfile("pluginConfig: [{name: " + plugin + ", args: {" + args + "}}]")
+}
+
+// ofVersions are files that the versions may read in different ways, with whether each takes it. They are
+// those of config's TestFilesOfVersions, which has Berth's messages.
+var ofVersions = []struct {
+	text       string
+	in36, in37 bool
+}{
+	{inProfile("plugins: {podGroupPostFilter: {enabled: [{name: DefaultPreemption}]}}"), false, true},
+	{inProfile("plugins: {podGroupPostFilter: {disabled: [{name: DynamicResources}]}}"), false, true},
+	{inProfile("plugins: {podGroupPostFilter: {}}"), false, true},
+	{inProfile("plugins: {podGroupPostFilter: {enabled: [{name: NodeName}]}}"), false, false},
+	{inProfile("plugins: {preFilter: {enabled: [{name: NodeName}]}}"), false, true},
+	{inProfile("plugins: {preFilter: {enabled: [{name: NodeUnschedulable}, {name: TaintToleration}]}}"), false, true},
+	{inProfile("plugins: {preFilter: {disabled: [{name: TaintToleration}]}}"), true, true},
+	{inProfile("plugins: {preFilter: {disabled: [{name: NodeUnschedulable}]}}"), true, true},
+	{inProfile("plugins: {preFilter: {disabled: [{name: NodeName}]}}"), true, true},
+	{withArgs("DynamicResources", "filterTimeout: 0s, bindingTimeout: 1s"), true, true},
+	{withArgs("DynamicResources", "filterTimeout: -1s"), false, false},
+	{withArgs("DynamicResources", "bindingTimeout: 999ms"), false, false},
+}
+
+// filesOf returns the files of ofVersions that a version takes, or those that it refuses.
+func filesOf(v compat.Version, taken bool) (out []string) {
+	for _, f := range ofVersions {
+		if is := f.in37 && v >= compat.V37 || f.in36 && v < compat.V37; is == taken {
+			out = append(out, f.text)
+		}
 	}
-	return []string{
+	return out
+}
+
+// refusedBy returns the files that both refuse in one version, and may take in another.
+func refusedBy(v compat.Version) []string {
+	out := filesOf(v, false)
+	if v < compat.V37 {
+		return append(out, withShape)
+	}
+	return append(out,
 		"profiles: [{pluginConfig: [{name: VolumeBinding, args: {shape: [{utilization: 1, score: 11}]}}]}]\n",
 		"profiles: [{pluginConfig: [{name: VolumeBinding, args: {shape: [{utilization: 50, score: 1}, {utilization: 50, score: 2}]}}]}]\n",
-	}
+	)
 }
 
 // TestPropertyConfigurations: when kube-scheduler and Berth read the same file, their
@@ -175,7 +222,7 @@ func TestPropertyConfigurations(t *testing.T) {
 	})
 }
 
-// TestRefusedFiles: both refuse each of these files.
+// TestRefusedFiles: both refuse each of these files, and take each of those that the version takes.
 func TestRefusedFiles(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v compat.Version) {
 		for _, text := range append(refusedBy(v), []string{
@@ -196,6 +243,14 @@ func TestRefusedFiles(t *testing.T) {
 			}
 			if _, err := config.Parse([]byte(head+text), v); err == nil {
 				t.Errorf("Berth takes %q", text)
+			}
+		}
+		for _, text := range filesOf(v, true) {
+			if _, err := peerOf(t, v, head+text); err != nil {
+				t.Errorf("kube-scheduler refuses %q: %v", text, err)
+			}
+			if _, err := config.Parse([]byte(head+text), v); err != nil {
+				t.Errorf("Berth refuses %q: %v", text, err)
 			}
 		}
 	})

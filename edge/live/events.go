@@ -271,13 +271,16 @@ func eventName(object string, nanoseconds, serial int64) string {
 	return name
 }
 
-// related returns what an event of the status ConfigMap speaks of, nil for nothing: a node, or a
-// node group, which the API has no object for.
+// related returns what an event is about besides, nil for nothing: the preemptor of a pod, or what an
+// event of the status ConfigMap speaks of: a node, or a node group, which the API has no object for.
 func related(e step.Event) *v1.ObjectReference {
-	if e.Related == "" {
-		return nil
+	switch p := e.Preemptor; {
+	case p != step.PodName{}:
+		return &v1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: p.Namespace, Name: p.Name, UID: p.UID}
+	case e.Related != "":
+		return &v1.ObjectReference{Name: e.Related}
 	}
-	return &v1.ObjectReference{Name: e.Related}
+	return nil
 }
 
 // shorten cuts a text to the API's limit for the note of an event, 1024 bytes.

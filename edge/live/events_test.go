@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +32,8 @@ func TestEventsAsTheAPIHasThem(t *testing.T) {
 	for _, e := range []step.Event{
 		{Reporter: "packing", Kind: "Pod", UID: "u", Namespace: "ns", Name: "p", Warning: true, Reason: "FailedScheduling", Action: "Scheduling", Message: "why"},
 		{Reporter: step.Autoscaler, Kind: "Node", UID: "v", Name: "n", Reason: "ScaleDown", Action: "Deleting", Message: "empty"},
+		{Reporter: "packing", Kind: "Pod", UID: "u", Namespace: "ns", Name: "p", Reason: "Preempted", Action: "Preempting", Message: "why", Preemptor: step.PodName{UID: "w", Namespace: "other", Name: "q"}},
+		{Reporter: step.Autoscaler, Kind: "ConfigMap", Namespace: "ns", Name: "status", Related: "g", Reason: "ScaledUpGroup", Action: "ScalingUp", Message: "why"},
 		{Reporter: "no qualified name", Kind: "Pod", UID: "u", Namespace: "ns", Name: "p", Reason: "FailedScheduling", Action: "Scheduling", Message: "why"},
 	} {
 		r.emit(t.Context(), e)
@@ -39,20 +42,24 @@ func TestEventsAsTheAPIHasThem(t *testing.T) {
 	for _, a := range client.Actions() {
 		got = append(got, a.(clienttesting.CreateAction).GetObject().(*eventsv1.Event))
 	}
-	if len(got) != 3 {
-		t.Fatalf("%d events were created, want 3", len(got))
+	if len(got) != 5 {
+		t.Fatalf("%d events were created, want 5", len(got))
 	}
 	for i, want := range []struct {
 		namespace, kind string
 		regarding       v1.ObjectReference
+		related         *v1.ObjectReference
 		note, reporter  string
 	}{
-		{"ns", v1.EventTypeWarning, v1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: "ns", Name: "p", UID: "u"}, "why", "packing"},
-		{"default", v1.EventTypeNormal, v1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: "n", UID: "v"}, "empty", "cluster-autoscaler"},
-		{"ns", v1.EventTypeNormal, v1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: "ns", Name: "p", UID: "u"}, "why", "berth"},
+		{"ns", v1.EventTypeWarning, v1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: "ns", Name: "p", UID: "u"}, nil, "why", "packing"},
+		{"default", v1.EventTypeNormal, v1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: "n", UID: "v"}, nil, "empty", "cluster-autoscaler"},
+		{"ns", v1.EventTypeNormal, v1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: "ns", Name: "p", UID: "u"},
+			&v1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: "other", Name: "q", UID: "w"}, "why", "packing"},
+		{"ns", v1.EventTypeNormal, v1.ObjectReference{Kind: "ConfigMap", APIVersion: "v1", Namespace: "ns", Name: "status"}, &v1.ObjectReference{Name: "g"}, "why", "cluster-autoscaler"},
+		{"ns", v1.EventTypeNormal, v1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: "ns", Name: "p", UID: "u"}, nil, "why", "berth"},
 	} {
 		e := got[i]
-		if e.Namespace != want.namespace || e.Type != want.kind || e.Regarding != want.regarding || e.Note != want.note ||
+		if e.Namespace != want.namespace || e.Type != want.kind || e.Regarding != want.regarding || !reflect.DeepEqual(e.Related, want.related) || e.Note != want.note ||
 			e.ReportingController != want.reporter || e.ReportingInstance != want.reporter+"-host" || e.EventTime.IsZero() {
 			t.Errorf("got %+v, want %+v", e, want)
 		}

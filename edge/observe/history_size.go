@@ -28,6 +28,9 @@ func bytesOf(d *step.Decision) int {
 	}
 	if d.Choice != nil {
 		n += int(unsafe.Sizeof(*d.Choice)) + len(d.Choice.Options)*int(unsafe.Sizeof(autoscaler.Option{}))
+		if d.Choice.Next != nil { // and with it the dearest
+			n += 2 * int(unsafe.Sizeof(autoscaler.Alternative{}))
+		}
 		for i := range d.Choice.Options {
 			n += len(d.Choice.Options[i].With) * int(unsafe.Sizeof(""))
 		}

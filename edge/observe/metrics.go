@@ -61,6 +61,7 @@ type Metrics struct {
 	launches    launchMetrics
 	shadow      shadowMetrics
 	prices      priceMetrics
+	savings     savingMetrics
 	// binds are those handed out whose outcome hasn't come back. A pod that goes takes
 	// its bind along.
 	binds map[types.UID]bind
@@ -94,6 +95,7 @@ func (m *Metrics) Step(now time.Time, took time.Duration, inputs []step.Input, r
 	m.preemptions.step(now, inputs, ready)
 	m.scaleDown.step(inputs, ready)
 	m.scaleUp.step(inputs, ready)
+	m.savings.step(ready)
 	m.launches.step(inputs, ready)
 	m.plans.step(now, took, inputs, ready)
 	m.shadow.step(ready)

@@ -27,7 +27,7 @@ func newScaleUpMetrics(r *registry) scaleUpMetrics {
 	m := scaleUpMetrics{
 		nodes:       r.counters("scaled_up_nodes_total", "Number of nodes added. The GPU model and DRA drivers are not known.", "gpu_resource_name", "gpu_name", "dra_drivers"),
 		nodesGPU:    r.counters("scaled_up_gpu_nodes_total", "Number of GPU nodes added.", "gpu_resource_name", "gpu_name"),
-		failed:      r.counters("failed_scale_ups_total", "Number of failed scale-ups by reason: cloudProviderError if the provider refused it, timeout if nodes did not register in time, otherwise the provider's error code of failed instances, or OutOfResources or Other.", "reason", "gpu_resource_name", "gpu_name", "dra_drivers"),
+		failed:      r.counters("failed_scale_ups_total", "Number of failed scale-ups by reason: cloudProviderError if the provider refused it, timeout if nodes did not register or become usable in time, otherwise the provider's error code of failed instances, or OutOfResources or Other.", "reason", "gpu_resource_name", "gpu_name", "dra_drivers"),
 		failedGPU:   r.counters("failed_gpu_scale_ups_total", "Number of failed scale-ups of GPU nodes by reason.", "reason", "gpu_resource_name", "gpu_name"),
 		failedNodes: r.counters("failed_node_creations_total", "Number of nodes that failed to be created, by reason as in failed_scale_ups_total.", "reason"),
 		created:     r.counters("created_node_groups_total", "Always 0: Berth does not create node groups.", "group_type"),

@@ -189,5 +189,6 @@ func newMetrics(r *registry) *Metrics {
 	m.launches = newLaunchMetrics(r)
 	m.shadow = newShadowMetrics(r)
 	m.prices = newPriceMetrics(r)
+	m.savings = newSavingMetrics(r)
 	return m
 }

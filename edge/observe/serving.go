@@ -49,6 +49,7 @@ func NewServing() *Serving {
 	}
 	s.authentication.TolerateInClusterLookupFailure = true
 	s.authentication.RemoteKubeConfigFileOptional = true
+	s.authentication.CustomRoundTripperFn = boundCalls
 	s.authorization.RemoteKubeConfigFileOptional = true
 	s.authorization.AlwaysAllowPaths = []string{"/healthz", "/readyz", "/livez", "/health-check"}
 	s.secure.ServerCert.CertDirectory, s.secure.ServerCert.PairName = "", "berth"

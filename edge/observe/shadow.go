@@ -2,6 +2,8 @@ package observe
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -20,6 +22,19 @@ const ShadowPath = "/debug/shadow"
 type ShadowReport struct {
 	At time.Time `json:"at"`
 	core.ShadowReport
+}
+
+// ReadShadowReport reads the report of a shadow; from says where it was found. JSON of anything else is
+// refused: it would be read as a report in which nothing was compared.
+func ReadShadowReport(raw []byte, from string) (*ShadowReport, error) {
+	r := &ShadowReport{}
+	if err := json.Unmarshal(raw, r); err != nil {
+		return nil, fmt.Errorf("reading the report of %s: %w; it must be one saved with berth shadow report -o json", from, err)
+	}
+	if r.At.IsZero() || r.Verdicts == nil {
+		return nil, fmt.Errorf("reading the report of %s: it has no time or no verdicts; it must be one saved with berth shadow report -o json", from)
+	}
+	return r, nil
 }
 
 // noShadow is why there is no report.

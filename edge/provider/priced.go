@@ -33,10 +33,14 @@ type Priced struct {
 	told  func(currency, failure string)
 	log   *slog.Logger
 
-	mu     sync.Mutex // guards what follows
-	text   []byte     // of the price file when it was last read
+	// file guards the price file and what it says. It is held while the file is read, which may take
+	// long, and never while mu is.
+	file   sync.Mutex
+	text   []byte // when it was last read
 	prices *nodeprices.Prices
-	failed string            // why the file couldn't be used, "" when it could
+	failed string // why the file couldn't be used, "" when it could
+
+	mu     sync.Mutex        // guards what follows; informers wait for it
 	newest map[string]sample // by group
 	said   door.Complaints
 }
@@ -93,9 +97,9 @@ func (p *Priced) Groups(ctx context.Context) ([]nodegroup.Group, error) {
 	if err != nil {
 		return nil, err
 	}
+	prices := p.current()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.reload()
 	groups = slices.Clone(groups) // the provider may keep its own
 	listed := map[string]bool{}
 	var unpriced []string
@@ -105,7 +109,7 @@ func (p *Priced) Groups(ctx context.Context) ([]nodegroup.Group, error) {
 		if g.Unreadable != "" {
 			continue // nothing of it but its ID counts
 		}
-		if price, ok := p.prices.Of(p.labels(g)); ok {
+		if price, ok := prices.Of(p.labels(g)); ok {
 			g.Price = price
 		}
 		if !(g.Price > 0) {
@@ -115,6 +119,14 @@ func (p *Priced) Groups(ctx context.Context) ([]nodegroup.Group, error) {
 	maps.DeleteFunc(p.newest, func(id string, _ sample) bool { return !listed[id] })
 	p.complain(unpriced, len(groups))
 	return groups, nil
+}
+
+// current returns the prices of the file as it is now.
+func (p *Priced) current() *nodeprices.Prices {
+	p.file.Lock()
+	defer p.file.Unlock()
+	p.reload()
+	return p.prices
 }
 
 // reload reads the price file if it has changed. What is wrong with it is said once.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -237,5 +238,38 @@ func TestPriceFilesAreReadAtTheStart(t *testing.T) {
 	}
 	if file, err := provider.LoadPrices(""); file != nil || err != nil {
 		t.Errorf("without a file: %v, %v", file, err)
+	}
+}
+
+// TestAFileThatIsReadSlowlyKeepsNoNodeWaiting: informers ask of which group a node is while the price file
+// is read, which hangs as on a file system that has gone away. The file is a pipe here.
+func TestAFileThatIsReadSlowlyKeepsNoNodeWaiting(t *testing.T) {
+	p := newPricing(t, "- {match: {}, pricePerHour: 1}\n", []nodegroup.Group{{ID: "a"}}, core.DefaultAutoscale())
+	if err := errors.Join(os.Remove(p.path), syscall.Mkfifo(p.path, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	listed := make(chan error, 1)
+	go func() {
+		_, err := p.Groups(t.Context())
+		listed <- err
+	}()
+	pipe, err := os.OpenFile(p.path, os.O_WRONLY, 0) // returns when the file is being read
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan string, 1)
+	node := testkit.Node("a1").Obj()
+	node.Labels["group"] = "a"
+	go func() { asked <- p.GroupOf(node) }()
+	select {
+	case got := <-asked:
+		if got != "a" {
+			t.Errorf("the node is of group %q, want a", got)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("nobody is told of which group a node is while the price file is read")
+	}
+	if err := errors.Join(pipe.Close(), <-listed); err != nil {
+		t.Error(err)
 	}
 }

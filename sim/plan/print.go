@@ -36,6 +36,14 @@ func Print(out io.Writer, all []*Purchase) error {
 	return w.Flush()
 }
 
+// PrintJSON writes purchases, with the estimates if they are asked for.
+func PrintJSON(out io.Writer, all []*Purchase, estimates bool) error {
+	if estimates {
+		return report.JSON(out, map[string]any{"purchases": all, "estimates": all[0].Estimates})
+	}
+	return report.JSON(out, all)
+}
+
 // PrintEstimates writes a table for each class.
 func PrintEstimates(out io.Writer, list []Estimate) error {
 	for _, e := range list {

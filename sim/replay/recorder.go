@@ -43,7 +43,7 @@ type Header struct {
 	// Kubernetes is the version whose rules were followed, as compat.Version writes it. Recordings of
 	// before there were two have none; they followed 1.36.
 	Kubernetes string `json:"kubernetes,omitempty"`
-	// Gates are the feature gates that weren't at their defaults and had an effect, nil for none.
+	// Gates are the feature gates that were given and that Berth honoured, nil for none.
 	Gates     map[string]bool `json:"featureGates,omitempty"`
 	Scheduler string          `json:"schedulerConfig,omitempty"` // the text of --config, without secrets
 	// Autoscale is nil for a core that only schedules.

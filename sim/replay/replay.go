@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/berthproject/berth/config"
@@ -228,22 +229,30 @@ func newPlayer(h Header, p Policy) (*player, error) {
 var ErrOtherRules = errors.New("replay it with a version of Berth that does, or under another policy (--emulated-version), whose decisions may differ")
 
 // rules returns the version whose rules a replay under a policy follows. Only those of the recording
-// give the recorded decisions: without a policy, a version that this Berth doesn't implement is an
-// error, and with one a warning says which version is followed instead.
+// give the recorded decisions: without a policy, a version or a feature gate that this Berth doesn't
+// implement is an error, and with one a warning says what is followed instead.
 func (h *Header) rules(p Policy) (v compat.Version, warning string, err error) {
 	recorded := cmp.Or(h.Kubernetes, compat.V36.String())
 	own, err := compat.Parse(recorded)
+	unknown := strings.Join(config.NotHonoured(h.Gates), ", ")
 	switch {
-	case err == nil && p == Policy{}:
-		return own, "", nil
-	case p == Policy{}:
+	case p != Policy{}:
+	case err != nil:
 		return 0, "", fmt.Errorf("kubernetes: %w; %w", err, ErrOtherRules)
+	case unknown != "":
+		return 0, "", fmt.Errorf("featureGates: the recording follows %s, which this version of Berth does not honour; %w", unknown, ErrOtherRules)
+	default:
+		return own, "", nil
 	}
 	v = cmp.Or(p.Version, own, compat.Newest)
+	var warnings []string
 	if v.String() != recorded {
-		warning = fmt.Sprintf("the recording follows the rules of Kubernetes %s, and this replay those of %s", recorded, v)
+		warnings = append(warnings, fmt.Sprintf("the recording follows the rules of Kubernetes %s, and this replay those of %s", recorded, v))
 	}
-	return v, warning, nil
+	if unknown != "" {
+		warnings = append(warnings, fmt.Sprintf("the recording follows the feature gates %s, which this replay does not", unknown))
+	}
+	return v, strings.Join(warnings, "; "), nil
 }
 
 // Plan implements drive.Workers. The plan is made when it is to be delivered, which is

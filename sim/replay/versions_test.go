@@ -19,6 +19,7 @@ const since137 = `"schedulerConfig":"apiVersion: kubescheduler.config.k8s.io/v1\
 func TestARecordingIsPlayedByItsVersion(t *testing.T) {
 	const (
 		unread = `unknown field "profiles[0].plugins.podGroupPostFilter", which kube-scheduler 1.36 does not have`
+		gate   = `featureGates: the recording follows NotYetKnown, which this version of Berth does not honour; replay it with a version of Berth that does`
 		later  = `kubernetes: "1.99" is not a version whose scheduling rules Berth implements; those are 1.36 and 1.37; replay it with a version of Berth that does`
 	)
 	config := filepath.Join(t.TempDir(), "config.yaml")
@@ -43,6 +44,11 @@ func TestARecordingIsPlayedByItsVersion(t *testing.T) {
 		{"of 1.36, under a file", `"kubernetes":"1.36"`, replay.Policy{Scheduler: config}, "", unread},
 		{"of a later version", `"kubernetes":"1.99"`, replay.Policy{}, "", later},
 		{"of a later version, under 1.36", `"kubernetes":"1.99"`, replay.Policy{Version: compat.V36}, warning("1.99", "1.36"), ""},
+		{"with a gate of a later Berth", `"kubernetes":"1.37","featureGates":{"NotYetKnown":true,"StorageCapacityScoring":false}`, replay.Policy{}, "", gate},
+		{"with a gate of a later Berth, under 1.37", `"kubernetes":"1.37","featureGates":{"NotYetKnown":true}`, replay.Policy{Version: compat.V37},
+			"the recording follows the feature gates NotYetKnown, which this replay does not", ""},
+		{"with a gate of a later Berth, under 1.36", `"kubernetes":"1.37","featureGates":{"NotYetKnown":true}`, replay.Policy{Version: compat.V36},
+			warning("1.37", "1.36") + "; the recording follows the feature gates NotYetKnown, which this replay does not", ""},
 		{"of a later version, under a file", `"kubernetes":"1.99"`, replay.Policy{Scheduler: config}, warning("1.99", "1.37"), ""},
 	} {
 		path := filepath.Join(t.TempDir(), "recording")
@@ -55,7 +61,7 @@ func TestARecordingIsPlayedByItsVersion(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s:\n got %v\nwant …%s…", c.name, err, c.err)
 			}
-			if other := errors.Is(err, replay.ErrOtherRules); other != (c.err == later) {
+			if other := errors.Is(err, replay.ErrOtherRules); other != (c.err == later || c.err == gate) {
 				t.Errorf("%s: is ErrOtherRules: %t", c.name, other)
 			}
 		case err != nil:

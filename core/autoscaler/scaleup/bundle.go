@@ -25,8 +25,9 @@ type bundle struct {
 // fill is pods of one class on the nodes of a bundle: the first each of them on the first
 // node, and so on.
 type fill struct {
-	pods []*cluster.Pod
-	each int // at least 1; len(pods) is that times the bundle's nodes
+	class *engine.Class // of the pods' run
+	pods  []*cluster.Pod
+	each  int // at least 1; len(pods) is that times the bundle's nodes
 	// prefers are the groups that the nodes may be of for the pods' sake; nil for any.
 	prefers *preference
 }
@@ -42,16 +43,16 @@ func (x *bundle) split(nodes int) *bundle {
 	first := &bundle{model: x.model, nodes: nodes, node: x.node.Detached(), at: cluster.NoNode}
 	for i := range x.fills {
 		f := &x.fills[i]
-		first.fills = append(first.fills, fill{f.pods[:nodes*f.each], f.each, f.prefers})
+		first.fills = append(first.fills, fill{f.class, f.pods[:nodes*f.each], f.each, f.prefers})
 		f.pods = f.pods[nodes*f.each:]
 	}
 	x.nodes -= nodes
 	return first
 }
 
-// put puts pods on a bundle's nodes, each on every one.
-func (x *bundle) put(pods []*cluster.Pod, each int, prefers *preference) {
-	x.fills = append(x.fills, fill{pods, each, prefers})
+// put puts pods of a class on a bundle's nodes, each on every one.
+func (x *bundle) put(class *engine.Class, pods []*cluster.Pod, each int, prefers *preference) {
+	x.fills = append(x.fills, fill{class, pods, each, prefers})
 	x.node.Add(pods[:each]...)
 }
 
@@ -85,7 +86,7 @@ func (b *builder) fillBundles(bundles []*bundle, e *engine.Engine, r *run, pods 
 			copy(bundles[i+1:], bundles[i:])
 			bundles[i], x = first, first
 		}
-		x.put(pods[:x.nodes*each], each, r.prefers)
+		x.put(r.class, pods[:x.nodes*each], each, r.prefers)
 		pods = pods[x.nodes*each:]
 	}
 	return bundles, pods

@@ -21,9 +21,8 @@ type Coming struct {
 // Nodes returns how many nodes are coming.
 func (c *Coming) Nodes() int { return len(c.Starting) + c.Unregistered }
 
-// Survey finds what is coming, by group, in O(groups + new nodes + nodes that aren't ready), and in
-// O(nodes) when pods wait for CSI drivers. Nodes are coming that make up the
-// difference between a group's target and its nodes that are usable, on their way out, or
+// Survey finds what is coming, by group, in O(groups + new nodes + nodes that aren't ready). Nodes are
+// coming that make up the difference between a group's target and its nodes that are usable, on their way out, or
 // late; but the instances that nobody waits for are not. A node that isn't ready and whose instance
 // is gone doesn't count: the instance that replaces it is coming.
 func Survey(s *cluster.State, conditions map[string]autoscaler.GroupCondition, readiness *autoscaler.Readiness, serverNow time.Time) map[string]*Coming {
@@ -37,13 +36,13 @@ func Survey(s *cluster.State, conditions map[string]autoscaler.GroupCondition, r
 			c.Registered--
 		}
 	})
-	drivers := newDrivers(s, readiness, serverNow)
+	promises := newPromises(s, readiness, serverNow)
 	notLate(s, groups, readiness, serverNow, func(n *cluster.Node) {
 		c := out[n.Group]
 		if c == nil || isLost(conditions, n) {
 			return
 		}
-		if readiness.Starting(n.NodeInfo, s.Group(n.Group), serverNow) || drivers.awaitedOn(n) {
+		if promises.starting(n) {
 			c.Starting = append(c.Starting, n)
 		}
 	})
@@ -57,12 +56,7 @@ func Survey(s *cluster.State, conditions map[string]autoscaler.GroupCondition, r
 // notLate calls f with the nodes of which some group's nodes aren't late yet, by index: only new ones
 // may be starting.
 func notLate(s *cluster.State, groups []*cluster.NodeGroup, readiness *autoscaler.Readiness, serverNow time.Time, f func(*cluster.Node)) {
-	longest := readiness.StartupTime
-	for _, g := range groups {
-		length, _ := readiness.StartupOf(g)
-		longest = max(longest, length)
-	}
-	s.CreatedSince(serverNow.Add(-longest), f)
+	s.CreatedSince(serverNow.Add(-longestStartup(groups, readiness)), f)
 }
 
 // isLost reports whether the instance of a node is gone, by the condition of its group.

@@ -2,12 +2,10 @@ package scaleup
 
 import (
 	"slices"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
-	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
 )
@@ -17,41 +15,42 @@ import (
 // installed some time after its node is ready. Nodes for such pods could not be bought from zero, or
 // would be bought again in that time, if they were judged by what they have now.
 
-// drivers are the demanded CSI drivers that the nodes of each group get, by the group's ID. Nil: none
-// is demanded.
-type drivers struct {
-	state     *cluster.State
-	readiness *autoscaler.Readiness
-	serverNow time.Time
-	expected  map[string][]storagev1.CSINodeDriver // by name
-}
-
-// newDrivers finds, in O(nodes) where drivers are demanded, what is expected of each group: the drivers
-// that one of its nodes has, and as long as none of its nodes is old enough to show what they get, those
-// that its template declares. A template that declares none is taken to have all.
-func newDrivers(s *cluster.State, readiness *autoscaler.Readiness, serverNow time.Time) *drivers {
-	demanded := s.DemandedDrivers()
+// promisedDrivers returns which of the demanded drivers new nodes of each group get: those that one of
+// its nodes has, and as long as none of its nodes is old enough to show what they get, those that its
+// template declares. A template that declares none is taken to have all.
+func (p *promises) promisedDrivers(demanded []string) map[string][]storagev1.CSINodeDriver {
 	if len(demanded) == 0 {
 		return nil
 	}
-	d := &drivers{s, readiness, serverNow, map[string][]storagev1.CSINodeDriver{}}
-	settled := map[string]bool{}
-	s.Nodes(func(n *cluster.Node) {
-		g := s.Group(n.Group)
-		if g == nil {
-			return
+	out := map[string][]storagev1.CSINodeDriver{}
+	grown := p.grown()
+	for _, g := range p.state.Groups() {
+		for _, name := range demanded {
+			if d, ok := p.state.GroupDriver(g.ID, name); ok {
+				out[g.ID] = append(out[g.ID], d)
+			}
 		}
-		settled[g.ID] = settled[g.ID] || n.Ready() && readiness.Late(n.NodeInfo, g, serverNow)
-		if csi := s.CSINode(n.Name); csi != nil {
-			d.expected[g.ID] = added(d.expected[g.ID], demanded, csi.Spec.Drivers)
-		}
-	})
-	for _, g := range s.Groups() {
-		if !settled[g.ID] {
-			d.expected[g.ID] = added(d.expected[g.ID], demanded, declared(g.Template, demanded))
+		if grown[g.ID] == 0 {
+			out[g.ID] = added(out[g.ID], demanded, declared(g.Template, demanded))
 		}
 	}
-	return d
+	return out
+}
+
+// grown returns how many nodes of each group are ready and so old that all they get is there.
+func (p *promises) grown() map[string]int {
+	out := map[string]int{}
+	groups := p.state.Groups()
+	for _, g := range groups {
+		out[g.ID] = p.state.GroupSize(g.ID)
+	}
+	p.state.Unready(func(n *cluster.Node) { out[n.Group]-- })
+	notLate(p.state, groups, p.readiness, p.serverNow, func(n *cluster.Node) {
+		if n.Ready() && !p.late(n) {
+			out[n.Group]--
+		}
+	})
+	return out
 }
 
 // added returns a list with those of more that are named and that the list doesn't have yet.
@@ -93,14 +92,18 @@ func annotatesDrivers(template *v1.Node) bool {
 	return ok
 }
 
-// awaitedOn reports whether a node is new and lacks a driver that nodes of its group get.
-func (d *drivers) awaitedOn(n *cluster.Node) bool {
-	if d == nil || len(d.expected[n.Group]) == 0 || n.HasTaint(autoscaler.ToBeDeletedTaint) ||
-		d.readiness.Late(n.NodeInfo, d.state.Group(n.Group), d.serverNow) {
-		return false
+// lackingDriver returns that a node lacks a driver which it is promised, for people, "" when it has all.
+func (p *promises) lackingDriver(n *cluster.Node) string {
+	list := p.drivers[n.Group]
+	if len(list) == 0 {
+		return ""
 	}
-	csi := d.state.CSINode(n.Name)
-	return slices.ContainsFunc(d.expected[n.Group], func(x storagev1.CSINodeDriver) bool { return !cluster.DriverInstalled(csi, x.Name) })
+	csi := p.state.CSINode(n.Name)
+	i := slices.IndexFunc(list, func(x storagev1.CSINodeDriver) bool { return !cluster.DriverInstalled(csi, x.Name) })
+	if i < 0 {
+		return ""
+	}
+	return list[i].Name + " CSI driver is not installed"
 }
 
 // csiNode returns the CSINode that a new node of a group will have, nil for none: what CSI drivers say
@@ -108,15 +111,11 @@ func (d *drivers) awaitedOn(n *cluster.Node) bool {
 // besides.
 func (b *builder) csiNode(m *model) *storagev1.CSINode {
 	if m.drivers == nil {
-		m.drivers = &storagev1.CSINode{}
-		if m.key.csi != nil {
-			m.drivers = withDrivers(m.key.csi, nil)
-		} else {
-			m.drivers.Spec.Drivers = declared(m.group.Template, nil)
+		csi := m.key.csi
+		if csi == nil {
+			csi = &storagev1.CSINode{Spec: storagev1.CSINodeSpec{Drivers: declared(m.group.Template, nil)}}
 		}
-		if b.drivers != nil {
-			m.drivers = withDrivers(m.drivers, b.drivers.expected[m.group.ID])
-		}
+		m.drivers = withDrivers(csi, b.promises.drivers[m.group.ID])
 	}
 	if m.key.csi == nil && len(m.drivers.Spec.Drivers) == 0 {
 		return nil

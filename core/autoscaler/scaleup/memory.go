@@ -26,6 +26,7 @@ import (
 // The zero value is ready to use, for one state. It must be Reset when engines forget classes.
 type Memory struct {
 	signed    uint64 // State.SignatureInputs when classes was begun
+	objects   uint64 // State.ReadEverywhere when models was begun
 	classes   map[*cluster.Pod]*engine.Class
 	readiness autoscaler.Readiness
 	daemons   []*cluster.Workload
@@ -62,13 +63,13 @@ func (m *Memory) Reset() { *m = Memory{} }
 type modelKey struct {
 	template, newest, starting *cluster.NodeInfo
 	csi                        *storagev1.CSINode        // of the live node
-	expected                   []storagev1.CSINodeDriver // see drivers
+	promised                   []storagev1.CSINodeDriver // promises.drivers
 	mirrors                    []*cluster.Pod            // of the live node
 }
 
 func (k *modelKey) equal(o *modelKey) bool {
 	return k.template == o.template && k.newest == o.newest && k.starting == o.starting && k.csi == o.csi &&
-		slices.EqualFunc(k.expected, o.expected, sameDriver) && slices.Equal(k.mirrors, o.mirrors)
+		slices.EqualFunc(k.promised, o.promised, sameDriver) && slices.Equal(k.mirrors, o.mirrors)
 }
 
 // sameDriver reports whether two drivers attach as many volumes.
@@ -84,7 +85,10 @@ func sameDriver(a, b storagev1.CSINodeDriver) bool {
 
 // begin is called at the beginning of a plan, with its DaemonSets. It forgets what may be
 // otherwise in this plan. keep is false when models depend on more than modelKey.
-func (m *Memory) begin(req *autoscaler.Request, daemons []*cluster.Workload, keep bool) {
+func (m *Memory) begin(s *cluster.State, req *autoscaler.Request, daemons []*cluster.Workload, keep bool) {
+	if objects := s.ReadEverywhere(); objects != m.objects {
+		m.objects, keep = objects, false // rules may say something else of the same class and model
+	}
 	if !keep || len(m.whys) == maxWhys || !slices.Equal(m.daemons, daemons) || !reflect.DeepEqual(m.readiness, req.Readiness) {
 		m.daemons, m.readiness = daemons, req.Readiness
 		m.models, m.pairs, m.free, m.slots, m.whys, m.numbers = nil, nil, nil, 0, nil, nil

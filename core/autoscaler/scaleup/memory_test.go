@@ -137,3 +137,28 @@ func (f *fixture) change(t *rapid.T, i int) {
 		}
 	}
 }
+
+// TestReasonsFollowObjects: what rules say of a class and a group is another when an object that they
+// read for any node is, though neither the pods nor the group are.
+func TestReasonsFollowObjects(t *testing.T) {
+	f := newFixture(t)
+	f.packer.Memory = &scaleup.Memory{}
+	f.state.SetGroup("g", &cluster.NodeGroup{ID: "g", Max: 10, Template: f.state.Schema.ParseNode(testkit.Node("g").Alloc("cpu", "4", "memory", "8Gi").Obj(), "g")})
+	f.req.Pending = []*cluster.Pod{f.state.Schema.ParsePod(testkit.Pod("p").Req("cpu", "1", "example.com/gpu", "1").Obj())}
+	const short, devices = "1 Insufficient example.com/gpu", "1 this version of Berth cannot allocate devices of DeviceClass gpus for example.com/gpu"
+	for i, want := range []string{short, devices, short} {
+		switch i {
+		case 1:
+			f.state.SetObject(testkit.DeviceClass("gpus", "example.com/gpu"))
+		case 2:
+			f.state.RemoveObject(cluster.DeviceClassKind, "", "gpus")
+		}
+		plan, err := f.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(plan.NoHelp) != 1 || !slices.Equal(plan.NoHelp[0].Reasons, []string{want}) {
+			t.Errorf("plan %d: no group helps for %+v, want %s", i, plan.NoHelp, want)
+		}
+	}
+}

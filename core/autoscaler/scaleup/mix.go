@@ -69,6 +69,10 @@ func (b *builder) buyMix(left []*run) []*run {
 	b.mix = &autoscaler.Mix{Price: solution.Price, LowerBound: solution.LowerBound}
 	defer func() { b.mix = nil }()
 	bought := packed{joined: models} // none of them is the one that was packed
+	held := make([]int, len(classes))
+	for i, c := range classes {
+		held[i] = len(c.pods)
+	}
 	for _, batch := range solution.Nodes {
 		if x := b.buyBatch(models[batch.Group], batch, classes); x != nil {
 			bought.bundles = append(bought.bundles, x)
@@ -77,7 +81,10 @@ func (b *builder) buyMix(left []*run) []*run {
 	if b.balances() {
 		bought.bundles = b.balance(bought.bundles)
 	}
-	choice := b.recordMix(models, &bought)
+	for i, c := range classes {
+		held[i] -= len(c.pods)
+	}
+	choice := b.recordMix(models, &bought, problem, held)
 	var all []packed
 	for _, m := range models {
 		if k := bought.only(m); k.nodes > 0 {
@@ -197,7 +204,7 @@ func (b *builder) buyBatch(m *model, batch mix.Batch, classes []*mixClass) *bund
 		if each == 0 {
 			continue
 		}
-		x.put(c.pods[:nodes*each], each, nil)
+		x.put(c.class, c.pods[:nodes*each], each, nil)
 		c.pods = c.pods[nodes*each:]
 	}
 	if len(x.fills) == 0 {

@@ -106,10 +106,10 @@ func (p *packing) oneByOne(r *run) {
 	e := p.Engine(r.pods[0])
 	placed := func(pod *cluster.Pod, choice engine.Choice) {
 		if x := p.at[choice.Node]; x != nil {
-			x.put([]*cluster.Pod{pod}, 1, r.prefers)
+			x.put(r.class, []*cluster.Pod{pod}, 1, r.prefers)
 		} else { // the node has the pod already
 			x = p.opened(choice.Node, nil)
-			x.fills = append(x.fills, fill{[]*cluster.Pod{pod}, 1, r.prefers})
+			x.fills = append(x.fills, fill{r.class, []*cluster.Pod{pod}, 1, r.prefers})
 		}
 	}
 	for rest := r.pods; len(rest) > 0; {

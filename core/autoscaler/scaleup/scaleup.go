@@ -65,7 +65,7 @@ type builder struct {
 	memory       *Memory
 	models       map[string]*model  // by group
 	coming       map[string]*Coming // by group, before this plan
-	drivers      *drivers
+	promises     promises
 	// arriving are, by group, the coming nodes as they stand in the state.
 	arriving map[string]*arrivals
 	joins    map[cluster.NodeIndex]*autoscaler.Join // by each of these
@@ -172,7 +172,7 @@ func (p *Packer) plan(req *autoscaler.Request, plan *autoscaler.Plan, patience *
 func (p *Packer) begin(req *autoscaler.Request, plan *autoscaler.Plan) *builder {
 	b := &builder{Packer: p, req: req, plan: plan, patience: &patience{}, arriving: map[string]*arrivals{},
 		coming: Survey(p.State, req.Conditions, &req.Readiness, req.ServerNow)}
-	b.drivers = newDrivers(p.State, &req.Readiness, req.ServerNow)
+	b.promises = newPromises(p.State, &req.Readiness, req.ServerNow)
 	if b.memory = p.Memory; b.memory == nil {
 		b.memory = &Memory{}
 	}
@@ -188,7 +188,7 @@ func (p *Packer) begin(req *autoscaler.Request, plan *autoscaler.Plan) *builder 
 			b.plainDaemons = b.plainDaemons && plain(e, e.Class(w.Template))
 		}
 	}
-	b.memory.begin(req, b.daemons, b.plainDaemons)
+	b.memory.begin(p.State, req, b.daemons, b.plainDaemons)
 	b.models = b.newModels()
 	b.proposed.nodes = make([]int, len(b.models))
 	for _, pod := range req.Pending {
@@ -302,7 +302,7 @@ func (b *builder) best(left []*run) (best packed, ok bool) {
 		return packed{}, false
 	}
 	best = r.choices[i]
-	best.choice = b.recordChoice(by, r.options)
+	best.choice = b.recordChoice(by, &r, i)
 	return best, true
 }
 

@@ -95,6 +95,9 @@ func describeChoices(plan *autoscaler.Plan) string {
 		for _, o := range up.Choice.Options {
 			fmt.Fprintf(&out, "  %s with %v: %d nodes for %d pods, wasting %.2f, at %.2f\n", o.Group, o.With, o.Nodes, o.Pods, o.Wasted, o.Price)
 		}
+		if next, dearest := up.Choice.Next, up.Choice.Dearest; next != nil {
+			fmt.Fprintf(&out, "  %d nodes at %.2f; next %d of %s at %.2f, dearest %d of %s at %.2f\n", up.Choice.Nodes, up.Choice.Price, next.Nodes, next.Group, next.Price, dearest.Nodes, dearest.Group, dearest.Price)
+		}
 	}
 	return out.String()
 }

@@ -47,7 +47,7 @@ func newFixture(t rapid.TB) *fixture {
 	}
 	now := time.Unix(10000, 0)
 	return &fixture{state: state, packer: scaleup.Packer{State: state, Engine: sched.Engine},
-		req: autoscaler.Request{Now: now, ServerNow: now, Conditions: map[string]autoscaler.GroupCondition{}, Readiness: autoscaler.Readiness{StartupTime: 15 * time.Minute},
+		req: autoscaler.Request{Now: now, ServerNow: now, Conditions: map[string]autoscaler.GroupCondition{}, Readiness: autoscaler.Readiness{StartupTime: 15 * time.Minute, Parts: cluster.CSIDrivers},
 			Limits: autoscaler.Limits{MaxTotalUnready: 100}}}
 }
 
@@ -96,7 +96,7 @@ func (f *fixture) launching() int {
 //	expander NAMES
 //	stopwatch over=(1, 5) | stopwatch off                          answers these questions of the next plan with yes
 //	balance [off] [labels=(KEY)] [ignored=(KEY)]                   similar groups are balanced, by Cluster Autoscaler's ratios
-//	startup taints=(KEY) prefixes=(KEY)                            taints of nodes that are starting
+//	startup taints=(KEY) prefixes=(KEY) [no-parts]                 taints of nodes that are starting; no-parts: no rule needs CSI drivers on nodes
 //	pods PREFIX [count=1] [cpu=1] [memory=1Gi] [gpu=0] [label=k=v] [zone=z] [apart] [spread=SKEW] [volume]    pending pods; apart: one on
 //	    [prefers=k=v] [near=APP] [even] [local=5Gi]                                what they would rather have: a label, the zone of pods, even spreading over zones
 //	                                                               a node; label: on nodes with it; volume: each with one of "disks"
@@ -215,6 +215,9 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 		}
 	case "startup":
 		f.req.Readiness.StartupTaints, f.req.Readiness.StartupTaintPrefixes = args.List("taints"), args.List("prefixes")
+		if f.req.Readiness.Parts = cluster.CSIDrivers; args.Flag("no-parts") {
+			f.req.Readiness.Parts = 0
+		}
 	case "pods":
 		for i := range args.Int("count", 1) {
 			b := testkit.Pod(fmt.Sprint(args.Name(), i)).Req("cpu", args.String("cpu", "1"), "memory", args.String("memory", "1Gi"), "example.com/gpu", args.String("gpu", "0"))

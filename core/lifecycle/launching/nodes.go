@@ -40,10 +40,12 @@ func (s state) String() string {
 	return [...]string{"launching", "arrived", "pulling", "usable"}[s]
 }
 
-// InstanceListed takes an instance that isn't a node, when the provider first lists it. It is taken
+// InstanceListed takes an instance that isn't a node, when the provider first lists it, or lists it
+// in another group, as it does when a group gets another name. It is taken
 // for one of the latest order: of an earlier one that isn't listed instances were lost.
 func (m *Machine) InstanceListed(now time.Time, group, id, name string) {
 	if _, n := m.find(id, name); n != nil {
+		m.moveTo(n, group)
 		return
 	}
 	key := name
@@ -106,6 +108,9 @@ func (m *Machine) NodeSet(now time.Time, in *cluster.NodeInfo, isReady bool) {
 		return
 	}
 	key, n := m.find(in.Object.Spec.ProviderID, in.Name)
+	if n != nil {
+		m.moveTo(n, in.Group)
+	}
 	switch {
 	case n == nil && isReady: // it was there before
 		m.nodes[in.Name] = &node{group: in.Group, state: usable, ready: now}
@@ -160,6 +165,19 @@ func (m *Machine) end(n *node) {
 		m.countPull(n.group, -1)
 	}
 	n.state = usable
+	m.waiting.changed = true
+}
+
+// moveTo records that a launch is of a group.
+func (m *Machine) moveTo(n *node, group string) {
+	if n.group == group {
+		return
+	}
+	if n.state == pulling {
+		m.countPull(n.group, -1)
+		m.countPull(group, 1)
+	}
+	n.group = group
 	m.waiting.changed = true
 }
 

@@ -19,5 +19,9 @@ func (o *outcomes) count(which *float64) {
 // failing reports whether more launches fail than by chance. Those that are coming count as
 // passed: a failure is seen sooner than a success.
 func (o *outcomes) failing(coming int) bool {
-	return o.failed > float64(failureLimit*(o.failed+o.passed+float64(coming)))
+	return Failing(o.failed, o.passed+float64(coming))
 }
+
+// Failing reports whether so many launches that failed, beside so many others, are more than fail by
+// chance.
+func Failing(failed, others float64) bool { return failed > float64(failureLimit*(failed+others)) }

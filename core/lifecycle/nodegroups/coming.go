@@ -68,6 +68,10 @@ func (m *Machine) noteTargets(changes []cluster.Change) bool {
 		switch c := &changes[i]; c.Op {
 		case cluster.NodeAdded, cluster.NodeRemoved, cluster.NodeUpdated:
 			return false
+		case cluster.ObjectSet:
+			if k := c.Object.Kind(); m.cfg.Readiness.Parts.Has(cluster.CSIDrivers) && (k == cluster.CSINodeKind || k == cluster.CSIDriverKind) {
+				return false // a node may wait for a driver, or no more
+			}
 		case cluster.GroupSet:
 			if c.Group == nil || c.OldGroup == nil || c.Group.Template != c.OldGroup.Template || c.Group.Options != c.OldGroup.Options {
 				return false

@@ -16,7 +16,9 @@
 //	maybe growing        a list that shows nothing of     the first list after         these nodes are kept free below the maximum
 //	                     such an order                    lateCall
 //	backing off          a failed order, an instance that backoff: 5 to 30 minutes,    nothing is ordered
-//	                     failed or is late, or missing    for each class of failure
+//	                     failed or is late, or missing;   for each class of failure
+//	                     a ready node that lacks what
+//	                     was promised (launched.go)
 //	not shrinking        an order                         DelayAfterAdd                no deletion begins
 //	                     a deletion of its node           DelayAfterDelete             no deletion begins
 //	                     a failed deletion of its node    DelayAfterFailure            no deletion begins

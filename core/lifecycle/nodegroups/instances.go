@@ -122,6 +122,7 @@ func (m *Machine) watchStrays(t *lifecycle.Turn, in *step.GroupsSet, listed map[
 			}
 			if in.Says(x.group) {
 				m.instances.move(inst.ID, x, group)
+				m.launches.InstanceListed(t.Now, group, inst.ID, inst.Node)
 				m.watchInstance(t, group, inst)
 			}
 			listed[inst.ID] = true

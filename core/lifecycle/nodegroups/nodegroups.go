@@ -58,7 +58,8 @@ type Launches interface {
 	Room(now time.Time, group string, coming launching.Coming) int
 	NodesOrdered(now time.Time, group string, nodes int)
 	OrderRefused(group string, nodes int)
-	// InstanceListed records an instance that isn't a node, InstanceUnlisted that it is no longer listed.
+	// InstanceListed records an instance that isn't a node, or is in another group now; InstanceUnlisted
+	// that it is no longer listed.
 	InstanceListed(now time.Time, group, id, node string)
 	InstanceUnlisted(id, node string)
 	// ForgetGroup forgets what was learnt of a group that is gone.
@@ -90,6 +91,9 @@ type Machine struct {
 	gone map[string]map[string]bool
 	// sights are how nodes were first seen, by name.
 	sights map[string]sight
+	// lookedAt is when it was last looked which new nodes lack something (LookAtLaunched), by the API
+	// server's time; zero for never.
+	lookedAt time.Time
 }
 
 // group is what is remembered of a node group, also for a while when the provider doesn't list it.

@@ -55,13 +55,16 @@ func (f *fakeDeletions) EachOutOfState(each func(*cluster.NodeInfo)) {
 // commands:
 //
 //	config [delay-after-add=10m] [delay-after-delete=0s] [delay-after-failure=3m] [cluster-delays]
-//	       [provision=15m] [force-delete] [read-only] [startup=15m]
+//	       [provision=15m] [force-delete] [read-only] [startup=15m] [needs-drivers] [startup-taint=KEY]
 //	       [max-launching=0] [max-launching-per-group=0]
 //	       [initial-backoff=5m] [max-backoff=30m] [backoff-reset=3h]
 //	provider GROUP [min=0] [max=10] [target=0] [keep=WHY] [instances=(i1, i2)] [failed=(i3)] [stocked-out=(i4)]
 //	         [cpu=4] [template-error=WHY] [busy=(h)] [was=OLD]                        the provider tells of it, instead of OLD, and of all others again but the busy ones
 //	provider-gone GROUP
-//	node NAME [group=g] [id=ID] [notready] | node-gone NAME    in the state
+//	node NAME [group=g] [id=ID] [notready] [age=1m] [taint=KEY] | node-gone NAME    in the state; without age it was created long ago
+//	placed POD on=NODE
+//	plan                                                 a plan is going to be requested
+//	driver | csinode NAME                                the CSI driver "disks" is demanded, is installed on a node
 //	deletions GROUP [planned=0] [unanswered=0]           how many of its nodes are on their way out
 //	out-of-state NAME [id=ID]                            a node on its way out
 //	scale-up GROUP nodes=N [pods=(a, b)] [waiting=(a)] [replaces=N]    a plan proposes it; all of its pods wait, if it isn't said which
@@ -98,10 +101,21 @@ func (s *fixture) configure(args *script.Args) {
 		DelayAfterAdd: args.Duration("delay-after-add", 10*time.Minute), DelayAfterDelete: args.Duration("delay-after-delete", 0),
 		DelayAfterFailure: args.Duration("delay-after-failure", 3*time.Minute), ClusterDelays: args.Flag("cluster-delays"),
 		MaxProvisionTime: args.Duration("provision", 15*time.Minute), ForceDeleteUnregistered: args.Flag("force-delete"), ReadOnly: args.Flag("read-only"),
-		Readiness:      autoscaler.Readiness{StartupTime: args.Duration("startup", 15*time.Minute)},
+		Readiness:      readiness(args),
 		InitialBackoff: args.Duration("initial-backoff", 5*time.Minute), MaxBackoff: args.Duration("max-backoff", 30*time.Minute),
 		BackoffReset: args.Duration("backoff-reset", 3*time.Hour),
 	}, s.deletions, launching.New(launching.Config{Cluster: launching.Limit(args.Int("max-launching", 0)), Group: launching.Limit(args.Int("max-launching-per-group", 0))}))
+}
+
+func readiness(args *script.Args) autoscaler.Readiness {
+	out := autoscaler.Readiness{StartupTime: args.Duration("startup", 15*time.Minute)}
+	if args.Flag("needs-drivers") {
+		out.Parts = cluster.CSIDrivers
+	}
+	if key := args.String("startup-taint", ""); key != "" {
+		out.StartupTaints = []string{key}
+	}
+	return out
 }
 
 func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
@@ -151,7 +165,15 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		if args.Flag("notready") {
 			n = notReady(n)
 		}
-		t.State.SetNode(n)
+		t.State.SetNode(s.aged(n, args))
+	case "plan":
+		s.machine.LookAtLaunched(t)
+	case "placed":
+		t.State.Place(t.State.Schema.ParsePod(testkit.Pod(args.Name()).Obj()), args.String("on", ""))
+	case "driver":
+		t.State.SetObject(testkit.Demanded(testkit.CSIDriver("disks", false)))
+	case "csinode":
+		t.State.SetObject(testkit.CSINode(args.Name()).Driver("disks", 5).Obj())
 	case "node-gone":
 		t.State.RemoveNode(args.Name())
 	case "deletions":
@@ -270,6 +292,18 @@ func (s *fixture) node(name, id, group string) *cluster.NodeInfo {
 	b := testkit.Node(name)
 	b.Spec.ProviderID = id
 	return s.turn.State.Schema.ParseNode(b.Obj(), group)
+}
+
+// aged returns a node as old as a command says, and with its taint.
+func (s *fixture) aged(n *cluster.NodeInfo, args *script.Args) *cluster.NodeInfo {
+	object := *n.Object
+	if age := args.Duration("age", 0); age > 0 {
+		object.CreationTimestamp.Time = s.turn.Now.Add(-age)
+	}
+	if key := args.String("taint", ""); key != "" {
+		object.Spec.Taints = []v1.Taint{{Key: key, Effect: v1.TaintEffectNoSchedule}}
+	}
+	return n.With(&object)
 }
 
 // notReady returns a node as it is when its kubelet has stopped.

@@ -37,3 +37,20 @@ func TestAnInstanceThatGroupsListUnderSeveralNames(t *testing.T) {
 		t.Errorf("it remembers %q, want the instance as one of b", got)
 	}
 }
+
+// TestLaunchesMoveWithTheirGroup has a group get another name while its instances launch: launch control
+// counts them under that.
+func TestLaunchesMoveWithTheirGroup(t *testing.T) {
+	turn := &lifecycle.Turn{Now: time.Unix(1000, 0), State: cluster.New(cluster.NewSchema()), Ready: &step.Ready{}}
+	launches := launching.New(launching.Config{})
+	m := nodegroups.New(nodegroups.Config{MaxProvisionTime: time.Hour}, &fakeDeletions{}, launches)
+	for _, group := range []string{"old", "new"} {
+		m.GroupsSet(turn, step.GroupsSet{Groups: []nodegroup.Group{{ID: group, Max: 3, Target: 1, Template: testkit.Node("t").Obj(), Instances: []nodegroup.Instance{{ID: "i"}}}}})
+		if n := len(launches.Underway(group)); n != 1 {
+			t.Errorf("%d launches of %s are under way, want 1", n, group)
+		}
+	}
+	if n := len(launches.Underway("old")); n != 0 {
+		t.Errorf("%d launches of the old name are under way, want none", n)
+	}
+}

@@ -48,7 +48,8 @@ func (s VictimState) String() string {
 // victim is a pod on its way out.
 type victim struct {
 	by        types.UID // its preemptor, which may be gone
-	scheduler string    // the preemptor's schedulerName
+	preemptor step.PodName
+	scheduler string // the preemptor's schedulerName
 	state     VictimState
 	draws     []budgetKey // the disruption budgets that it draws down
 }
@@ -154,7 +155,8 @@ func (m *Machine) Preempt(t *lifecycle.Turn, p *Pod, preemptor *cluster.Pod, c *
 			continue // it is on its way out already
 		}
 		open[v.UID] = true
-		m.victims[v.UID] = &victim{by: preemptor.UID, scheduler: preemptor.Object.Spec.SchedulerName, draws: m.budgets.draw(t.State, v)}
+		obj := preemptor.Object
+		m.victims[v.UID] = &victim{by: preemptor.UID, preemptor: step.PodName{UID: obj.UID, Namespace: obj.Namespace, Name: obj.Name}, scheduler: obj.Spec.SchedulerName, draws: m.budgets.draw(t.State, v)}
 		m.start(t, v)
 	}
 	if len(open) > 0 {
@@ -253,10 +255,12 @@ func preemptorsWaitingFor(t *lifecycle.Turn, victim types.UID) (out []*queue.Ite
 	return out
 }
 
-// preempted returns the event about a victim, which the preemptor's scheduler reports; how is added
-// to it.
+// preempted returns the event about a victim, which the preemptor's scheduler reports and which is
+// related to the preemptor; how is added to it.
 func preempted(state *cluster.State, pod *cluster.Pod, v *victim, how string) step.Event {
-	return step.SchedulingEvent(v.scheduler, pod.Object, "Preempted", "Preempting", fmt.Sprintf("Preempted by pod %s on node %s%s", v.by, nodeOf(state, pod.UID), how))
+	out := step.SchedulingEvent(v.scheduler, pod.Object, "Preempted", "Preempting", fmt.Sprintf("Preempted by pod %s on node %s%s", v.by, nodeOf(state, pod.UID), how))
+	out.Preemptor = v.preemptor
+	return out
 }
 
 // BeforeBindUndone is called before a pod whose bind is taken back leaves its node: of a victim

@@ -154,8 +154,9 @@ func TestPreemptorsSchedulerSpeaksOfVictims(t *testing.T) {
 			w.gone("pod-p")
 		}
 		w.m.PreemptionDone(w.Turn, step.PreemptionDone{UID: "pod-v", By: "pod-p"})
-		if r := w.Flush(); len(r.Events) != 1 || r.Events[0].Reporter != v1.DefaultSchedulerName {
-			t.Errorf("preemptor gone: %t, events %+v, want one from %s", preemptorGone, r.Events, v1.DefaultSchedulerName)
+		related := step.PodName{UID: "pod-p", Namespace: "default", Name: "p"}
+		if r := w.Flush(); len(r.Events) != 1 || r.Events[0].Reporter != v1.DefaultSchedulerName || r.Events[0].Preemptor != related {
+			t.Errorf("preemptor gone: %t, events %+v, want one from %s, related to %v", preemptorGone, r.Events, v1.DefaultSchedulerName, related)
 		}
 	}
 }

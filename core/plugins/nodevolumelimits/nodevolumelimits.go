@@ -33,6 +33,7 @@ type Plugin struct {
 var (
 	_ framework.Plugin       = Plugin{}
 	_ framework.Reclassifier = Plugin{}
+	_ framework.PartsNeeder  = Plugin{}
 )
 
 // Name implements framework.Plugin.
@@ -44,6 +45,14 @@ func (p Plugin) WakesWhen() string {
 		return "a node can attach more volumes: a pod with volumes is deleted, a limit is raised, or a CSI driver is installed"
 	}
 	return "a node can attach more volumes: a pod with volumes is deleted, or a limit is raised"
+}
+
+// NeedsParts implements framework.PartsNeeder.
+func (p Plugin) NeedsParts() cluster.NodeParts {
+	if p.NeedsDrivers {
+		return cluster.CSIDrivers
+	}
+	return 0
 }
 
 // disk is one that the pod needs.

@@ -138,6 +138,19 @@ type ServerTLS struct {
 	ClientCA string
 }
 
+// MayListen refuses an address of --listen. Without TLS the protocol knows no client from another, so that only this
+// machine may call.
+func (s ServerTLS) MayListen(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || port == "" {
+		return fmt.Errorf("--listen is %q; it must be host:port", address)
+	}
+	if ip := net.ParseIP(host); s == (ServerTLS{}) && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("--listen is %q, and anyone who can reach it could remove nodes; set --tls-cert-file, --tls-private-key-file and --client-ca-file, or listen on 127.0.0.1", address)
+	}
+	return nil
+}
+
 // Validate names what is wrong with the files.
 func (s ServerTLS) Validate() error {
 	_, err := s.credentials()

@@ -17,12 +17,16 @@ import (
 var decoders = map[string]string{
 	"core/autoscaler/expander/priority.go": "regular expressions of a ConfigMap that administrators write",
 
-	"config/args.go":            "a file that administrators write; it has no amounts",
-	"config/points.go":          "the same file, for the names in it",
-	"config/redact.go":          "the same file, to be shown",
-	"config/scheduler.go":       "the same file",
-	"config/componentconfig.go": "the same file, to be shown",
-	"config/nodeprices/file.go": "a file that administrators write, up to a bound in bytes; its numbers have bounds",
+	"config/args.go":               "a file that administrators write; it has no amounts",
+	"config/points.go":             "the same file, for the names in it",
+	"config/redact.go":             "the same file, to be shown",
+	"config/scheduler.go":          "the same file",
+	"config/componentconfig.go":    "the same file, to be shown",
+	"config/migrate/deployment.go": "a manifest that an administrator gives to a command, up to a bound in bytes; it is turned into text",
+	"config/migrate/migrate.go":    "the same, and values of a chart",
+	"config/nodeprices/file.go":    "a file that administrators write, up to a bound in bytes; its numbers have bounds",
+
+	"config/nodeprices/pricelist/stream.go": "a list that an administrator gives to a command, value by value up to a bound in bytes; its numbers have bounds",
 
 	"edge/extender/extender.go":             "names and texts, up to a bound in bytes",
 	"edge/live/status_content.go":           "a status that Berth has written",
@@ -31,6 +35,10 @@ var decoders = map[string]string{
 	"edge/provider/externalgrpc/convert.go": "protobuf, with long exponents refused before and bounded by the door after",
 
 	"edge/provider/externalgrpc/prices.go": "protobuf, with long exponents refused before and bounded by the door after",
+
+	"edge/observe/shadow.go": "answers of Berth, shown to a person",
+
+	"edge/tracing/config.go": "a file that administrators write, strict and up to a bound in bytes; its number has bounds",
 
 	"edge/reach/reach.go": "an error that Berth answers, shown to a person",
 
@@ -46,7 +54,6 @@ var decoders = map[string]string{
 	"sim/replay/replay.go":                      "header and lines of a recording; the inputs in it are read by the door",
 
 	"cmd/berth/completion.go":  "answers of Berth, shown to a person",
-	"cmd/berth/shadow.go":      "answers of Berth, shown to a person",
 	"internal/term/explain.go": "answers of Berth, shown to a person",
 	"internal/term/top.go":     "answers of Berth, shown to a person",
 }

@@ -40,7 +40,7 @@ var allowed = map[string][]string{
 	// The checker shares no code with what it checks.
 	"sim/checker": {},
 	"sim/trace":   {},
-	"cmd":         {"config", "edge", "sim", "sim/replay", "drive", "core", "internal/background", "internal/simulatedgroup", "internal/term", "internal/version"},
+	"cmd":         {"config", "edge", "sim", "sim/replay", "core", "internal/background", "internal/simulatedgroup", "internal/term", "internal/version"},
 	// What people see of a running Berth.
 	"internal/term": {"edge", "sim", "core"},
 	"hack":          {"sim", "edge", "drive", "core", "internal/test/gate", "internal/test/mutants", "internal/test/svg", "internal/test/testkit"},

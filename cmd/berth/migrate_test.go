@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/berthproject/berth/internal/test/testkit"
+)
+
+// This file specifies berth migrate by values and manifests as people have them.
+
+// migrated returns what berth migrate cluster-autoscaler prints for arguments and stdin.
+func migrated(t *testing.T, stdin string, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := root()
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetIn(strings.NewReader(stdin))
+	cmd.SetArgs(append([]string{"migrate", "cluster-autoscaler"}, args...))
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+// chartValues reads what was printed, and checks that the chart takes it.
+func chartValues(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var values map[string]any
+	if err := yaml.Unmarshal([]byte(text), &values); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	raw, err := os.ReadFile(filepath.Join(repository, "deploy", "chart", "values.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema map[string]any
+	if err := json.Unmarshal(raw, &schema); err != nil {
+		t.Fatal(err)
+	}
+	if why := unfit("values", schema, values); why != "" {
+		t.Errorf("the chart refuses %s in\n%s", why, text)
+	}
+	return values
+}
+
+// unfit returns what a schema refuses of a value, as far as types and names of properties go.
+func unfit(path string, schema map[string]any, value any) string {
+	kinds, _ := schema["type"].([]any)
+	if kind, ok := schema["type"].(string); ok {
+		kinds = []any{kind}
+	}
+	is := fmt.Sprintf("%T", value)
+	kind := map[string]string{"bool": "boolean", "string": "string", "float64": "number", "[]interface {}": "array", "map[string]interface {}": "object"}[is]
+	if n, ok := value.(float64); ok && n == float64(int64(n)) && slices.Contains(kinds, any("integer")) {
+		kind = "integer"
+	}
+	if len(kinds) > 0 && !slices.Contains(kinds, any(kind)) {
+		return fmt.Sprintf("%s, a %s in place of %v", path, kind, kinds)
+	}
+	m, _ := value.(map[string]any)
+	properties, _ := schema["properties"].(map[string]any)
+	for key, inner := range m {
+		of, ok := properties[key].(map[string]any)
+		if !ok {
+			if schema["additionalProperties"] == false {
+				return path + "." + key
+			}
+			continue
+		}
+		if why := unfit(path+"."+key, of, inner); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// TestMigrateClusterAutoscaler migrates files as people have them. What is printed is in testdata/migrate.
+func TestMigrateClusterAutoscaler(t *testing.T) {
+	for _, x := range []struct {
+		name, refused string
+		args          []string
+	}{
+		{"aws", "2 setting(s) are refused", nil},
+		{"clusterapi", "", []string{"--replace-scheduler"}},
+		{"deployment", "", nil},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			t.Chdir("testdata/migrate")
+			got, err := migrated(t, "", append(x.args, "--file", x.name+".yaml")...)
+			if (err == nil) != (x.refused == "") || err != nil && !strings.Contains(err.Error(), x.refused) {
+				t.Errorf("the error is %v, want %q", err, x.refused)
+			}
+			testkit.Generated(t, x.name+".golden", got, "go test ./cmd/berth -rewrite", *rewrite)
+			t.Chdir("../..")
+			chartValues(t, got)
+		})
+	}
+}
+
+// TestEveryFlagOfClusterAutoscalerIsMigrated gives each flag of Cluster Autoscaler with its default: each has a line, none
+// is refused, and Berth keeps none that its chart refuses.
+func TestEveryFlagOfClusterAutoscalerIsMigrated(t *testing.T) {
+	for _, f := range upstreamFlags(t, "cluster-autoscaler.txt") {
+		if f.name == "cloud-provider" || f.byDefault == "" && f.kind != "string" {
+			continue
+		}
+		arg := "--" + f.name + "=" + f.byDefault
+		got, err := migrated(t, "", "--", "--cloud-provider=externalgrpc", arg)
+		if err != nil {
+			t.Errorf("%s: %v\n%s", arg, err, got)
+		}
+		if !strings.Contains(got, "#   "+arg) {
+			t.Errorf("%s has no line in\n%s", arg, got)
+		}
+		chartValues(t, got)
+	}
+}
+
+// TestMigrateRefusesWhatItCannotRead has files and flags that make no sense.
+func TestMigrateRefusesWhatItCannotRead(t *testing.T) {
+	for name, x := range map[string]struct {
+		stdin, want string
+		args        []string
+	}{
+		"nothing":                           {"", "there are no flags of Cluster Autoscaler", nil},
+		"another object":                    {"kind: Service\napiVersion: v1\n", "there are no flags of Cluster Autoscaler", []string{"-f", "-"}},
+		"no YAML":                           {"a: [", "-: ", []string{"-f", "-"}},
+		"no file":                           {"", "no such file", []string{"-f", "testdata/nothing.yaml"}},
+		"a template":                        {"extraArgs: {cluster-name: '{{ .Release.Name }}'}", "has a template; write out what Helm makes of it", []string{"-f", "-"}},
+		"a shell":                           {"kind: Pod\nspec: {containers: [{name: ca, command: [sh, -c, ./cluster-autoscaler]}]}", "container ca starts Cluster Autoscaler by another program (sh -c)", []string{"-f", "-"}},
+		"a variable":                        {"kind: Pod\nspec: {containers: [{name: ca, command: [./cluster-autoscaler, --namespace=$(NS)]}]}", `"--namespace=$(NS)" has a variable`, []string{"-f", "-"}},
+		"no flag":                           {"", `"expander" is no flag`, []string{"--", "expander"}},
+		"a flag without one":                {"", "--expander has no value", []string{"--", "--expander"}},
+		"a wrong value":                     {"", "1 setting(s) are refused", []string{"--", "--cloud-provider=clusterapi", "--max-nodes-total=many"}},
+		"values that contradict each other": {"", "1 setting(s) are refused", []string{"--", "--cloud-provider=clusterapi", "--expander=cheapest"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, err := migrated(t, x.stdin, x.args...); err == nil || !strings.Contains(err.Error(), x.want) {
+				t.Errorf("the error is %v, want one with %q\n%s", err, x.want, got)
+			}
+		})
+	}
+}
+
+// TestMigrateMergesFiles: of two files of values the second counts more, value by value.
+func TestMigrateMergesFiles(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	a := write("a.yaml", "cloudProvider: clusterapi\nextraArgs: {scan-interval: 10s, max-nodes-total: 5}\n")
+	b := write("b.yaml", "extraArgs: {max-nodes-total: 7, skip-nodes-with-local-storage: null}\n")
+	got, err := migrated(t, "", "-f", a, "-f", b, "--", "--scan-interval=20s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags, _ := chartValues(t, got)["flags"].(map[string]any)
+	for name, want := range map[string]any{"scan-interval": "20s", "max-nodes-total": 7.0, "skip-nodes-with-local-storage": true, "mode": "autoscaler"} {
+		if flags[name] != want {
+			t.Errorf("%s is %v, want %v:\n%s", name, flags[name], want, got)
+		}
+	}
+}
+
+// TestNothingIsLeftOutThatTheChartHas: a value is left out only for as long as Berth's chart has none of its name.
+func TestNothingIsLeftOutThatTheChartHas(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join(repository, "deploy", "chart", "values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var chart map[string]any
+	if err := yaml.Unmarshal(raw, &chart); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"affinity", "topologySpreadConstraints", "dnsPolicy", "dnsConfig", "hostNetwork", "initContainers", "nameOverride", "fullnameOverride", "updateStrategy", "additionalLabels", "prometheusRule", "deployment", "extraObjects"} {
+		got, err := migrated(t, name+": {x: y}\n", "-f", "-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, has := chart[name]; has && strings.Contains(got, "#   "+name+": Berth's chart has no such value") {
+			t.Errorf("the chart has %s, and it is left out: add it to what is kept", name)
+		}
+	}
+}

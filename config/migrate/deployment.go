@@ -1,0 +1,115 @@
+package migrate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// This file reads a Deployment of Cluster Autoscaler's.
+
+// readManifest takes an object of a manifest. Of others than Deployments and Pods nothing is needed.
+func (s *setup) readManifest(text string, doc map[string]any) error {
+	var pod v1.PodSpec
+	switch doc["kind"] {
+	case "Deployment":
+		var d appsv1.Deployment
+		if err := yaml.Unmarshal([]byte(text), &d); err != nil {
+			return err
+		}
+		pod = d.Spec.Template.Spec
+		if d.Spec.Replicas != nil {
+			s.values["replicas"] = int(*d.Spec.Replicas)
+		}
+	case "Pod":
+		var p v1.Pod
+		if err := yaml.Unmarshal([]byte(text), &p); err != nil {
+			return err
+		}
+		pod = p.Spec
+	case "List":
+		items, _ := doc["items"].([]any)
+		for i, item := range items {
+			inner, ok := item.(map[string]any)
+			if !ok {
+				return fmt.Errorf("items[%d] is no object", i)
+			}
+			raw, err := yaml.Marshal(inner)
+			if err != nil {
+				return err
+			}
+			if err := s.readManifest(string(raw), inner); err != nil {
+				return fmt.Errorf("items[%d]: %w", i, err)
+			}
+		}
+		return nil
+	default:
+		return nil
+	}
+	return s.readPod(&pod)
+}
+
+// readPod takes the command line of the container that is Cluster Autoscaler, and what the chart has of the pod.
+func (s *setup) readPod(pod *v1.PodSpec) error {
+	for i := range pod.Containers {
+		c := &pod.Containers[i]
+		line := slices.Concat(c.Command, c.Args)
+		is := func(arg string) bool { return strings.HasSuffix(arg, "cluster-autoscaler") }
+		at := slices.IndexFunc(line, is)
+		switch {
+		case at > 0:
+			return fmt.Errorf("container %s starts Cluster Autoscaler by another program (%s); give its flags behind -- instead", c.Name, strings.Join(line[:at], " "))
+		case at < 0 && !is(c.Name) && !strings.Contains(c.Image, "cluster-autoscaler"):
+			continue
+		}
+		args := line[at+1:]
+		if j := slices.IndexFunc(args, func(arg string) bool { return strings.Contains(arg, "$(") }); j >= 0 {
+			return fmt.Errorf("container %s: %q has a variable; write out its value", c.Name, args[j])
+		}
+		s.args = append(s.args, args...)
+		return s.pod(pod, c)
+	}
+	return nil
+}
+
+// pod keeps what both charts have of a pod.
+func (s *setup) pod(pod *v1.PodSpec, c *v1.Container) error {
+	keep := func(name string, value any) error {
+		raw, err := yaml.Marshal(value)
+		if err != nil {
+			return err
+		}
+		var out any
+		if err := yaml.Unmarshal(raw, &out); err != nil {
+			return err
+		}
+		if !empty(out) {
+			s.values[name] = out
+			s.say("the pod's "+name, Kept, "")
+		}
+		return nil
+	}
+	for _, x := range []struct {
+		name  string
+		value any
+	}{{"nodeSelector", pod.NodeSelector}, {"tolerations", pod.Tolerations}, {"priorityClassName", pod.PriorityClassName}, {"imagePullSecrets", pod.ImagePullSecrets},
+		{"resources", v1.ResourceRequirements{Requests: c.Resources.Requests, Limits: c.Resources.Limits}}} {
+		if err := keep(x.name, x.value); err != nil {
+			return err
+		}
+	}
+	if len(pod.Volumes) > 0 {
+		s.say("the pod's volumes", Provider, "mount there what the provider reads, such as a cloud's certificates and configuration; otherwise add them to volumes")
+	}
+	if len(c.Env)+len(c.EnvFrom) > 0 {
+		s.say("the container's environment", Provider, "credentials and the environment are for the process that serves the provider")
+	}
+	if pod.Affinity != nil {
+		s.say("the pod's affinity", LeftOut, "Berth's chart has no such value")
+	}
+	return nil
+}

@@ -1,0 +1,12 @@
+// Package migrate turns what a Cluster Autoscaler is started with into the values of Berth's chart, and says of
+// each setting what becomes of it.
+//
+//	migrate.go     where settings come from, and what comes out
+//	chart.go       values of Cluster Autoscaler's chart
+//	deployment.go  a Deployment, and a plain command line
+//	flags.go       what becomes of each flag
+//	print.go       the values as YAML, with what differs as comments
+//
+// What must hold: a setting is kept, has a line that says why it isn't, or is empty; and what is printed are
+// values that the chart takes.
+package migrate
