@@ -286,6 +286,20 @@ func (q *Queue) retryGroup(g *Group, event string) {
 // RetryGroup is for a group that has changed: it is tried as of one of which a member has.
 func (q *Queue) RetryGroup(g *Group) { q.retryGroup(g, EventUpdate) }
 
+// reclassifyMembers classifies those members of a group again that it concerns, and reports whether any
+// has another class now.
+func (q *Queue) reclassifyMembers(g *Group, classOf func(*cluster.Pod) *engine.Class, concerns func(*cluster.Pod) bool) (changed bool) {
+	for _, item := range g.members {
+		if !concerns(item.Pod()) {
+			continue
+		}
+		c := classOf(item.Pod())
+		changed = changed || c != item.class
+		q.classify(item, c)
+	}
+	return changed
+}
+
 // WakeGroups asks, once for each class that unschedulable groups wait for, whether changes may have
 // more pods of it fit, and has the groups tried that wait for one which they help.
 func (q *Queue) WakeGroups(now time.Time, mayHelp func(*engine.Class, bool) bool) {

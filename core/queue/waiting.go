@@ -425,7 +425,7 @@ func (q *Queue) Classify(classOf func(*cluster.Pod) *engine.Class) {
 
 // Reclassify classifies those of the pods again that it concerns, after the rules
 // have come to read more of them, or other things of the cluster. Pods of waiting
-// classes that it splits are tried again.
+// classes that it splits are tried again, and groups of which a member has another class.
 func (q *Queue) Reclassify(classOf func(*cluster.Pod) *engine.Class, concerns func(*cluster.Pod) bool) {
 	for _, w := range q.inOrder() {
 		for _, item := range slices.Concat(w.pods.items, w.nominated.items) {
@@ -440,11 +440,9 @@ func (q *Queue) Reclassify(classOf func(*cluster.Pod) *engine.Class, concerns fu
 			q.classify(item, c)
 		}
 	}
-	for _, g := range q.groups { // in any order: no pod is moved
-		for _, item := range g.members {
-			if concerns(item.Pod()) {
-				q.classify(item, classOf(item.Pod()))
-			}
+	for _, g := range q.Groups() {
+		if q.reclassifyMembers(g, classOf, concerns) {
+			q.retryGroup(g, EventChange)
 		}
 	}
 	for _, h := range []*itemHeap{&q.active, &q.expiry} {

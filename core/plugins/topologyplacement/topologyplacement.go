@@ -59,7 +59,7 @@ func (Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *fra
 	}
 	values := state.MemberDomains(*pod.Group, label)
 	if len(values) > 1 {
-		return framework.Rules{}, &framework.Reason{Plugin: Name, Final: true, Messages: []string{
+		return framework.Rules{}, &framework.Reason{Plugin: Name, Final: true, OfPod: true, Messages: []string{
 			fmt.Sprintf("cannot determine domain for already scheduled pods: more than 1 domain found for pod group: %s, %s", values[0], values[1])}}
 	}
 	r := rule{label: label, topology: state.HoldTopology(label)}
