@@ -5,7 +5,7 @@ BENCHSTAT := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 KO := github.com/google/ko@v0.19.1
 VERSION ?= $(shell ./hack/version)
 BINARY ?= bin/berth
-IMAGES ?= berth.local
+IMAGES ?= berth.local/berth
 IMAGE ?= out/image
 
 .PHONY: help build release image chart devcluster demo check test nightly lint bench figures generate fmt clean
@@ -19,14 +19,16 @@ build: ## Build bin/berth
 release: ## Build the binary as releases and images have it: BINARY=bin/berth, VERSION from the file VERSION, for GOOS and GOARCH
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags='-s -w -X github.com/berthproject/berth/internal/version.release=$(VERSION)' -o $(BINARY) ./cmd/berth
 
-image: ## Build the image and write it to IMAGE=out/image; push it to IMAGES=registry.example.com/berth with PUSH=true
-	@rm -rf '$(IMAGE)' && mkdir -p '$(dir $(IMAGE))'
-	VERSION=$(VERSION) KO_DOCKER_REPO=$(IMAGES) go run $(KO) build ./cmd/berth --bare --push=$(or $(PUSH),false) --oci-layout-path '$(IMAGE)' --tags '$(subst +,-,$(VERSION))'
+image: ## Build the image and write it to IMAGE=out/image; push it to IMAGES=registry.example.com/berth with PUSH=true; write it for docker load and ctr import to ARCHIVE=out/berth.tar
+	@rm -rf '$(IMAGE)' && mkdir -p $(patsubst %,'%',$(dir $(IMAGE) $(ARCHIVE)))
+	VERSION=$(VERSION) KO_DOCKER_REPO=$(IMAGES) go run $(KO) build ./cmd/berth --bare --push=$(or $(PUSH),false) --oci-layout-path '$(IMAGE)' --tags '$(subst +,-,$(VERSION))'$(if $(ARCHIVE), --tarball '$(ARCHIVE)' --platform linux/$(or $(GOARCH),$(shell go env GOARCH)))
+	@echo 'The chart takes this image with --set image.repository=$(IMAGES) --set image.tag=$(subst +,-,$(VERSION))'
 
-chart: ## Write what is generated with the chart: the flags that values may have, kustomizations, the table in docs/install.md
+chart: ## Write what is generated with the chart: alerts and dashboard, the schema of the values and their table in its README, kustomizations
+	go run ./hack/watch
 	go test ./cmd/berth -run ChartFlags -rewrite
+	go test ./deploy -run ValuesAreDescribed -rewrite
 	cd deploy/charttest && go test . -run Kustomize -rewrite
-	go test ./deploy -run Document -rewrite
 
 devcluster: ## Build devcluster/bin/devcluster (the first time takes some minutes)
 	@./hack/build-devcluster

@@ -39,7 +39,7 @@ func TestChartHasTheVersion(t *testing.T) {
 }
 
 // named matches where a text names the version of Berth, of its image or of its chart.
-var named = regexp.MustCompile(`(?:image\.tag=|berthproject/berth(?::|@)|registry\.example\.com/berth:|app\.kubernetes\.io/version: |berth version |berth --version |^berth )"?(v?\d+\.\d+\.\d+[-+.\w]*)`)
+var named = regexp.MustCompile(`(?:image\.tag=|berthproject/berth(?::|@)|registry\.example\.com/berth:|berth\.local/berth:|VERSION=|app\.kubernetes\.io/version: |berth version |berth --version |^berth )"?(v?\d+\.\d+\.\d+[-+.\w]*)`)
 
 // TestDocumentsNameTheVersion: README, docs and kustomizations name no other version of Berth than the
 // next release. Only the changelog has older ones.

@@ -36,6 +36,10 @@ func rules() map[string]func(c call, whole bool) error {
 		"install":                   nothingToCheck,
 		"ln":                        nothingToCheck,
 		"git":                       nothingToCheck,
+		"kind":                      nothingToCheck,
+		"docker":                    nothingToCheck,
+		"scp":                       ruleOfCopies,
+		"ssh":                       nothingToCheck,
 	}
 }
 
@@ -46,6 +50,18 @@ func nothingToCheck(call, bool) error { return nil }
 func ruleOfFile(c call, _ bool) error {
 	_, err := os.Stat(c.args[0])
 	return err
+}
+
+// ruleOfCopies is the rule of programs that copy files: those of the repository must be there.
+func ruleOfCopies(c call, _ bool) error {
+	for _, arg := range c.args[1:] {
+		if strings.HasPrefix(arg, "examples/") {
+			if _, err := os.Stat(arg); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // checkCommand returns why a command of a page would not work.
@@ -184,7 +200,7 @@ func ruleOfKubectl(c call, whole bool) error {
 		args = args[:len(args)-1]
 	}
 	positional, flags, err := flagsOf(args,
-		[]string{"-n", "--namespace", "-o", "--output", "-l", "--selector", "-k", "-f", "--replicas", "--group", "--user", "--clusterrole", "--role", "--kubeconfig", "--context", "--tail", "-c"},
+		[]string{"-n", "--namespace", "-o", "--output", "-l", "--selector", "-k", "-f", "--replicas", "--group", "--user", "--clusterrole", "--role", "--kubeconfig", "--context", "--tail", "-c", "--from-file"},
 		[]string{"-A", "--all-namespaces", "--previous", "--overwrite", "--wait", "-w", "--watch"})
 	if err != nil {
 		return err
@@ -199,6 +215,13 @@ func ruleOfKubectl(c call, whole bool) error {
 	for _, folder := range flags["-k"] {
 		if _, err := os.Stat(filepath.Join(folder, "kustomization.yaml")); err != nil {
 			return err
+		}
+	}
+	for _, file := range flags["-f"] {
+		if strings.HasPrefix(file, "examples/") {
+			if _, err := os.Stat(file); err != nil {
+				return err
+			}
 		}
 	}
 	names := slices.Concat(flags["--clusterrole"], flags["--role"])
@@ -242,7 +265,7 @@ func ruleOfHelm(c call, whole bool) error {
 	if err != nil {
 		return err
 	}
-	arguments := map[string]int{"install": 2, "upgrade": 2, "uninstall": 1, "template": 2}
+	arguments := map[string]int{"install": 2, "upgrade": 2, "uninstall": 1, "template": 2, "test": 1}
 	if len(positional) == 0 {
 		return errors.New("helm needs a command")
 	}
@@ -252,6 +275,11 @@ func ruleOfHelm(c call, whole bool) error {
 	}
 	if len(positional) == 3 {
 		if _, err := os.Stat(filepath.Join(positional[2], "Chart.yaml")); err != nil {
+			return err
+		}
+	}
+	for _, file := range slices.Concat(flags["-f"], flags["--values"]) {
+		if _, err := os.Stat(file); err != nil && strings.HasPrefix(file, "examples/") {
 			return err
 		}
 	}
@@ -265,6 +293,10 @@ func ruleOfHelm(c call, whole bool) error {
 		if err := isValue(name); err != nil {
 			return err
 		}
+	}
+	// No image is published yet, and the chart's default names one that would be.
+	if whole && positional[0] == "install" && len(flags["-f"])+len(flags["--values"]) == 0 && !slices.ContainsFunc(flags["--set"], func(s string) bool { return strings.HasPrefix(s, "image.repository=") }) {
+		return errors.New("helm install takes an image that isn't published; set image.repository")
 	}
 	return nil
 }

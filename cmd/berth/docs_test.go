@@ -101,13 +101,17 @@ func TestEveryCommandOfHelpAndAlertsWorks(t *testing.T) {
 	if examples < 20 {
 		t.Errorf("the help texts have %d examples; are they found?", examples)
 	}
-	alerts, err := os.ReadFile("deploy/monitoring/alerts.yaml")
+	alerts, err := os.ReadFile("deploy/chart/files/alerts.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range asked.FindAllString(string(alerts), -1) {
+	told := asked.FindAllString(string(alerts), -1)
+	if len(told) < 14 {
+		t.Errorf("the alerts tell to run %d commands; are they found?", len(told))
+	}
+	for _, m := range told {
 		if err := checkCommand(shown{text: m}); err != nil {
-			t.Errorf("deploy/monitoring/alerts.yaml: %s\n    %v", m, err)
+			t.Errorf("deploy/chart/files/alerts.yaml: %s\n    %v", m, err)
 		}
 	}
 }
@@ -116,7 +120,7 @@ func TestEveryCommandOfHelpAndAlertsWorks(t *testing.T) {
 var continued = regexp.MustCompile(`\s*\\\n\s*`)
 
 // asked matches the questions that alerts tell people to ask.
-var asked = regexp.MustCompile(`berth explain (pod|node|group|groups|nodes)( [A-Z/]+)?`)
+var asked = regexp.MustCompile(`kubectl berth (explain (pod|node|group|groups|nodes)( [A-Z/]+)?|status)`)
 
 // visit calls a function with a command and all below it.
 func visit(cmd *cobra.Command, do func(*cobra.Command)) {
@@ -156,6 +160,10 @@ func TestRulesRefuseWhatDoesNotWork(t *testing.T) {
 		"helm install berth deploy/charts":                           "no such file",
 		"helm install berth deploy/chart --set shadow.enable=true":   "the chart has no value shadow.enable",
 		"helm install berth deploy/chart --set flags.expandr=cost":   "the chart has no value flags.expandr",
+		"helm install berth deploy/chart --set shadow.enabled=true":  "set image.repository",
+		"helm install berth deploy/chart -f examples/none.yaml":      "no such file",
+		"kubectl apply -f examples/none.yaml":                        "no such file",
+		"scp examples/none.yaml root@HOST:":                          "no such file",
 		"make no-such-target":                                        "No rule to make target",
 		"make help NOTHING=1":                                        "NOTHING makes no difference",
 		"go test ./cmd/berth -run TestNothingOfTheKind":              `no Test there matches "TestNothingOfTheKind"`,

@@ -13,7 +13,8 @@ import (
 // sameValues are the values that mean the same in both charts, by their names there.
 var sameValues = map[string]string{
 	"nodeSelector": "nodeSelector", "tolerations": "tolerations", "resources": "resources", "podAnnotations": "podAnnotations", "podLabels": "podLabels",
-	"priorityClassName": "priorityClassName", "replicaCount": "replicas", "extraVolumes": "volumes", "extraVolumeMounts": "volumeMounts",
+	"priorityClassName": "priorityClassName", "replicaCount": "replicas", "extraVolumes": "extraVolumes", "extraVolumeMounts": "extraVolumeMounts",
+	"dnsPolicy": "dnsPolicy",
 }
 
 // flagValues are the values that make flags; clouds are those of built-in providers, which their servers need.
@@ -33,6 +34,17 @@ var otherValues = map[string]string{
 	"kubeTargetVersionOverride": "the chart asks for a version of Kubernetes itself",
 	"revisionHistoryLimit":      "it is Kubernetes' default",
 	"updateStrategy":            "one replica at a time is replaced",
+}
+
+// ownValues are those that Berth's chart has, too, with a meaning that can't be taken over.
+var ownValues = map[string]string{
+	"affinity":                   "its selectors are for Cluster Autoscaler's pods; write affinity for Berth's",
+	"topologySpreadConstraints":  "its selectors are for Cluster Autoscaler's pods; write topologySpreadConstraints for Berth's",
+	"hostNetwork":                "the node's port may be kube-scheduler's; set hostNetwork, with another flags.secure-port",
+	"prometheusRule":             "its rules are for Cluster Autoscaler; prometheusRule.enabled installs Berth's",
+	"nameOverride":               "it is for Cluster Autoscaler's objects; Berth's chart has the same value for Berth's",
+	"fullnameOverride":           "it is for Cluster Autoscaler's objects; Berth's chart has the same value for Berth's",
+	"clusterAPIKubeconfigSecret": "name the Secret with the management cluster's kubeconfig in cloudConfigSecret",
 }
 
 // values reads values of one chart.
@@ -107,8 +119,8 @@ func (v values) value(name string) {
 		v.say(name, Changed, "Berth reads the same ConfigMap, cluster-autoscaler-priority-expander, but its chart doesn't make it: apply it yourself")
 	case isCloud, strings.HasPrefix(name, "extraEnv"), strings.HasPrefix(name, "envFrom"), name == "secretKeyRefNameOverride":
 		v.say(name, Provider, "credentials and the environment are for the process that serves the provider")
-	case name == "clusterAPIKubeconfigSecret":
-		v.say(name, LeftOut, "give the management cluster's kubeconfig as cloudConfig, with its certificates or tokens in files of volumes")
+	case ownValues[name] != "":
+		v.say(name, LeftOut, ownValues[name])
 	case otherValues[name] != "":
 		v.say(name, NoEffect, otherValues[name])
 	default:
@@ -138,8 +150,8 @@ func (v values) account() {
 	case isExternal(v.text("cloudProvider")):
 		v.say("rbac.serviceAccount.annotations", Provider, "the role in the cloud is for the process that serves the provider")
 	default:
-		v.values["serviceAccountAnnotations"] = annotations
-		v.say("rbac.serviceAccount.annotations", Kept, "as serviceAccountAnnotations")
+		v.values["serviceAccount"] = map[string]any{"annotations": annotations}
+		v.say("rbac.serviceAccount.annotations", Kept, "as serviceAccount.annotations")
 	}
 	v.say("rbac", NoEffect, otherValues["rbac"])
 }
@@ -168,7 +180,7 @@ func (v values) secretVolumes() {
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {
 		s := values{v.setup, map[string]any{"x": secrets[name]}}
 		if s.text("x", "name") == "" {
-			v.say("extraVolumeSecrets."+name, LeftOut, "it is of the release's own Secret; add it to volumes with the Secret's name")
+			v.say("extraVolumeSecrets."+name, LeftOut, "it is of the release's own Secret; add it to extraVolumes with the Secret's name")
 			continue
 		}
 		secret := map[string]any{"secretName": s.text("x", "name")}
@@ -177,10 +189,10 @@ func (v values) secretVolumes() {
 		}
 		volumes = append(volumes, map[string]any{"name": name, "secret": secret})
 		mounts = append(mounts, map[string]any{"name": name, "mountPath": s.text("x", "mountPath"), "readOnly": true})
-		v.say("extraVolumeSecrets."+name, Kept, "as volumes and volumeMounts")
+		v.say("extraVolumeSecrets."+name, Kept, "as extraVolumes and extraVolumeMounts")
 	}
 	if len(volumes) > 0 {
-		v.values["volumes"], v.values["volumeMounts"] = volumes, mounts
+		v.values["extraVolumes"], v.values["extraVolumeMounts"] = volumes, mounts
 	}
 }
 

@@ -103,13 +103,13 @@ func (s *setup) pod(pod *v1.PodSpec, c *v1.Container) error {
 		}
 	}
 	if len(pod.Volumes) > 0 {
-		s.say("the pod's volumes", Provider, "mount there what the provider reads, such as a cloud's certificates and configuration; otherwise add them to volumes")
+		s.say("the pod's volumes", Provider, "mount there what the provider reads, such as a cloud's certificates and configuration; otherwise add them to extraVolumes")
 	}
 	if len(c.Env)+len(c.EnvFrom) > 0 {
 		s.say("the container's environment", Provider, "credentials and the environment are for the process that serves the provider")
 	}
 	if pod.Affinity != nil {
-		s.say("the pod's affinity", LeftOut, "Berth's chart has no such value")
+		s.say("the pod's affinity", LeftOut, ownValues["affinity"])
 	}
 	return nil
 }

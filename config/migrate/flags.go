@@ -89,7 +89,7 @@ func (s *setup) migrateFlags() error {
 		case s.external && slices.Contains(ofProviders, g.name) && g.name != "nodes":
 			s.say(g.String(), Provider, "")
 		case g.name == "cloud-config":
-			s.say(g.String(), Changed, "the chart makes the file of cloudConfig: put its text there, with the files that it names in volumes")
+			s.say(g.String(), Changed, "the chart makes the file of cloudConfig: put its text there, with the files that it names in extraVolumes; a kubeconfig goes into a Secret, with its name in cloudConfigSecret")
 		case ofCharts[g.name] != "":
 			s.say(g.String(), NoEffect, ofCharts[g.name])
 		case isForeign:

@@ -39,6 +39,7 @@ type cluster struct {
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
 	helm    *action.Configuration
+	mapper  meta.RESTMapper
 	path    string // of the kubeconfig
 	audit   string // path of what the service accounts of kube-system have asked for
 }
@@ -77,6 +78,7 @@ func startCluster(t *testing.T) *cluster {
 	must(t, err)
 	c.dynamic, err = dynamic.NewForConfig(c.config)
 	must(t, err)
+	c.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.client.Discovery()))
 	settings := cli.New()
 	settings.KubeConfig = c.path
 	settings.SetNamespace(namespace)
@@ -142,8 +144,7 @@ func (c *cluster) objects(ctx context.Context, label string) ([]string, error) {
 
 // tryCreate has the API server say whether it would create an object; unknown fields are errors.
 func (c *cluster) tryCreate(o *unstructured.Unstructured) error {
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.client.Discovery()))
-	m, err := mapper.RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
+	m, err := c.mapper.RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
 	if err != nil {
 		return err
 	}

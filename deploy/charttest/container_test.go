@@ -30,22 +30,36 @@ type container struct {
 	log   string // path
 }
 
-// runContainer runs the container of a Deployment, which is stopped with the test.
+// runContainer runs the container of Berth of a Deployment, which is stopped with the test.
 func (c *cluster) runContainer(name string) *container {
+	c.t.Helper()
+	pod := c.podOf(name)
+	return c.run(pod, &pod.Containers[0])
+}
+
+// podOf returns the pods of a Deployment.
+func (c *cluster) podOf(deployment string) *v1.PodSpec {
+	c.t.Helper()
+	d, err := c.client.AppsV1().Deployments(namespace).Get(c.t.Context(), deployment, metav1.GetOptions{})
+	must(c.t, err)
+	return &d.Spec.Template.Spec
+}
+
+// run runs a container of a pod, which is stopped with the test. Its image is Berth's.
+func (c *cluster) run(pod *v1.PodSpec, spec *v1.Container) *container {
 	t := c.t
 	t.Helper()
-	d, err := c.client.AppsV1().Deployments(namespace).Get(t.Context(), name, metav1.GetOptions{})
-	must(t, err)
-	pod := d.Spec.Template.Spec
-	spec := pod.Containers[0]
 	if s := spec.SecurityContext; s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || pod.SecurityContext.RunAsUser == nil || *pod.SecurityContext.RunAsUser == 0 {
 		t.Fatal("the container may write to its root file system, or runs as root")
 	}
 	root := t.TempDir()
 	img := imageOf(t)
 	must(t, os.CopyFS(root, os.DirFS(img.root)))
-	c.mount(root, &pod, spec.VolumeMounts)
-	c.mountAccount(filepath.Join(root, "var/run/secrets/kubernetes.io/serviceaccount"), pod.ServiceAccountName)
+	writeFile(t, filepath.Join(root, "etc/hosts"), "127.0.0.1 localhost\n")
+	c.mount(root, pod, spec.VolumeMounts)
+	if at := filepath.Join(root, serviceAccount); !exists(at) {
+		c.mountAccount(at, pod.ServiceAccountName)
+	}
 	must(t, filepath.WalkDir(root, func(path string, e os.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -71,27 +85,63 @@ func (c *cluster) runContainer(name string) *container {
 	t.Cleanup(func() {
 		_ = out.cmd.Process.Kill()
 		if t.Failed() {
-			raw, _ := os.ReadFile(out.log)
-			t.Logf("Berth's log:\n%s", raw)
+			t.Logf("the log of %s:\n%s", spec.Name, out.said())
 		}
 	})
 	return out
 }
 
-// mount writes the files of the ConfigMaps that a pod mounts to where it mounts them.
+// said returns what the container has written.
+func (x *container) said() string {
+	raw, _ := os.ReadFile(x.log)
+	return string(raw)
+}
+
+// serviceAccount is where a kubelet mounts the token of a pod, unless the container has a volume there.
+const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// mount writes the files of the ConfigMaps and Secrets that a pod mounts to where it mounts them.
 func (c *cluster) mount(root string, pod *v1.PodSpec, mounts []v1.VolumeMount) {
 	for _, m := range mounts {
-		for _, v := range pod.Volumes {
-			if v.Name != m.Name {
-				continue
-			}
-			files, err := c.client.CoreV1().ConfigMaps(namespace).Get(c.t.Context(), v.ConfigMap.Name, metav1.GetOptions{})
-			must(c.t, err)
-			for name, text := range files.Data {
-				writeFile(c.t, filepath.Join(root, m.MountPath, name), text)
-			}
+		at := slices.IndexFunc(pod.Volumes, func(v v1.Volume) bool { return v.Name == m.Name })
+		if at < 0 {
+			c.t.Fatalf("the pod has no volume %s, which is to be mounted at %s", m.Name, m.MountPath)
+		}
+		if pod.Volumes[at].Projected != nil && m.MountPath == serviceAccount {
+			continue // the API server's own, which mountAccount stands for
+		}
+		must(c.t, os.MkdirAll(filepath.Join(root, m.MountPath), 0o755))
+		for name, text := range c.filesOf(&pod.Volumes[at]) {
+			writeFile(c.t, filepath.Join(root, m.MountPath, name), text)
 		}
 	}
+}
+
+// filesOf returns the files of a volume.
+func (c *cluster) filesOf(v *v1.Volume) map[string]string {
+	switch {
+	case v.ConfigMap != nil:
+		files, err := c.client.CoreV1().ConfigMaps(namespace).Get(c.t.Context(), v.ConfigMap.Name, metav1.GetOptions{})
+		must(c.t, err)
+		return files.Data
+	case v.Secret != nil:
+		files, err := c.client.CoreV1().Secrets(namespace).Get(c.t.Context(), v.Secret.SecretName, metav1.GetOptions{})
+		must(c.t, err)
+		out := map[string]string{}
+		for name, text := range files.Data {
+			out[name] = string(text)
+		}
+		return out
+	case v.EmptyDir != nil:
+		return nil
+	}
+	c.t.Fatalf("the test can't mount the volume %+v", v)
+	return nil
 }
 
 // mountAccount writes what a kubelet mounts of a service account.

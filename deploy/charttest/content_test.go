@@ -3,9 +3,14 @@ package charttest
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -16,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 )
 
 // as reads an object into its type; unknown fields are errors.
@@ -128,5 +134,62 @@ func TestWhatAMonitoredChartHas(t *testing.T) {
 	}
 	if want := []string{"/metrics", "/metrics/resources"}; !slices.Equal(paths, want) {
 		t.Errorf("the ServiceMonitor reads %q, want %q", paths, want)
+	}
+}
+
+// TestAlertsAndDashboardOfTheChart: the PrometheusRule has all alerts, and the ConfigMap the dashboard, as the files
+// have them. What looks like a template in them is Prometheus' own.
+func TestAlertsAndDashboardOfTheChart(t *testing.T) {
+	values := valuesOf(t, "monitored")
+	values["grafanaDashboard"] = map[string]any{"enabled": true}
+	objects := byID(rendered(t, values))
+	raw, err := os.ReadFile(filepath.Join(root, "chart", "files", "alerts.yaml"))
+	must(t, err)
+	var alerts map[string]any
+	must(t, yaml.Unmarshal(raw, &alerts))
+	rule := objects["PrometheusRule kube-system/berth"]
+	if rule == nil || !reflect.DeepEqual(rule.Object["spec"], alerts) || rule.GetLabels()["release"] != "prometheus" {
+		t.Errorf("the PrometheusRule is\n%+v\nthe file has\n%+v", rule, alerts)
+	}
+	dashboard := as[v1.ConfigMap](t, objects["ConfigMap kube-system/berth-dashboard"])
+	raw, err = os.ReadFile(filepath.Join(root, "chart", "files", "grafana-dashboard.json"))
+	must(t, err)
+	if dashboard.Data["berth.json"] != string(raw) || dashboard.Labels["grafana_dashboard"] != "1" {
+		t.Errorf("the ConfigMap has the labels %v and a dashboard of %d bytes, the file has %d", dashboard.Labels, len(dashboard.Data["berth.json"]), len(raw))
+	}
+}
+
+// TestLint: Helm finds nothing wrong with the chart, with any of its files of values.
+func TestLint(t *testing.T) {
+	for _, name := range append([]string{""}, overlays...) {
+		r := action.NewLint().Run([]string{filepath.Join(root, "chart")}, valuesOf(t, name))
+		for _, m := range r.Messages {
+			if m.Severity >= support.WarningSev {
+				t.Errorf("with the values %q: %s", name, m)
+			}
+		}
+		for _, err := range r.Errors {
+			t.Errorf("with the values %q: %v", name, err)
+		}
+	}
+}
+
+// TestAnnotationsForArtifactHub: those that are lists can be read, and the image is the one that the chart installs.
+func TestAnnotationsForArtifactHub(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join(root, "chart", "Chart.yaml"))
+	must(t, err)
+	var chart struct {
+		AppVersion  string
+		Annotations map[string]string
+	}
+	must(t, yaml.Unmarshal(raw, &chart))
+	for _, name := range []string{"images", "links", "changes"} {
+		var entries []map[string]any
+		if err := yaml.Unmarshal([]byte(chart.Annotations["artifacthub.io/"+name]), &entries); err != nil || len(entries) == 0 {
+			t.Errorf("artifacthub.io/%s has %v (%v)", name, entries, err)
+		}
+		if name == "images" && entries[0]["image"] != "ghcr.io/berthproject/berth:"+chart.AppVersion {
+			t.Errorf("the image is %v, want the appVersion %s", entries[0]["image"], chart.AppVersion)
+		}
 	}
 }

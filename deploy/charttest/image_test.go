@@ -86,14 +86,22 @@ func makeImage() (*image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("writing an older image: %w", err)
 	}
-	c := exec.Command("make", "image", "VERSION="+imageVersion, "IMAGES="+host+"/berth", "PUSH=true", "IMAGE="+folder)
+	archive := filepath.Join(scratch, "archive", "berth.tar")
+	c := exec.Command("make", "image", "VERSION="+imageVersion, "IMAGES="+host+"/berth", "PUSH=true", "IMAGE="+folder, "ARCHIVE="+archive)
 	c.Dir = filepath.Join("..", "..")
 	c.Env = append(os.Environ(), "MAKEFLAGS=", "KO_DEFAULTBASEIMAGE="+host+"/base:nonroot", "KO_DEFAULTPLATFORMS="+platform.String())
-	if said, err := c.CombinedOutput(); err != nil {
+	said, err := c.CombinedOutput()
+	if err != nil {
 		return nil, fmt.Errorf("make image: %w\n%s", err, said)
+	}
+	if want := "--set image.repository=" + host + "/berth --set image.tag=" + imageTag + "\n"; !strings.HasSuffix(string(said), want) {
+		return nil, fmt.Errorf("make image ends with\n%s\nwant …%s", said, want)
 	}
 
 	built, err := onlyImageIn(folder)
+	if err == nil {
+		err = archived(archive, host+"/berth:"+imageTag, built)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -124,6 +132,27 @@ func onlyImageIn(folder string) (v1.Image, error) {
 		return nil, fmt.Errorf("in %s are %d images, want the one that was built: %+v", folder, len(m.Manifests), m.Manifests)
 	}
 	return index.Image(m.Manifests[0].Digest)
+}
+
+// archived returns an error unless an archive has an image under a name, by which kind load image-archive and ctr images
+// import know it.
+func archived(path, ref string, want v1.Image) error {
+	tag, err := name.NewTag(ref)
+	if err != nil {
+		return err
+	}
+	got, err := tarball.ImageFromPath(path, &tag)
+	if err != nil {
+		return fmt.Errorf("looking for %s in the archive: %w", ref, err)
+	}
+	has, err := got.ConfigName()
+	if err != nil {
+		return err
+	}
+	if config, err := want.ConfigName(); err != nil || has != config {
+		return fmt.Errorf("the archive has %s as %s, what was built is %s (%w)", ref, has, config, err)
+	}
+	return nil
 }
 
 // pushed returns an error unless a registry has an image under a name.

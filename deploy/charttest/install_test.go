@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,8 +19,9 @@ import (
 
 // TestInstall installs the chart with node groups, runs Berth as its Deployment says, and has
 // it place a pod on a node that it buys for it; upgrades it to a Berth that only schedules, which
-// does without the rights for nodes; and uninstalls it while Berth runs. Then everything is as
-// it was before, whatever Berth has written.
+// does without the rights for nodes; and uninstalls it while Berth runs. Then nothing is left but the
+// Lease and the status ConfigMap, which Berth makes itself: a release that had them would delete those of
+// kube-scheduler and Cluster Autoscaler in their place.
 func TestInstall(t *testing.T) {
 	c := startCluster(t)
 	ctx := t.Context()
@@ -77,38 +79,31 @@ func TestInstall(t *testing.T) {
 	must(t, c.client.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
 	// A Berth that has lost its Lease and its rights ends, or is ended with its pod.
 	_ = berth.stop()
-	leavesOnly(t, c, before)
+	leavesOnly(t, c, append(before, "configmaps. kube-system/cluster-autoscaler-status", "leases.coordination.k8s.io kube-system/berth"))
 }
 
 // TestInstallBesideClusterAutoscaler: a ConfigMap and a Lease that are Cluster Autoscaler's
-// don't become the release's, and stay when it goes.
+// don't become the release's, and stay as they are when it goes.
 func TestInstallBesideClusterAutoscaler(t *testing.T) {
 	c := startCluster(t)
 	ctx := t.Context()
 	theirs := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cluster-autoscaler-status"}, Data: map[string]string{"status": "theirs"}}
 	_, err := c.client.CoreV1().ConfigMaps(namespace).Create(ctx, theirs, metav1.CreateOptions{})
 	must(t, err)
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "cluster-autoscaler"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("theirs")}}
+	_, err = c.client.CoordinationV1().Leases(namespace).Create(ctx, lease, metav1.CreateOptions{})
+	must(t, err)
 	values := valuesOf(t, "autoscaler")
 	must(t, c.install(values))
-	must(t, c.upgrade(values)) // which must not take the Lease, the release's own, for somebody else's
-	if _, err := c.client.CoordinationV1().Leases(namespace).Get(ctx, "cluster-autoscaler", metav1.GetOptions{}); err != nil {
-		t.Errorf("the Lease is gone after an upgrade: %v", err)
-	}
+	must(t, c.upgrade(values))
 	must(t, c.uninstall())
 	got, err := c.client.CoreV1().ConfigMaps(namespace).Get(ctx, "cluster-autoscaler-status", metav1.GetOptions{})
 	if err != nil || got.Data["status"] != "theirs" || len(got.Labels) > 0 {
 		t.Errorf("Cluster Autoscaler's ConfigMap is %+v (%v)", got, err)
 	}
-	// What the API server would say to each kustomization.
-	for _, name := range append([]string{""}, overlays...) {
-		for _, o := range rendered(t, valuesOf(t, name)) {
-			if o.GetKind() == "ServiceMonitor" || o.GetName() == "cluster-autoscaler-status" {
-				continue // no definition here, and there already
-			}
-			if err := c.tryCreate(o); err != nil {
-				t.Errorf("with the values %q: %s: %v", name, id(o), err)
-			}
-		}
+	left, err := c.client.CoordinationV1().Leases(namespace).Get(ctx, "cluster-autoscaler", metav1.GetOptions{})
+	if err != nil || ptr.Deref(left.Spec.HolderIdentity, "") != "theirs" || len(left.Labels) > 0 {
+		t.Errorf("Cluster Autoscaler's Lease is %+v (%v)", left, err)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
 
 	"github.com/berthproject/berth/devcluster/controlplane"
 )
@@ -109,6 +110,39 @@ func bindViewer(t *testing.T, client kubernetes.Interface, role string, users ..
 	if _, err := client.RbacV1().RoleBindings(metav1.NamespaceSystem).Create(t.Context(), way, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// runbooks returns the arguments of kubectl berth that the chart's alerts tell people to begin with, for a node
+// group.
+func runbooks(t *testing.T, group string) (out [][]string) {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("..", "..", "deploy", "chart", "files", "alerts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Groups []struct {
+			Rules []struct {
+				Alert       string
+				Annotations map[string]string
+			}
+		}
+	}
+	if err := yaml.Unmarshal(raw, &file); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range file.Groups[0].Rules {
+		command, ok := strings.CutPrefix(strings.ReplaceAll(r.Annotations["runbook"], "{{ $labels.node_group }}", group), "kubectl berth ")
+		if !ok || strings.Contains(command, "{{") {
+			t.Errorf("%s has the runbook %q, want a command of kubectl berth", r.Alert, r.Annotations["runbook"])
+			continue
+		}
+		out = append(out, strings.Fields(command))
+	}
+	if len(out) < 14 {
+		t.Errorf("there are %d runbooks; are they found?", len(out))
+	}
+	return out
 }
 
 // TestKubectlBerth has one user with a token and one with a client certificate, who have nothing
@@ -202,6 +236,12 @@ func TestKubectlBerth(t *testing.T) {
 		}{}
 		if err != nil || json.Unmarshal([]byte(out), &status) != nil || status.Nodes.Nodes < 1 || len(status.Pending) == 0 || strings.Contains(out, "\x1b") {
 			t.Errorf("status -o json by %s: %v\n%s", name, err, out)
+		}
+	}
+
+	for _, command := range runbooks(t, "small") {
+		if out, err := users["carol"].berth(t.Context(), command...); err != nil || out == "" {
+			t.Errorf("an alert tells to run kubectl berth %q: %v\n%s", command, err, out)
 		}
 	}
 

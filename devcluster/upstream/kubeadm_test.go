@@ -13,6 +13,8 @@ import (
 	"k8s.io/kubernetes/cmd/kubeadm/app/phases/controlplane"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
+
+	"github.com/berthproject/berth"
 )
 
 // TestExampleIsKubeadmsManifest compares examples/kubeadm with what kubeadm makes: image and command
@@ -20,7 +22,7 @@ import (
 func TestExampleIsKubeadmsManifest(t *testing.T) {
 	want := controlplane.GetStaticPodSpecs(&kubeadm.ClusterConfiguration{KubernetesVersion: "v1.37.2"}, &kubeadm.APIEndpoint{}, nil)["kube-scheduler"]
 	c := &want.Spec.Containers[0]
-	c.Image = "berth:latest"
+	c.Image = "berth.local/berth:" + berth.Version()
 	c.Command = slices.Concat([]string{"/ko-app/berth", "run", "--leader-elect-resource-name=kube-scheduler"}, c.Command[1:])
 	want.Spec.SecurityContext.RunAsUser, want.Spec.SecurityContext.RunAsGroup = ptr.To[int64](0), ptr.To[int64](0)
 

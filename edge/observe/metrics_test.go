@@ -510,7 +510,7 @@ func TestMetricsReference(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# Metrics\n\nGenerated from the code: `go test ./edge/observe -rewrite`. Metrics of the Go runtime and of the process are omitted. ")
 	b.WriteString("`scheduler_*` metrics have kube-scheduler's names, labels and buckets, and `cluster_autoscaler_*` metrics Cluster Autoscaler's; the differences are in [compatibility](../compatibility.md). ")
-	b.WriteString("Metrics marked with * need `--emit-per-nodegroup-metrics`. A dashboard and alerting rules are in [deploy/monitoring](../../deploy/monitoring). The column stability has kube-scheduler's level.\n\n| metric | type | labels | stability | meaning |\n|---|---|---|---|---|\n")
+	b.WriteString("Metrics marked with * need `--emit-per-nodegroup-metrics`. A dashboard and alerting rules are in [deploy/chart/files](../../deploy/chart/files), and the chart installs them with `prometheusRule.enabled` and `grafanaDashboard.enabled`. The column stability has kube-scheduler's level.\n\n| metric | type | labels | stability | meaning |\n|---|---|---|---|---|\n")
 	list, stability := slices.Clone(NewMetrics().List()), stabilityOf(t)
 	slices.SortFunc(list, func(x, y Metric) int { return strings.Compare(x.Name, y.Name) })
 	for _, m := range list {

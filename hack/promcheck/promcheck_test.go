@@ -1,4 +1,4 @@
-// Package promcheck checks with Prometheus' own library what deploy/monitoring has: the alert
+// Package promcheck checks with Prometheus' own library what deploy/chart/files has: the alert
 // rules parse, and every expression of rules and dashboard finds its metrics and labels in a
 // scrape that edge/observe records.
 package promcheck
@@ -24,7 +24,7 @@ import (
 	"github.com/prometheus/prometheus/util/teststorage"
 )
 
-const folder = "../../deploy/monitoring"
+const folder = "../../deploy/chart/files"
 
 // expression is one of a rule or of the dashboard, with the labels that its text speaks of.
 type expression struct {
@@ -77,22 +77,37 @@ func expressions(t *testing.T) []expression {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var dashboard struct {
-		Panels []struct {
-			Title   string
-			Targets []struct{ Expr, LegendFormat string }
-		}
-	}
+	var dashboard struct{ Panels []panel }
 	if err := json.Unmarshal(raw, &dashboard); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range dashboard.Panels {
+	for _, p := range flat(dashboard.Panels) {
 		for _, x := range p.Targets {
-			out = append(out, expression{"panel " + p.Title, x.Expr, named(inLegends, x.LegendFormat)})
+			out = append(out, expression{"panel " + p.Title, chosen.Replace(x.Expr), named(inLegends, x.LegendFormat)})
 		}
 	}
 	return out
 }
+
+// panel is a panel of the dashboard; one of the type row may have others.
+type panel struct {
+	Type, Title, Description string
+	Targets                  []struct{ Expr, LegendFormat string }
+	Panels                   []panel
+}
+
+// flat returns panels and those within them.
+func flat(panels []panel) (out []panel) {
+	for _, p := range panels {
+		out = append(append(out, p), flat(p.Panels)...)
+	}
+	return out
+}
+
+// What Prometheus adds to each series, and what a reader of the dashboard has chosen.
+const added = `cluster="c",namespace="kube-system",job="berth"`
+
+var chosen = strings.NewReplacer("$cluster", "c", "$namespace", "kube-system", "$job", "berth")
 
 // scraped returns a storage that has the recorded scrape every 30 seconds for two hours.
 func scraped(t *testing.T) query {
@@ -109,8 +124,9 @@ func scraped(t *testing.T) query {
 			continue
 		}
 		at := strings.LastIndexByte(line, ' ')
-		fmt.Fprintf(&b, "  %s %sx240\n", line[:at], line[at+1:])
-		name, list, _ := strings.Cut(line[:at], "{")
+		name, list, _ := strings.Cut(strings.TrimSuffix(line[:at], "}"), "{")
+		list = strings.TrimPrefix(list+","+added, ",")
+		fmt.Fprintf(&b, "  %s{%s} %sx240\n", name, list, line[at+1:])
 		if names[name] == nil {
 			names[name] = map[string]bool{}
 		}
@@ -249,6 +265,76 @@ func TestExpressionsFindTheirMetricsAndLabels(t *testing.T) {
 	for _, x := range all {
 		if err := q.check(x); err != nil {
 			t.Errorf("%s: %s: %v", x.where, x.expr, err)
+		}
+	}
+}
+
+// TestDashboardOfOneInstallation: each expression of the dashboard finds nothing in another cluster, another
+// namespace, or another job than those that are chosen.
+func TestDashboardOfOneInstallation(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join(folder, "grafana-dashboard.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels     []panel
+		Templating struct {
+			List []struct{ Name, Definition string }
+		}
+	}
+	if err := json.Unmarshal(raw, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	var variables []string
+	for _, v := range dashboard.Templating.List {
+		variables = append(variables, v.Name)
+		if v.Name != "datasource" && !strings.HasPrefix(v.Definition, "label_values(berth_build_info") {
+			t.Errorf("the variable %s is %q", v.Name, v.Definition)
+		}
+	}
+	if want := []string{"datasource", "cluster", "namespace", "job"}; !slices.Equal(variables, want) {
+		t.Errorf("the variables are %q, want %q", variables, want)
+	}
+	kinds := map[string]int{}
+	for _, p := range flat(dashboard.Panels) {
+		kinds[p.Type]++
+		if p.Type != "row" && p.Description == "" {
+			t.Errorf("panel %s has no description", p.Title)
+		}
+		for _, x := range p.Targets {
+			parsed, err := prom.ParseExpr(chosen.Replace(x.Expr))
+			if err != nil {
+				t.Fatalf("panel %s: %v", p.Title, err)
+			}
+			parser.Inspect(parsed, func(n parser.Node, _ []parser.Node) error {
+				if s, ok := n.(*parser.VectorSelector); ok && !selectsOne(s) {
+					t.Errorf("panel %s: %s is of every installation", p.Title, s)
+				}
+				return nil
+			})
+		}
+	}
+	if kinds["stat"] < 6 || kinds["table"] < 3 || dashboard.Panels[1].Type != "stat" {
+		t.Errorf("the dashboard has panels of these kinds: %v, and begins with %s; want numbers and tables first", kinds, dashboard.Panels[1].Type)
+	}
+}
+
+// selectsOne reports whether a selector names the installation that is chosen.
+func selectsOne(s *parser.VectorSelector) bool {
+	named := map[string]string{}
+	for _, m := range s.LabelMatchers {
+		if m.Type == labels.MatchEqual {
+			named[m.Name] = m.Value
+		}
+	}
+	return named["cluster"] == "c" && named["namespace"] == "kube-system" && named["job"] == "berth"
+}
+
+// TestAlertsSayWhatToRun: each alert has a command to begin with, of kubectl berth.
+func TestAlertsSayWhatToRun(t *testing.T) {
+	for _, r := range rules(t) {
+		if !strings.HasPrefix(r.Annotations["runbook"], "kubectl berth ") {
+			t.Errorf("%s has the runbook %q, want a command of kubectl berth", r.Alert, r.Annotations["runbook"])
 		}
 	}
 }

@@ -34,8 +34,10 @@ var smoke = []string{
 
 // rendered are the tests of the chart that need neither the image nor a cluster.
 var rendered = []string{
-	"TestAShadowOfNodesMayOnlyRead", "TestClustersOfOtherVersions", "TestFlagsOfValues", "TestKustomizeHasWhatTheChartHas", "TestNamesOfValues",
-	"TestValuesWithAMistake", "TestViewers", "TestWhatAMonitoredChartHas", "TestWhatTheChartHas",
+	"TestAShadowOfNodesMayOnlyRead", "TestAlertsAndDashboardOfTheChart", "TestAnnotationsForArtifactHub", "TestClustersOfOtherVersions",
+	"TestFlagsOfValues", "TestKustomizeHasWhatTheChartHas", "TestLint", "TestNamesFollowTheOverrides", "TestNamesOfValues",
+	"TestPoliciesThatSelectTooMuch", "TestProviderHasNoTokenUnlessItAsks", "TestRightsOfPagesAreJSON", "TestValuesWithAMistake", "TestViewers",
+	"TestWhatAMonitoredChartHas", "TestWhatTheChartHas",
 }
 
 // concurrent are the packages whose goroutines share memory.

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"regexp"
+	"strings"
+
 	"sigs.k8s.io/yaml"
 
 	"github.com/berthproject/berth/edge/observe"
@@ -20,42 +23,66 @@ type alert struct {
 }
 
 // newAlert returns an alert that fires when an expression has held for a time such as 5m, at once for
-// "". todo tells whoever is called what to look at.
-func newAlert(name, expr, lasts, severity, summary, todo string) alert {
-	return alert{name, expr, lasts, map[string]string{"severity": severity}, map[string]string{"summary": summary, "description": todo}}
+// "". todo tells whoever is called what to look at, and runbook is the command to begin with.
+func newAlert(name, expr, lasts, severity, summary, todo, runbook string) alert {
+	return alert{name, apart(expr), lasts, map[string]string{"severity": severity}, map[string]string{"summary": summary, "description": todo, "runbook": runbook}}
 }
+
+// aggregation matches an aggregation with what it is by.
+var aggregation = regexp.MustCompile(`\b(sum|max|min)(?: by \(([^)]*)\))? ?\(`)
+
+// apart returns an expression whose aggregations keep clusters and installations of Berth apart.
+func apart(expr string) string {
+	return aggregation.ReplaceAllStringFunc(expr, func(s string) string {
+		parts := aggregation.FindStringSubmatch(s)
+		by := strings.Join(variables, ", ")
+		if parts[2] != "" {
+			by += ", " + parts[2]
+		}
+		return parts[1] + " by (" + by + ") ("
+	})
+}
+
+// The commands that answer the first questions. devcluster/e2e runs each.
+const (
+	runStatus   = "kubectl berth status"
+	runGroups   = "kubectl berth explain groups"
+	runGroup    = "kubectl berth explain group {{ $labels.node_group }}"
+	runNodes    = "kubectl berth explain nodes"
+	runDecision = "kubectl berth status -o json"
+)
 
 // alerts are for what somebody has to look at. Metrics of the cluster's state have no value on an
 // instance that stands by.
 var alerts = []alert{
 	newAlert("BerthNoRecentPlan", `time() - max(cluster_autoscaler_last_activity{activity="mainSuccessful"}) > 300`, "5m", "critical",
-		"The autoscaler has not completed a plan for five minutes.", "Check the log of the leader and cluster_autoscaler_errors_total; /health-check fails after --max-failing-time, so that the kubelet restarts it."),
+		"The autoscaler has not completed a plan for five minutes.", "Check the log of the leader and cluster_autoscaler_errors_total; /health-check fails after --max-failing-time, so that the kubelet restarts it.", runStatus),
 	newAlert("BerthClusterUnhealthy", `max(cluster_autoscaler_cluster_safe_to_autoscale) == 0`, "10m", "critical",
-		"Too many nodes are unready: the autoscaler has stopped resizing the cluster.", "Check which nodes are unready; --max-total-unready-percentage and --ok-total-unready-count set how many may be."),
+		"Too many nodes are unready: the autoscaler has stopped resizing the cluster.", "Check which nodes are unready; --max-total-unready-percentage and --ok-total-unready-count set how many may be.", runStatus),
 	newAlert("BerthProviderErrors", `sum by (type) (increase(cluster_autoscaler_errors_total[15m])) > 5`, "5m", "warning",
-		"Autoscaler loops are failing: {{ $labels.type }}.", "cloudProviderError: the provider's node groups can't be read; the log says why."),
+		"Autoscaler loops are failing: {{ $labels.type }}.", "cloudProviderError: the provider's node groups can't be read; the log says why.", runGroups),
 	newAlert("BerthScaleUpFailing", `sum by (reason) (increase(cluster_autoscaler_failed_scale_ups_total[30m])) > 3`, "5m", "warning",
-		"Scale-up failing: {{ $labels.reason }}.", "berth explain group NAME shows the last failure; the status ConfigMap has events."),
+		"Scale-up failing: {{ $labels.reason }}.", "The list has the groups in backoff; kubectl berth explain group NAME shows the last failure of one. The status ConfigMap has events.", runGroups),
 	newAlert("BerthNodeGroupInBackoff", `max by (node_group, reason) (cluster_autoscaler_node_group_backoff_status) == 1`, "30m", "warning",
-		"Node group {{ $labels.node_group }} is in backoff after a failed scale-up: {{ $labels.reason }}.", "berth explain group {{ $labels.node_group }} shows why, and until when. Needs --emit-per-nodegroup-metrics."),
+		"Node group {{ $labels.node_group }} is in backoff after a failed scale-up: {{ $labels.reason }}.", "The answer says why, and until when. Needs --emit-per-nodegroup-metrics.", runGroup),
 	newAlert("BerthNodeGroupUnhealthy", `min by (node_group) (cluster_autoscaler_node_group_healthiness) == 0`, "15m", "warning",
-		"Node group {{ $labels.node_group }} has missing or unready nodes past their provisioning timeout.", "Check its instances at the provider. Needs --emit-per-nodegroup-metrics."),
+		"Node group {{ $labels.node_group }} has missing or unready nodes past their provisioning timeout.", "Check its instances at the provider. Needs --emit-per-nodegroup-metrics.", runGroup),
 	newAlert("BerthNodesNotRegistering", `max(cluster_autoscaler_nodes_count{state="longUnregistered"}) > 0`, "15m", "warning",
-		"{{ $value }} instances have not registered as nodes in time.", "Check their boot at the provider; berth explain group NAME lists them."),
+		"{{ $value }} instances have not registered as nodes in time.", "kubectl berth explain group NAME lists those of a group; check their boot at the provider.", runGroups),
 	newAlert("BerthPodsPending", `max(cluster_autoscaler_unschedulable_pods_count{type="unschedulable"}) > 0`, "30m", "warning",
-		"{{ $value }} pods have been unschedulable for 30 minutes.", "berth explain pod NAMESPACE/NAME shows why."),
+		"{{ $value }} pods have been unschedulable for 30 minutes.", "The status groups them by what they wait for; kubectl berth explain pod NAMESPACE/NAME says why one waits.", runStatus),
 	newAlert("BerthMaxNodesReached", `max(cluster_autoscaler_nodes_count{state="ready"}) >= max(cluster_autoscaler_max_nodes_count)`, "15m", "warning",
-		"The cluster has reached its maximum number of nodes.", "Raise the maximum size of node groups or --max-nodes-total."),
+		"The cluster has reached its maximum number of nodes.", "Raise the maximum size of node groups or --max-nodes-total.", runGroups),
 	newAlert("BerthEvictionsFailing", `sum(increase(cluster_autoscaler_evicted_pods_total{eviction_result="failed"}[30m])) > 10`, "15m", "warning",
-		"Evictions of pods from nodes being removed are failing.", "berth explain node NAME shows the progress of a removal."),
+		"Evictions of pods from nodes being removed are failing.", "kubectl berth explain node NAME shows the progress of a removal.", runNodes),
 	newAlert("BerthBindingErrors", `sum by (profile) (increase(scheduler_schedule_attempts_total{result="error"}[10m])) > 10`, "10m", "critical",
-		"Scheduling attempts of profile {{ $labels.profile }} end in errors.", "The log has the error that the API server returned."),
+		"Scheduling attempts of profile {{ $labels.profile }} end in errors.", "The last decisions and the log have the error that the API server returned.", runStatus),
 	newAlert("BerthPreemptionsFailing", `sum(rate(scheduler_preemption_goroutines_execution_total{result="error"}[1h])) / sum(rate(scheduler_preemption_goroutines_execution_total[1h])) >= 0.01`, "15m", "warning",
-		"{{ $value | humanizePercentage }} of preemptions fail; the objective is less than 1 %.", "A victim could not be asked to leave: the log and the decisions PreemptionFailed have the API server's answer, e.g. of an admission webhook or a missing right."),
+		"{{ $value | humanizePercentage }} of preemptions fail; the objective is less than 1 %.", "A victim could not be asked to leave: the log and the decisions PreemptionFailed have the API server's answer, e.g. of an admission webhook or a missing right.", runStatus),
 	newAlert("BerthMissedWakeUp", `increase(scheduler_pod_scheduled_after_flush_total[1h]) > 0`, "", "info",
-		"A pod was found schedulable only by the periodic flush: a bug in Berth.", "Please report it, with a recording if you have one (--record)."),
+		"A pod was found schedulable only by the periodic flush: a bug in Berth.", "Please report it with this output, and with a recording if you have one (--record).", runDecision),
 	newAlert("BerthInvalidObjects", `increase(berth_bad_objects_total[1h]) > 0`, "", "info",
-		"An object has invalid values.", "An event on the object names them."),
+		"An object has invalid values.", "An event on the object names them, and so does the log.", runStatus),
 }
 
 // rulesOf returns the alerts as Prometheus reads them.

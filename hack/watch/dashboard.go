@@ -3,74 +3,44 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/berthproject/berth/edge/observe"
 )
 
-// panel is one picture of the dashboard: series, each with its legend.
-type panel struct {
-	title, unit string
-	series      []series
+// This file writes the dashboard as Grafana imports it.
+
+// variables are what the dashboard lets its reader choose beside the data source: each has one value, so that no
+// panel adds up several clusters or several installations of Berth. Where Prometheus adds no label of a
+// name, the variable is empty and matches that.
+var variables = []string{"cluster", "namespace", "job"}
+
+// ofSeries matches a metric of ours with its label matchers.
+var ofSeries = regexp.MustCompile(ours.String() + `(?:\{([^}]*)\})?`)
+
+// selecting returns an expression whose metrics are those of the dashboard's variables.
+func selecting(expr string) string {
+	return ofSeries.ReplaceAllStringFunc(expr, func(s string) string {
+		name, given, _ := strings.Cut(strings.TrimSuffix(s, "}"), "{")
+		all := matchers(variables)
+		if given != "" {
+			all = append(all, given)
+		}
+		return name + "{" + strings.Join(all, ", ") + "}"
+	})
 }
 
-type series struct{ expr, legend string }
-
-// row is a part of the dashboard with a title.
-type row struct {
-	title  string
-	panels []panel
+// matchers returns what matches the values of variables.
+func matchers(names []string) []string {
+	var out []string
+	for _, name := range names {
+		out = append(out, fmt.Sprintf(`%s="$%s"`, name, name))
+	}
+	return out
 }
 
-// rows are the pictures that people look at first. Every metric of the list that is in none of
-// them gets one of its own, at the end.
-var rows = []row{
-	{"Pods", []panel{
-		{"Pending pods", "short", []series{{`max by (queue) (scheduler_pending_pods)`, "{{queue}}"}}},
-		{"Scheduling attempts per second", "ops", []series{{`sum by (result) (rate(scheduler_schedule_attempts_total[5m]))`, "{{result}}"}}},
-		{"Pod scheduling latency", "s", []series{
-			{`histogram_quantile(0.5, sum by (le) (rate(scheduler_pod_scheduling_sli_duration_seconds_bucket[5m])))`, "p50"},
-			{`histogram_quantile(0.99, sum by (le) (rate(scheduler_pod_scheduling_sli_duration_seconds_bucket[5m])))`, "p99"}}},
-		{"Unschedulable pods by plugin", "short", []series{{`max by (plugin) (scheduler_unschedulable_pods)`, "{{plugin}}"}}},
-	}},
-	{"Preemption", []panel{
-		{"Preemptions per hour", "short", []series{{`sum by (result) (increase(scheduler_preemption_goroutines_execution_total[1h]))`, "{{result}}"}}},
-		{"Share of preemptions that fail (objective: less than 1 %)", "percentunit", []series{
-			{`sum(rate(scheduler_preemption_goroutines_execution_total{result="error"}[1h])) / sum(rate(scheduler_preemption_goroutines_execution_total[1h]))`, "failed"}}},
-		{"Time to ask the victims to leave", "s", []series{
-			{`histogram_quantile(0.5, sum by (le) (rate(scheduler_preemption_goroutines_duration_seconds_bucket[15m])))`, "p50"},
-			{`histogram_quantile(0.99, sum by (le) (rate(scheduler_preemption_goroutines_duration_seconds_bucket[15m])))`, "p99"}}},
-		{"Victims of a preemption", "short", []series{{`histogram_quantile(0.5, sum by (le) (rate(scheduler_preemption_victims_bucket[15m])))`, "p50"}}},
-	}},
-	{"Nodes", []panel{
-		{"Nodes by state", "short", []series{{`max by (state) (cluster_autoscaler_nodes_count)`, "{{state}}"}, {`max(cluster_autoscaler_max_nodes_count)`, "maximum"}}},
-		{"Nodes added and removed per hour", "short", []series{
-			{`sum(increase(cluster_autoscaler_scaled_up_nodes_total[1h]))`, "added"}, {`sum by (reason) (increase(cluster_autoscaler_scaled_down_nodes_total[1h]))`, "removed: {{reason}}"}}},
-		{"Unneeded nodes, and nodes being removed", "short", []series{
-			{`max(cluster_autoscaler_unneeded_nodes_count)`, "unneeded"}, {`max(cluster_autoscaler_pending_node_deletions)`, "being removed"}}},
-		{"Unremovable nodes by reason", "short", []series{{`max by (reason) (cluster_autoscaler_unremovable_nodes_count)`, "{{reason}}"}}},
-		{"Hourly cost of nodes by scale-down state", "currencyUSD", []series{{`sum by (state) (max by (state, reason) (berth_nodes_price_hourly))`, "{{state}}"}}},
-		{"Failed scale-ups per hour", "short", []series{{`sum by (reason) (increase(cluster_autoscaler_failed_scale_ups_total[1h]))`, "{{reason}}"}}},
-	}},
-	{"Launches of nodes", []panel{
-		{"Time from the order of a node to each stage, p50", "s", []series{{`histogram_quantile(0.5, sum by (le, stage) (rate(berth_node_launch_seconds_bucket[1h])))`, "{{stage}}"}}},
-		{"Nodes launching, and how many may be", "short", []series{
-			{`max(cluster_autoscaler_nodes_count{state="unregistered"})`, "unregistered"}, {`max by (stage) (berth_launch_limit_nodes)`, "limit: {{stage}}"}}},
-		{"Pods that wait for room to launch nodes", "short", []series{{`max(berth_launch_held_pods)`, "pods"}}},
-	}},
-	{"Node groups (--emit-per-nodegroup-metrics)", []panel{
-		{"Target size", "short", []series{{`max by (node_group) (cluster_autoscaler_node_group_target_count)`, "{{node_group}}"}}},
-		{"Node groups in backoff", "short", []series{{`max by (node_group, reason) (cluster_autoscaler_node_group_backoff_status) == 1`, "{{node_group}}: {{reason}}"}}},
-	}},
-	{"Berth", []panel{
-		{"Time since the last plan", "s", []series{{`time() - max(cluster_autoscaler_last_activity{activity="mainSuccessful"})`, "since the last plan"}}},
-		{"Autoscaler latency by function, p90", "s", []series{{`histogram_quantile(0.9, sum by (le, function) (rate(cluster_autoscaler_function_duration_seconds_bucket[15m])))`, "{{function}}"}}},
-		{"Core step latency", "s", []series{{`histogram_quantile(0.99, sum by (le) (rate(berth_step_duration_seconds_bucket[5m])))`, "p99"}}},
-		{"Autoscaler errors per hour", "short", []series{{`sum by (type) (increase(cluster_autoscaler_errors_total[1h]))`, "{{type}}"}}},
-	}},
-}
-
-// dashboardOf returns the dashboard as Grafana imports it.
+// dashboardOf returns the dashboard, with every metric of the list.
 func dashboardOf(list []observe.Metric) ([]byte, error) {
 	used := map[string]bool{}
 	for _, r := range rows {
@@ -82,66 +52,150 @@ func dashboardOf(list []observe.Metric) ([]byte, error) {
 			}
 		}
 	}
-	var others []panel
+	others := row{title: "All other metrics", collapsed: true}
 	for i := range list {
 		if !used[list[i].Name] {
-			others = append(others, panelOf(&list[i]))
+			others.panels = append(others.panels, panelOf(&list[i]))
 		}
 	}
-	var panels []any
-	y := 0
-	for _, r := range append(rows, row{"All other metrics", others}) {
-		panels = append(panels, map[string]any{"type": "row", "title": r.title, "id": len(panels) + 1, "gridPos": map[string]int{"x": 0, "y": y, "w": 24, "h": 1}})
-		y++
-		for i, p := range r.panels {
-			panels = append(panels, p.json(len(panels)+1, i%2*12, y+i/2*8))
-		}
-		y += (len(r.panels) + 1) / 2 * 8
+	var l layout
+	for _, r := range append(append([]row(nil), rows...), others) {
+		l.add(r)
 	}
 	text, err := json.MarshalIndent(map[string]any{
 		"title": "Berth", "uid": "berth", "tags": []string{"kubernetes", "berth"}, "schemaVersion": 39, "editable": true, "refresh": "30s",
-		"time":       map[string]string{"from": "now-6h", "to": "now"},
-		"templating": map[string]any{"list": []any{map[string]any{"name": "datasource", "type": "datasource", "query": "prometheus"}}},
-		"panels":     panels,
+		"description": "What Berth does in a cluster: pods, nodes, node groups and money. kubectl berth answers why.",
+		"time":        map[string]string{"from": "now-6h", "to": "now"},
+		"templating":  map[string]any{"list": templating()},
+		"panels":      l.panels,
 	}, "", " ")
 	return append(text, '\n'), err
 }
 
-// panelOf returns a picture of one metric by its labels: a counter's increase in an hour, the
-// median of a histogram, the mean of a summary.
+// templating returns the variables as Grafana has them: each lists what there is with the values of those
+// before it.
+func templating() []any {
+	out := []any{map[string]any{"name": "datasource", "label": "data source", "type": "datasource", "query": "prometheus"}}
+	for i, name := range variables {
+		of := "berth_build_info"
+		if i > 0 {
+			of += "{" + strings.Join(matchers(variables[:i]), ", ") + "}"
+		}
+		query := fmt.Sprintf("label_values(%s, %s)", of, name)
+		out = append(out, map[string]any{
+			"name": name, "type": "query", "datasource": source, "definition": query, "query": map[string]any{"query": query, "refId": name},
+			"refresh": 2, "sort": 1, "multi": false, "includeAll": false,
+		})
+	}
+	return out
+}
+
+// source is the data source of everything.
+var source = map[string]string{"type": "prometheus", "uid": "${datasource}"}
+
+// layout puts rows below each other, on a grid of 24 columns.
+type layout struct {
+	panels []any
+	y, ids int
+}
+
+// add adds a row. Panels of a collapsed one are within it.
+func (l *layout) add(r row) {
+	l.ids++
+	head := map[string]any{"type": "row", "title": r.title, "id": l.ids, "collapsed": r.collapsed, "gridPos": map[string]int{"x": 0, "y": l.y, "w": 24, "h": 1}}
+	l.y++
+	var within []any
+	x := 0
+	for i := range r.panels {
+		width, height := r.panels[i].size()
+		if x+width > 24 {
+			x, l.y = 0, l.y+height
+		}
+		l.ids++
+		within = append(within, r.panels[i].json(l.ids, map[string]int{"x": x, "y": l.y, "w": width, "h": height}))
+		x += width
+	}
+	if len(r.panels) > 0 {
+		_, height := r.panels[len(r.panels)-1].size()
+		l.y += height
+	}
+	if r.collapsed {
+		head["panels"] = within
+		l.panels = append(l.panels, head)
+		return
+	}
+	l.panels = append(append(l.panels, head), within...)
+}
+
+// size returns width and height of a panel. All panels of a row have the same.
+func (p *panel) size() (width, height int) {
+	if p.kind == stat {
+		return 3, 4
+	}
+	return 12, 8
+}
+
+// panelOf returns a panel of one metric by its labels: a counter's increase in an hour, p50 and p99 of a
+// histogram, the mean of a summary.
 func panelOf(m *observe.Metric) panel {
 	by, legend := "", m.Name
 	if len(m.Labels) > 0 {
 		by = " by (" + strings.Join(m.Labels, ", ") + ")"
 		legend = "{{" + strings.Join(m.Labels, "}} {{") + "}}"
 	}
-	p := panel{title: m.Name, unit: "short"}
-	var expr string
-	switch m.Type {
-	case "counter":
-		expr = fmt.Sprintf("sum%s (increase(%s[1h]))", by, m.Name)
-	case "histogram":
-		expr = fmt.Sprintf("histogram_quantile(0.5, sum by (%s) (rate(%s_bucket[15m])))", strings.Join(append([]string{"le"}, m.Labels...), ", "), m.Name)
-	case "summary":
-		expr = fmt.Sprintf("sum%s (rate(%s_sum[15m])) / sum%s (rate(%s_count[15m]))", by, m.Name, by, m.Name)
-	default:
-		expr = fmt.Sprintf("max%s (%s)", by, m.Name)
-	}
+	p := panel{kind: graph, title: m.Name, description: m.Help, unit: "short"}
 	if strings.HasSuffix(m.Name, "_seconds") {
 		p.unit = "s"
 	}
-	p.series = []series{{expr, legend}}
+	switch m.Type {
+	case "counter":
+		p.series = []series{{fmt.Sprintf("sum%s (increase(%s[1h]))", by, m.Name), legend}}
+	case "histogram":
+		p.series = quantilesBy(m)
+	case "summary":
+		p.series = []series{{fmt.Sprintf("sum%s (rate(%s_sum[15m])) / sum%s (rate(%s_count[15m]))", by, m.Name, by, m.Name), legend}}
+	default:
+		p.series = []series{{fmt.Sprintf("max%s (%s)", by, m.Name), legend}}
+	}
 	return p
 }
 
-func (p *panel) json(id, x, y int) map[string]any {
-	source := map[string]string{"type": "prometheus", "uid": "${datasource}"}
+// quantilesBy returns p50 and p99 of a histogram by its labels.
+func quantilesBy(m *observe.Metric) []series {
+	out := quantiles(m.Name, "15m")
+	if len(m.Labels) == 0 {
+		return out
+	}
+	for i := range out {
+		out[i].expr = strings.Replace(out[i].expr, "by (le)", "by (le, "+strings.Join(m.Labels, ", ")+")", 1)
+		out[i].legend += " {{" + strings.Join(m.Labels, "}} {{") + "}}"
+	}
+	return out
+}
+
+// json returns the panel as Grafana has it, at a place.
+func (p *panel) json(id int, place map[string]int) map[string]any {
 	var targets []any
+	names, hidden := map[string]string{}, map[string]bool{"Time": true}
 	for i, s := range p.series {
-		targets = append(targets, map[string]any{"refId": string(rune('A' + i)), "datasource": source, "expr": s.expr, "legendFormat": s.legend})
+		ref := string(rune('A' + i))
+		target := map[string]any{"refId": ref, "datasource": source, "expr": selecting(s.expr), "legendFormat": s.legend}
+		if p.kind == table {
+			target["format"], target["instant"] = "table", true
+			names["Value #"+ref], names["Value"] = s.legend, p.series[0].legend
+		}
+		targets = append(targets, target)
 	}
-	return map[string]any{
-		"id": id, "type": "timeseries", "title": p.title, "datasource": source, "targets": targets,
-		"gridPos": map[string]int{"x": x, "y": y, "w": 12, "h": 8}, "fieldConfig": map[string]any{"defaults": map[string]string{"unit": p.unit}, "overrides": []any{}},
+	out := map[string]any{
+		"id": id, "type": p.kind, "title": p.title, "description": p.description, "datasource": source, "targets": targets,
+		"gridPos": place, "fieldConfig": map[string]any{"defaults": map[string]string{"unit": p.unit}, "overrides": []any{}},
 	}
+	switch p.kind {
+	case table:
+		out["transformations"] = []any{map[string]any{"id": "merge", "options": map[string]any{}},
+			map[string]any{"id": "organize", "options": map[string]any{"excludeByName": hidden, "renameByName": names}}}
+	case stat:
+		out["options"] = map[string]any{"reduceOptions": map[string]any{"calcs": []string{"lastNotNull"}}, "graphMode": "area", "colorMode": "none"}
+	}
+	return out
 }

@@ -1,5 +1,5 @@
-// Watch writes deploy/monitoring, a dashboard and alert rules, from the list of metrics in
-// the code. hack/promcheck evaluates their expressions in a recorded scrape.
+// Watch writes the dashboard and the alert rules of deploy/chart/files from the list of metrics in the
+// code. hack/promcheck evaluates their expressions in a recorded scrape.
 //
 //	go run ./hack/watch
 package main
@@ -13,7 +13,7 @@ import (
 )
 
 func main() {
-	if err := write("deploy/monitoring"); err != nil {
+	if err := write("deploy/chart/files"); err != nil {
 		fmt.Fprintln(os.Stderr, "watch:", err)
 		os.Exit(1)
 	}

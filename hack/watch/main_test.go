@@ -10,7 +10,7 @@ import (
 	"github.com/berthproject/berth/internal/test/testkit"
 )
 
-var rewrite = flag.Bool("rewrite", false, "rewrite the files in deploy/monitoring")
+var rewrite = flag.Bool("rewrite", false, "rewrite the files in deploy/chart/files")
 
 // TestDeployHasWhatTheListGives keeps the dashboard and the alerts current, with every metric of
 // the list in the dashboard.
@@ -21,7 +21,7 @@ func TestDeployHasWhatTheListGives(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range files {
-		testkit.Generated(t, filepath.Join("..", "..", "deploy", "monitoring", name), string(text), "go run ./hack/watch", *rewrite)
+		testkit.Generated(t, filepath.Join("..", "..", "deploy", "chart", "files", name), string(text), "go run ./hack/watch", *rewrite)
 	}
 	for _, m := range list {
 		if !strings.Contains(string(files["grafana-dashboard.json"]), m.Name) {

@@ -1,6 +1,19 @@
-{{/* The name of all objects: berth for a release of that name, and else RELEASE-berth. */}}
+{{/* The name of all objects: berth for a release of that name, and RELEASE-berth otherwise. Suffixes of up
+     to 22 characters follow it. */}}
 {{- define "berth.name" -}}
-{{- if contains "berth" .Release.Name }}{{ .Release.Name | trunc 40 | trimSuffix "-" }}{{ else }}{{ printf "%s-berth" (.Release.Name | trunc 34 | trimSuffix "-") }}{{ end -}}
+{{- $part := .Values.nameOverride | default "berth" }}
+{{- if .Values.fullnameOverride }}{{ .Values.fullnameOverride }}
+{{- else if contains $part .Release.Name }}{{ .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- else }}{{ printf "%s-%s" (.Release.Name | trunc (int (sub 39 (len $part))) | trimSuffix "-") $part }}
+{{- end }}
+{{- end }}
+
+{{/* The ServiceAccount of the pods, and whether it is the one that kubectl berth expects of a release
+     (edge/reach). */}}
+{{- define "berth.account" -}}{{ .Values.serviceAccount.name | default (include "berth.name" .) }}{{- end }}
+{{- define "berth.accountIsExpected" -}}
+{{- $plain := dict "Release" .Release "Values" dict }}
+{{- if and (eq (include "berth.account" .) (include "berth.name" $plain)) (eq (include "berth.leaseNamespace" .) .Release.Namespace) }}true{{ end }}
 {{- end }}
 
 {{- define "berth.selector" -}}
@@ -13,6 +26,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{/* What decides about rights: "true" or nothing. */}}
@@ -20,7 +36,36 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- define "berth.configuration" -}}
 {{- dict "apiVersion" "kubescheduler.config.k8s.io/v1" "kind" "KubeSchedulerConfiguration" | merge (deepCopy (ternary .Values.shadow.schedulerConfiguration .Values.schedulerConfiguration .Values.shadow.enabled)) | toYaml }}
 {{- end }}
-{{- define "berth.scales" -}}{{ if index .Values.flags "cloud-provider" }}true{{ end }}{{- end }}
+{{/* Where nodes come from, "" for a Berth that only schedules. A provider in Berth's own pod is a server. */}}
+{{- define "berth.provider" -}}{{ if .Values.provider.image.repository }}externalgrpc{{ else }}{{ index .Values.flags "cloud-provider" | default "" }}{{ end }}{{- end }}
+{{- define "berth.scales" -}}{{ if include "berth.provider" . }}true{{ end }}{{- end }}
+{{/* The text of the provider's configuration file that the chart writes. */}}
+{{- define "berth.cloudConfig" -}}
+{{- if .Values.provider.image.repository -}}
+address: localhost:{{ .Values.provider.port }}
+grpc_timeout: {{ .Values.provider.timeout }}
+{{- if .Values.provider.tls.secretName }}
+cert: /etc/berth-provider/tls.crt
+key: /etc/berth-provider/tls.key
+cacert: /etc/berth-provider/ca.crt
+{{- end }}
+{{- else }}{{ .Values.cloudConfig }}{{ end }}
+{{- end }}
+{{- define "berth.image" -}}
+{{- if .digest }}{{ printf "%s@%s" .repository .digest | quote }}{{ else }}{{ printf "%s:%s" .repository .tag | quote }}{{ end }}
+{{- end }}
+{{/* What keeps pods, and a container, from everything that they don't need. */}}
+{{- define "berth.podConfinement" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+{{- define "berth.confinement" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end }}
 {{- define "berth.elects" -}}
 {{- if not .Values.shadow.enabled }}
 {{- $file := (.Values.schedulerConfiguration.leaderElection | default dict) }}
@@ -59,11 +104,4 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- $written := not .Values.shadow.enabled }}
 {{- if and $written (hasKey .Values.flags "write-status-configmap") }}{{ $written = index .Values.flags "write-status-configmap" }}{{ end }}
 {{- if eq (toString $written) "true" }}{{ index .Values.flags "status-config-map-name" | default "cluster-autoscaler-status" }}{{ end }}
-{{- end }}
-
-{{/* An object that Berth would make itself belongs to the release, so that it goes with it:
-     unless it is there and somebody else's, as Cluster Autoscaler's is. */}}
-{{- define "berth.ours" -}}
-{{- $there := lookup .apiVersion .kind .namespace .name }}
-{{- if not $there }}true{{ else if eq (dig "metadata" "annotations" "meta.helm.sh/release-name" "" $there) .root.Release.Name }}true{{ end }}
 {{- end }}

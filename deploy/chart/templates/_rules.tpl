@@ -127,12 +127,12 @@
      rights of that one's kubeconfig. */}}
 {{- define "berth.needs" -}}
 {{- $decides := not .Values.shadow.enabled }}
-{{- $provider := default "" (index .Values.flags "cloud-provider") -}}
+{{- $provider := include "berth.provider" . -}}
 watching
 {{- if $decides }} reporting{{ end }}
 {{- if and $decides (include "berth.schedules" .) }} scheduling{{ end }}
 {{- if include "berth.scales" . }} scaling{{ end }}
 {{- if and $decides (eq (toString .Values.flags.surge) "true") }} surge{{ end }}
 {{- if and $decides (eq $provider "simulated") }} simulated{{ end }}
-{{- if and (eq $provider "clusterapi") (not .Values.cloudConfig) }} clusterapi{{ end }}
+{{- if and (eq $provider "clusterapi") (not .Values.cloudConfigSecret.name) }} clusterapi{{ end }}
 {{- end }}

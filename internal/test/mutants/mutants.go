@@ -406,4 +406,6 @@ var All = []Mutant{
 	{"an instance moves to another group while nothing is said of its own", "core/lifecycle/nodegroups/instances.go", "			if in.Says(x.group) {\n", "			if true {\n", "./core/lifecycle/nodegroups", "TestScripts/overlap", "1"},
 	{"an instance is moved that is a node by what another group lists", "core/lifecycle/nodegroups/instances.go", "x == nil || listed[inst.ID] {", "listed[inst.ID] {", "./core/lifecycle/nodegroups", "SeveralNames", "1"},
 	{"a container that requests no CPU counts for none", "core/cluster/requests.go", "		request.Set(CPU, DefaultMilliCPURequest)\n", "		_ = ok\n", "./core/cluster", "TestPropertyRequests", "400"},
+	{"the dashboard shows every installation at a time", "hack/watch/dashboard.go", "		all := matchers(variables)\n", "		var all []string\n", "./hack/watch", "DeployHasWhatTheListGives", "1"},
+	{"an alert adds up installations", "hack/watch/alerts.go", "		by := strings.Join(variables, \", \")\n", "		by := strings.Join(variables[1:], \", \")\n", "./hack/watch", "DeployHasWhatTheListGives", "1"},
 }
