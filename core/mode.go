@@ -18,6 +18,7 @@ import (
 //	a pod is placed      reserved for, bound    expected there               compared               –
 //	a pod is rejected    preempts, waits        waits, as the other has it   waits                  –
 //	a pod has a gate     reported               not reported                 not reported           not reported
+//	a group is held      reported               –                            not reported           not reported
 //	odd values           reported               reported                     not reported           not reported
 //	before a plan        –                      decided on anew              –                      –
 //	asks for a node      each that waits        when the other rejected it   –                      –
@@ -36,6 +37,13 @@ type mode interface {
 	rejected(p *record.Pod, item *queue.Item, d scheduler.Decision)
 	// reportGate reports that a gate holds a pod, if one does.
 	reportGate(p *record.Pod)
+	// reportHeld reports why the group of a pod can't be tried; failure says that it is an error of
+	// somebody's.
+	reportHeld(p *record.Pod, why string, failure bool)
+	// decidesGroups reports whether what is decided about pod groups is done, and told.
+	decidesGroups() bool
+	// memberRejected carries out that a member of a group found no node.
+	memberRejected(p *record.Pod, why string)
 	// reportProblems reports which values of a pod can't be taken as they stand.
 	reportProblems(pod *cluster.Pod)
 	// nodeShown takes how the API has a node and returns how the state is to have it, nil

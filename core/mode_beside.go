@@ -40,6 +40,11 @@ func (m beside) rejected(p *record.Pod, item *queue.Item, d scheduler.Decision) 
 
 func (beside) reportGate(*record.Pod) {}
 
+// Members of pod groups are placed by the other scheduler, which may know groups: each is queued alone.
+func (beside) reportHeld(*record.Pod, string, bool) {}
+func (beside) decidesGroups() bool                  { return false }
+func (beside) memberRejected(*record.Pod, string)   {}
+
 func (m beside) reportProblems(pod *cluster.Pod) { deciding(m).reportProblems(pod) }
 
 func (m beside) nodeShown(obj *v1.Node, info *cluster.NodeInfo) *cluster.NodeInfo {

@@ -78,6 +78,20 @@ func (m deciding) reportGate(p *record.Pod) {
 	}
 }
 
+func (m deciding) reportHeld(p *record.Pod, why string, failure bool) {
+	reason := v1.PodReasonUnschedulable
+	if failure {
+		reason = "SchedulerError"
+	}
+	m.c.reporting.PodHeld(m.c.turn, &p.Reports, p.Parsed.Object, reason, why)
+}
+
+func (deciding) decidesGroups() bool { return true }
+
+func (m deciding) memberRejected(p *record.Pod, why string) {
+	m.c.reporting.PodUnschedulable(m.c.turn, &p.Reports, p.Parsed.Object, v1.PodReasonUnschedulable, why)
+}
+
 func (m deciding) reportProblems(pod *cluster.Pod) {
 	m.c.reporting.PodProblems(m.c.turn, pod.Object, pod.Problems)
 }

@@ -52,6 +52,13 @@ func (m shadowing) rejected(p *record.Pod, item *queue.Item, d scheduler.Decisio
 	}
 }
 
+func (shadowing) reportHeld(*record.Pod, string, bool) {}
+func (shadowing) decidesGroups() bool                  { return false }
+
+func (m shadowing) memberRejected(p *record.Pod, why string) {
+	m.c.comparison.PodRejected(m.c.turn, &p.Compared, why, false, p.Seen)
+}
+
 func (shadowing) reportGate(*record.Pod)       {}
 func (shadowing) reportProblems(*cluster.Pod)  {}
 func (shadowing) reportNode(*cluster.NodeInfo) {}
