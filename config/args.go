@@ -16,6 +16,7 @@ import (
 	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/core/plugins/dynamicresources"
 	"github.com/berthproject/berth/core/plugins/interpodaffinity"
 	"github.com/berthproject/berth/core/plugins/noderesources"
 	"github.com/berthproject/berth/core/plugins/podtopologyspread"
@@ -307,14 +308,23 @@ func preemptionArgs(path *field.Path, in *kubeschedulerv1.DefaultPreemptionArgs,
 	return errs
 }
 
-// dynamicResourcesArgs checks the arguments, and reads nothing into the options: a pod with resource
-// claims is refused, whatever they say.
-func dynamicResourcesArgs(path *field.Path, in *kubeschedulerv1.DynamicResourcesArgs, _ *plugins.Options) (errs field.ErrorList) {
-	if d := in.FilterTimeout; d != nil && d.Duration < 0 {
-		errs = append(errs, field.Invalid(path.Child("filterTimeout"), d, "must be zero or positive"))
+// dynamicResourcesArgs reads the arguments. The time that the filter may take becomes a number of
+// steps, so that the same decision is made on a slow machine; without a limit it is a day's.
+func dynamicResourcesArgs(path *field.Path, in *kubeschedulerv1.DynamicResourcesArgs, out *plugins.Options) (errs field.ErrorList) {
+	if d := in.FilterTimeout; d != nil {
+		if d.Duration < 0 {
+			errs = append(errs, field.Invalid(path.Child("filterTimeout"), d, "must be zero or positive"))
+		}
+		limit := d.Duration
+		if limit == 0 || limit > 24*time.Hour {
+			limit = 24 * time.Hour
+		}
+		out.DeviceSteps = max(int(limit.Seconds()*dynamicresources.StepsPerSecond), 1)
 	}
-	if d := in.BindingTimeout; d != nil && d.Duration < time.Second {
-		errs = append(errs, field.Invalid(path.Child("bindingTimeout"), d, "must be at least 1 second"))
+	if d := in.BindingTimeout; d != nil {
+		if out.DeviceBindTimeout = d.Duration; d.Duration < time.Second {
+			errs = append(errs, field.Invalid(path.Child("bindingTimeout"), d, "must be at least 1 second"))
+		}
 	}
 	return errs
 }

@@ -67,7 +67,6 @@ var honouredGates = []string{NominatedNodeNameForExpectation, storageCapacitySco
 const (
 	innerGate    = "it concerns kube-scheduler's internals, not its decisions"
 	podGroupGate = "Berth does not place pod groups yet, so pods with spec.schedulingGroup stay pending"
-	deviceGate   = "Berth does not allocate devices yet, so pods with resource claims stay pending"
 	unreadGate   = "no rule of kube-scheduler depends on it"
 )
 
@@ -195,8 +194,6 @@ func fateOf(name string, on bool, v compat.Version) (gateFate, string) {
 		return gateDefault, ""
 	case ineffective:
 		return gateIneffective, why
-	case strings.HasPrefix(name, "DRA"):
-		return gateIneffective, deviceGate
 	case refused:
 		return gateRefused, refusal
 	case gate.read:

@@ -22,11 +22,10 @@ var rewrite = goflag.Bool("rewrite", false, "rewrite the table of feature gates 
 // planes, under both versions: honoured are the gates that the rules have.
 func TestFeatureGatesAreHonouredIgnoredOrRefused(t *testing.T) {
 	const (
-		inside  = " has no effect: it concerns kube-scheduler's internals, not its decisions"
-		groups  = " has no effect: Berth does not place pod groups yet, so pods with spec.schedulingGroup stay pending"
-		devices = " has no effect: Berth does not allocate devices yet, so pods with resource claims stay pending"
-		stage   = "that would change the scheduling rules, and Berth implements those of kube-scheduler VERSION with its defaults; remove it"
-		byRule  = "Berth implements the rules of kube-scheduler VERSION with its defaults, which is "
+		inside = " has no effect: it concerns kube-scheduler's internals, not its decisions"
+		groups = " has no effect: Berth does not place pod groups yet, so pods with spec.schedulingGroup stay pending"
+		stage  = "that would change the scheduling rules, and Berth implements those of kube-scheduler VERSION with its defaults; remove it"
+		byRule = "Berth implements the rules of kube-scheduler VERSION with its defaults, which is "
 	)
 	type outcome struct{ notes, err, honoured string }
 	note := func(text string) outcome { return outcome{notes: "--feature-gates: " + text} }
@@ -47,8 +46,8 @@ func TestFeatureGatesAreHonouredIgnoredOrRefused(t *testing.T) {
 		{"of the log", "LoggingAlphaOptions=true,ContextualLogging=false", both(outcome{})},
 		{"how kube-scheduler works", "OpportunisticBatching=false", both(note("OpportunisticBatching" + inside))},
 		{"how kube-scheduler 1.37 works", "SchedulerPreQueueingHints=true", [2]outcome{note("SchedulerPreQueueingHints has no effect: kube-scheduler 1.37 has this gate, and 1.36 doesn't"), note("SchedulerPreQueueingHints" + inside)}},
-		{"of devices", "DRAPartitionableDevices=false", both(note("DRAPartitionableDevices" + devices))},
-		{"of devices, locked in 1.37", "DRAExtendedResource=false", [2]outcome{note("DRAExtendedResource" + devices), refused("DRAExtendedResource=false", "it is locked to true in 1.37; remove it")}},
+		{"of devices", "DRAPartitionableDevices=false", both(refused("DRAPartitionableDevices=false", byRule+"true for this gate; remove it"))},
+		{"of devices, locked in 1.37", "DRAExtendedResource=false", [2]outcome{refused("DRAExtendedResource=false", byRule+"true for this gate; remove it"), refused("DRAExtendedResource=false", "it is locked to true in 1.37; remove it")}},
 		{"of pod groups", "GenericWorkload=true", both(note("GenericWorkload" + groups))},
 		{"of pod groups in 1.36", "GangScheduling=true", [2]outcome{note("GangScheduling" + groups), note("GangScheduling has no effect: kube-scheduler 1.36 has this gate, and 1.37 doesn't")}},
 		{"expected nodes", "NominatedNodeNameForExpectation=false", both(outcome{honoured: "NominatedNodeNameForExpectation=false"})},
@@ -128,14 +127,14 @@ func TestGatesAreDocumented(t *testing.T) {
 	testkit.Generated(t, path, want, "go test ./config -rewrite", *rewrite)
 }
 
-// gateTable has a row for each such gate, and one for devices together.
+// gateTable has a row for each such gate.
 func gateTable() string {
 	var b strings.Builder
 	b.WriteString("| gate | default in 1.36 | in 1.37 | set to something else |\n|---|---|---|---|\n")
 	names := map[string]bool{}
 	for _, v := range compat.Versions() {
 		for name, gate := range gatesByVersion[v] {
-			if gate.read && !gate.locked && !strings.HasPrefix(name, "DRA") {
+			if gate.read && !gate.locked {
 				names[name] = true
 			}
 		}
@@ -143,7 +142,7 @@ func gateTable() string {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", name, defaultText(compat.V36, name), defaultText(compat.V37, name), fateText(name))
 	}
-	return b.String() + "| `DRA…` | | | accepted, no effect: " + deviceGate + " |\n"
+	return b.String()
 }
 
 // defaultText says what a gate is by default.

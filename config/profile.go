@@ -123,7 +123,7 @@ func (p *profilePlugins) scoreWeights(out *plugins.Options) map[string]int64 {
 	weights := map[string]int64{}
 	total := int64(0)
 	for _, e := range p.byPoint["score"] {
-		if e.name == "VolumeBinding" && !out.ScoresVolumes(p.version) || e.name == "DynamicResources" {
+		if e.name == "VolumeBinding" && !out.ScoresVolumes(p.version) {
 			continue
 		}
 		w := max(1, int64(p.weights[e.name]))

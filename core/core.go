@@ -18,6 +18,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/binding"
 	"github.com/berthproject/berth/core/lifecycle/comparison"
 	"github.com/berthproject/berth/core/lifecycle/consulting"
+	"github.com/berthproject/berth/core/lifecycle/deallocation"
 	"github.com/berthproject/berth/core/lifecycle/expectation"
 	"github.com/berthproject/berth/core/lifecycle/headroom"
 	"github.com/berthproject/berth/core/lifecycle/launching"
@@ -183,22 +184,23 @@ type Core struct {
 // machines are the lifecycle machines that follow pods. Those of the autoscaler are in
 // autoscaling.
 type machines struct {
-	consulting  *consulting.Machine
-	binding     *binding.Machine
-	preemption  *preemption.Machine
-	nomination  *nomination.Machine
-	expectation *expectation.Machine
-	reporting   *reporting.Machine
-	reservation *reservation.Machine
-	headroom    *headroom.Machine
-	comparison  *comparison.Machine // nil unless it is a shadow
+	consulting   *consulting.Machine
+	binding      *binding.Machine
+	deallocation *deallocation.Machine
+	preemption   *preemption.Machine
+	nomination   *nomination.Machine
+	expectation  *expectation.Machine
+	reporting    *reporting.Machine
+	reservation  *reservation.Machine
+	headroom     *headroom.Machine
+	comparison   *comparison.Machine // nil unless it is a shadow
 	// nodeComparison is nil unless it is a shadow with Autoscale.
 	nodeComparison *nodecomparison.Machine
 }
 
 // all returns the machines.
-func (m *machines) all() [10]lifecycle.Machine {
-	return [...]lifecycle.Machine{m.consulting, m.binding, m.preemption, m.nomination, m.expectation, m.reporting, m.reservation, m.headroom, m.comparison, m.nodeComparison}
+func (m *machines) all() [11]lifecycle.Machine {
+	return [...]lifecycle.Machine{m.consulting, m.binding, m.deallocation, m.preemption, m.nomination, m.expectation, m.reporting, m.reservation, m.headroom, m.comparison, m.nodeComparison}
 }
 
 // Stats count what the core has done.
@@ -272,6 +274,7 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	c.nomination = nomination.New(record.PartOf(c.pods, func(p *record.Pod) *nomination.Pod { return &p.Nomination }))
 	c.reporting = reporting.New(sched, record.PartOf(c.pods, func(p *record.Pod) *reporting.Pod { return &p.Reports }), refreshed)
 	c.binding = binding.New(sched, record.PartOf(c.pods, func(p *record.Pod) *binding.Pod { return &p.Binding }), losers{c})
+	c.deallocation = deallocation.New(sched)
 	c.preemption = preemption.New(sched, record.PartOf(c.pods, func(p *record.Pod) *preemption.Pod { return &p.Preemption }), c.binding, c.nomination)
 	c.expectation = expectation.New(record.PartOf(c.pods, func(p *record.Pod) *expectation.Pod { return &p.Expected }), c.nomination)
 	c.consulting = consulting.New(sched, record.PartOf(c.pods, func(p *record.Pod) *consulting.Pod { return &p.Consulting }))

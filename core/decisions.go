@@ -28,7 +28,7 @@ func (c *Core) try(item *queue.Item) {
 func (c *Core) classOf(item *queue.Item) *engine.Class {
 	c.queue.SignedBy(c.state.SignatureInputs())
 	// What a pod's claims lead to changes when pods are placed, and when its nomination is taken back.
-	if c.cfg.Engine.Rebuilt || !c.queue.Signed(item) || len(item.Pod().Claims) > 0 {
+	if c.cfg.Engine.Rebuilt || !c.queue.Signed(item) || c.state.TakesObjects(item.Pod()) {
 		return nil
 	}
 	return item.Class()

@@ -152,7 +152,7 @@ func (e *edge) fails(what string) error {
 }
 
 // Bind implements drive.Workers: the API shows a pod that was bound, with what was
-// written for its volumes.
+// written for its volumes and devices.
 func (e *edge) Bind(b step.Bind, done func(error)) {
 	err := e.fails("bind fails")
 	done(err)
@@ -165,6 +165,15 @@ func (e *edge) Bind(b step.Bind, done func(error)) {
 			o := w.(runtime.Object).DeepCopyObject().(cluster.Object)
 			o.SetResourceVersion(fmt.Sprint(1000 + e.version))
 			e.driver.put(step.ObjectSet{Object: o})
+		}
+		for _, c := range b.DeviceClaims {
+			e.version++
+			c = c.DeepCopy()
+			c.ResourceVersion = fmt.Sprint(1000 + e.version)
+			if c.UID == "" {
+				c.UID = types.UID("claim-" + c.Name)
+			}
+			e.driver.put(step.ObjectSet{Object: c})
 		}
 	}
 }

@@ -47,6 +47,7 @@ func (m deciding) rejected(p *record.Pod, item *queue.Item, d scheduler.Decision
 		c.preemption.Preempt(c.turn, &p.Preemption, item.Pod(), d.Victims, d.Weighed)
 		defer c.binding.Resolve(c.turn)
 	}
+	c.deallocation.PodRejected(c.turn, item.Pod(), d.Diagnosis)
 	c.noteAsking(p, item, &d)
 	c.nomination.Write(c.turn, &p.Nomination, item)
 	switch {

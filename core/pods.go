@@ -38,7 +38,7 @@ func (c *Core) podSet(in step.PodSet) {
 //     nobody tries it again.
 //  3. Who has something in its record: headroom keeps again the room that it has consumed,
 //     binding lets go of what plugins have reserved and cancels a bind that is under way, and its
-//     nomination ends.
+//     nomination ends. Of a pod without a record binding may hold claims still.
 //  4. preemption: as a victim it is gone now, so that its preemptor may be tried in its room.
 //  5. reservation: its place ends, or it stops asking for one. Its item is gone, so that ending
 //     its nomination wakes nobody.
@@ -58,6 +58,7 @@ func (c *Core) podGone(uid types.UID) {
 		c.binding.Release(c.turn, &p.Binding)
 		c.state.Nominate(p.Parsed, "")
 	}
+	c.binding.PodGone(c.turn, uid)
 	c.preemption.PodRemoved(c.turn, uid)  // 4
 	c.reservation.ReleasePod(c.turn, uid) // 5
 	delete(c.pods, uid)                   // 6

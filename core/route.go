@@ -35,6 +35,8 @@ func (c *Core) route(in step.Input) {
 		c.consulted(in)
 	case step.BindDone:
 		c.bindDone(in)
+	case step.DeallocationDone:
+		c.deallocation.DeallocationDone(c.turn, in)
 	case step.PreemptionDone:
 		c.preemption.PreemptionDone(c.turn, in)
 	case step.NominationDone:

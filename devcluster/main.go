@@ -4,14 +4,19 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"os"
+	"sync"
 
 	"github.com/spf13/cobra"
 
+	"github.com/berthproject/berth/devcluster/api"
 	"github.com/berthproject/berth/devcluster/command"
 	"github.com/berthproject/berth/devcluster/components"
 	"github.com/berthproject/berth/devcluster/controlplane"
+	"github.com/berthproject/berth/devcluster/devices"
 )
 
 func main() {
@@ -25,18 +30,31 @@ func main() {
 
 func upCommand() *cobra.Command {
 	var o controlplane.Options
+	var driver devices.Options
 	cmd := &cobra.Command{
 		Use: "up", Short: "Start a cluster and keep it until interrupted", Args: cobra.NoArgs,
 		Long: `Up starts etcd, kube-apiserver, kube-controller-manager and simulated kubelets on
 loopback, with fresh certificates, and keeps them until Ctrl-C or SIGTERM.
-Nothing is left behind then, unless --data-dir says where to keep it.`,
+Nothing is left behind then, unless --data-dir says where to keep it.
+
+With --devices, a simulated driver publishes devices of every node in ResourceSlices,
+of the DeviceClass gpu.example.com, which backs the extended resource
+example.com/gpu.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := driver.Validate(); err != nil {
+				return err
+			}
 			o.Progress = cmd.OutOrStdout()
 			c, err := controlplane.Start(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
 			defer c.Stop()
+			stop, err := drive(cmd.Context(), c, driver, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			defer stop()
 			fmt.Fprintf(cmd.OutOrStdout(), "ready; use it with\n  kubectl --kubeconfig %s get nodes\nstop it with Ctrl-C\n", c.Kubeconfig)
 			select {
 			case <-cmd.Context().Done():
@@ -51,5 +69,29 @@ Nothing is left behind then, unless --data-dir says where to keep it.`,
 	cmd.Flags().IntVar(&o.Port, "port", 0, "port of the API server (default: a free one)")
 	cmd.Flags().StringVar(&o.AuditLog, "audit-log", "", "where the API server writes what the service accounts of kube-system ask for (default: nowhere)")
 	cmd.Flags().BoolVar(&o.NoKubelets, "no-kubelets", false, "leave the simulated kubelets out")
+	cmd.Flags().IntVar(&driver.PerNode, "devices", 0, "number of devices of each node (default: no driver)")
+	cmd.Flags().DurationVar(&driver.Delay, "devices-after", 0, "how long after a node is ready its devices are published")
+	cmd.Flags().DurationVar(&driver.Changes, "devices-change", 0, "how often the devices of a node get another driver version (default: never)")
+	cmd.Flags().DurationVar(&driver.Taints, "devices-taint", 0, "how often another device is tainted, and the one before gets well (default: never)")
 	return cmd
+}
+
+// drive plays the driver of devices on a cluster until stop is called, if there are devices.
+func drive(ctx context.Context, c *controlplane.Cluster, o devices.Options, log io.Writer) (stop func(), err error) {
+	if o.PerNode == 0 {
+		return func() {}, nil
+	}
+	client, err := api.New(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var driver sync.WaitGroup
+	driver.Go(func() {
+		failed := func(err error) { fmt.Fprintln(log, "devices:", err) }
+		if err := devices.Run(ctx, client, o, failed); err != nil && ctx.Err() == nil {
+			failed(err)
+		}
+	})
+	return func() { cancel(); driver.Wait() }, nil
 }

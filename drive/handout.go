@@ -21,6 +21,7 @@ import (
 //	                 of a later decision of the same Step. The reverse, a cancelled
 //	                 pod that is placed again, needs the Bind's outcome and a
 //	                 backoff in between, hence another Step
+//	Deallocations    with the binds: another pod waits for the devices
 //	Nominations      before Preemptions: a worker may ask no victim to leave before the
 //	                 room is known to be its preemptor's
 //	Preemptions      before the reports, for a pod of higher priority waits for them
@@ -59,6 +60,9 @@ func (d *Driver) handOutPods(r *step.Ready) {
 	}
 	for _, x := range r.Cancels {
 		d.workers.Cancel(x)
+	}
+	for _, x := range r.Deallocations {
+		d.workers.Deallocate(x, func(err error) { d.inbox(step.DeallocationDone{UID: x.UID, Err: err}) })
 	}
 	for _, x := range r.Nominations {
 		d.workers.Nominate(x, func(err error) { d.inbox(step.NominationDone{UID: x.UID, Node: x.Node, Err: err}) })

@@ -48,6 +48,9 @@ func (l *logged) Bind(x step.Bind, done func(error)) {
 	l.log(func() { done(errRefused) }, "bind %s", x.UID)
 }
 func (l *logged) Cancel(x step.Cancel) { l.log(nil, "cancel %s", x.UID) }
+func (l *logged) Deallocate(x step.Deallocation, done func(error)) {
+	l.log(func() { done(errRefused) }, "deallocate %s", x.UID)
+}
 func (l *logged) Preempt(x step.Preemption, done func(error)) {
 	l.log(func() { done(nil) }, "preempt %s", x.UID)
 }
@@ -119,6 +122,7 @@ func TestEveryWorkIsHandedOutOnceInTheStatedOrder(t *testing.T) {
 		Conditions:      []step.Condition{{UID: "c1"}, {UID: "c2"}},
 		Nominations:     []step.Nomination{{UID: "o1", Node: "n1"}, {UID: "o2"}},
 		StatusWrites:    []step.StatusWrite{{UID: "s1"}, {UID: "s2"}},
+		Deallocations:   []step.Deallocation{{UID: "d1"}, {UID: "d2"}},
 		Preemptions:     []step.Preemption{{UID: "p1", By: "q1"}, {UID: "p2", By: "q2"}},
 		Cancels:         []step.Cancel{{UID: "x1"}, {UID: "b2"}},
 		Binds:           []step.Bind{{UID: "b1", Node: "n1"}, {UID: "b2", Node: "n2"}},
@@ -128,7 +132,7 @@ func TestEveryWorkIsHandedOutOnceInTheStatedOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantCalls := []string{
-		"consult a1", "consult a2", "bind b1", "bind b2", "cancel x1", "cancel b2", "nominate o1", "nominate o2",
+		"consult a1", "consult a2", "bind b1", "bind b2", "cancel x1", "cancel b2", "deallocate d1", "deallocate d2", "nominate o1", "nominate o2",
 		"preempt p1", "preempt p2", "write the status of s1", "write the status of s2", "condition c1", "condition c2", "event v1", "event v2",
 		"taint n1", "taint n2", "surge s1", "surge s2", "evict e1", "evict e2", "scale up g1", "scale up g2", "delete n1i1 and i2", "decrease g1", "decrease g2", "plan",
 	}
@@ -144,6 +148,7 @@ func TestEveryWorkIsHandedOutOnceInTheStatedOrder(t *testing.T) {
 	want := []step.Input{
 		step.Consulted{UID: "a1", Nodes: []string{"n"}}, step.Consulted{UID: "a2", Nodes: []string{"n"}},
 		step.BindDone{UID: "b1", Err: errRefused}, step.BindDone{UID: "b2", Err: errRefused},
+		step.DeallocationDone{UID: "d1", Err: errRefused}, step.DeallocationDone{UID: "d2", Err: errRefused},
 		step.NominationDone{UID: "o1", Node: "n1", Err: errRefused}, step.NominationDone{UID: "o2", Err: errRefused},
 		step.PreemptionDone{UID: "p1", By: "q1"}, step.PreemptionDone{UID: "p2", By: "q2"},
 		step.StatusWritten{UID: "s1", Err: errRefused}, step.StatusWritten{UID: "s2", Err: errRefused},

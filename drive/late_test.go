@@ -201,6 +201,10 @@ func (w *late) Bind(x step.Bind, done func(error)) {
 
 func (w *late) Cancel(x step.Cancel) { w.cancels[x.UID] = true }
 
+func (w *late) Deallocate(_ step.Deallocation, done func(error)) {
+	w.call("deallocate", func() error { return errors.New("not found") }, done)
+}
+
 func (w *late) Preempt(x step.Preemption, done func(error)) {
 	w.call("preempt", func() error { w.removePod(x.UID); return nil }, done)
 }

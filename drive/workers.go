@@ -22,6 +22,8 @@ type Workers interface {
 	// Cancel takes a Bind back if it isn't posted yet; the Bind's outcome tells. A
 	// bind that isn't known has its outcome already.
 	Cancel(cancel step.Cancel)
+	// Deallocate takes the devices away from a claim, or deletes it.
+	Deallocate(deallocation step.Deallocation, done func(error))
 	// Preempt asks a victim to leave. That it is gone already is no failure.
 	Preempt(victim step.Preemption, done func(error))
 	// Nominate writes status.nominatedNodeName. A nomination that a later one of
@@ -73,6 +75,9 @@ func (Unanswered) Bind(step.Bind, func(error)) {}
 
 // Cancel implements Workers.
 func (Unanswered) Cancel(step.Cancel) {}
+
+// Deallocate implements Workers.
+func (Unanswered) Deallocate(step.Deallocation, func(error)) {}
 
 // Preempt implements Workers.
 func (Unanswered) Preempt(step.Preemption, func(error)) {}

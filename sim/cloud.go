@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/simulateddevices"
 	"github.com/berthproject/berth/internal/simulatedgroup"
 
 	v1 "k8s.io/api/core/v1"
@@ -133,6 +134,9 @@ func (w *World) initialInstance(g *group) {
 	n := w.nodeOf(m)
 	n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
 	w.addNode(n, m)
+	for _, s := range simulateddevices.Slices(g.cfg.Devices, n.Name, w.nextGeneration(n.Name)) {
+		w.storeObject(s)
+	}
 }
 
 // nodeOf returns the Node that an instance registers as.

@@ -112,6 +112,12 @@ func (w *World) runEvent(x *scenario.Fault) {
 		w.renameGroup(x, pick)
 	case scenario.SpotReplaced:
 		w.replaceInstance(x, pick)
+	case scenario.DevicesWithdrawn:
+		w.withdrawDevices(x, pick)
+	case scenario.DevicesChanged:
+		w.changeDevices(x, pick)
+	case scenario.DeviceTainted:
+		w.taintDevice(x, pick)
 	case scenario.TaintNode:
 		w.taintNode(x, pick)
 	case scenario.SpotReclaim:

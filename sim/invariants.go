@@ -38,13 +38,14 @@ func (w *World) checkStep(r *step.Ready) {
 	if len(r.Binds) == 0 {
 		return
 	}
+	w.checkDevicesGiven(r)
 	state := w.berth.core().State()
 	var nodes []*v1.Node
 	var pods []*v1.Pod
 	state.Nodes(func(n *cluster.Node) {
 		nodes = append(nodes, n.Object)
 		for _, p := range n.Pods {
-			obj := *p.Object
+			obj := *w.byPlugins(p.Object, n.Object)
 			obj.Spec.NodeName = n.Name
 			pods = append(pods, &obj)
 		}
@@ -100,6 +101,7 @@ func (w *World) checkQuiet() {
 		w.violation("%d pods were found schedulable by the leftover sweep only", n)
 	}
 	w.checkRest()
+	w.checkDevicesAtRest()
 	w.checkPending(nodes)
 }
 
@@ -159,8 +161,8 @@ func (w *World) checkPending(nodes []*v1.Node) {
 		switch {
 		case p.ended:
 		case p.obj.Spec.NodeName != "":
-			if w.nodes[p.obj.Spec.NodeName] != nil {
-				pods = append(pods, p.obj)
+			if n := w.nodes[p.obj.Spec.NodeName]; n != nil {
+				pods = append(pods, w.byPlugins(p.obj, n.obj))
 			}
 		case p.active() && len(p.obj.Spec.SchedulingGates) == 0:
 			pending = append(pending, p)
@@ -179,7 +181,7 @@ func (w *World) checkPending(nodes []*v1.Node) {
 			}
 		}
 		for _, n := range nodes {
-			if checker.Fits(p.obj, n, nodes, pods) && w.storageFor(p.obj, n) {
+			if checker.Fits(w.byPlugins(p.obj, n), n, nodes, pods) && w.storageFor(p.obj, n) && w.devicesFor(p, n) {
 				w.violation("pod %s waits, though it would fit on node %s", p.name, n.Name)
 				break
 			}
@@ -234,7 +236,7 @@ func (w *World) sick() bool {
 func (w *World) newNodeTakes(g *group, p *pod, nodes []*v1.Node, pods []*v1.Pod) bool {
 	n := g.cfg.NewNode(g.cfg.Name + "-more")
 	all := append(nodes[:len(nodes):len(nodes)], n)
-	return w.daemonsLeave(p.obj, n) && checker.Fits(p.obj, n, all, pods) && w.storageFor(p.obj, n)
+	return w.daemonsLeave(p.obj, n) && checker.Fits(w.byPlugins(p.obj, n), n, all, pods) && w.storageFor(p.obj, n) && w.devicesFor(p, n)
 }
 
 // couldPreempt reports whether a pod, if it may preempt at all, would fit on a node without
@@ -247,7 +249,7 @@ func (w *World) couldPreempt(p *pod, n *v1.Node, nodes []*v1.Node, pods []*v1.Po
 		}
 	}
 	never := ptr.Deref(p.obj.Spec.PreemptionPolicy, "") == v1.PreemptNever
-	return len(others) < len(pods) && !never && checker.Fits(p.obj, n, nodes, others) && w.storageFor(p.obj, n)
+	return len(others) < len(pods) && !never && checker.Fits(w.byPlugins(p.obj, n), n, nodes, others) && w.storageFor(p.obj, n) && w.devicesFor(p, n)
 }
 
 // daemonsLeave reports whether a pod would fit on a new node beside the pods that the

@@ -127,6 +127,9 @@ func (w *World) becomeReady(n *node) {
 		o.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, LastTransitionTime: w.stamp()}}
 		o.Spec.Taints = withoutTaint(o.Spec.Taints, v1.TaintNodeNotReady)
 	})
+	if n.instance != nil {
+		w.publishDevices(n, w.devicesDelay(n.instance.group, n.obj.Name))
+	}
 }
 
 // removeNode takes a node out of the API. Pods that are bound to it stay until the
@@ -139,6 +142,7 @@ func (w *World) removeNode(n *node, byBerth bool) {
 	n.dead = true
 	w.stats.nodeGone(n)
 	w.losePods(n, byBerth)
+	w.slicesLost(n)
 	w.reconcileUnboundDaemons(n)
 	w.publish("nodes", step.NodeGone{Name: n.obj.Name})
 	w.noteChange()

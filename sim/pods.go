@@ -37,11 +37,12 @@ type pod struct {
 	ready       bool
 	ended       bool // succeeded or failed
 	gone        bool
-	lost        bool       // its node went under it
-	nominated   int        // the call that wrote its nomination
-	budgets     []*budget  // that select it
-	counted     podCount   // what they count of it
-	replaces    *displaced // whose replacement it is, nil for nobody's and when it has run
+	lost        bool              // its node went under it
+	nominated   int               // the call that wrote its nomination
+	budgets     []*budget         // that select it
+	counted     podCount          // what they count of it
+	claims      map[string]string // the resource claims that were made for it, by their name in the pod
+	replaces    *displaced        // whose replacement it is, nil for nobody's and when it has run
 }
 
 // terminating reports whether the pod is being deleted.
@@ -86,6 +87,7 @@ func (w *World) addPod(template *v1.Pod, o *controller) *pod {
 	}
 	w.stats.podAdded(p, bound != "")
 	w.publishPod(p)
+	w.syncPodLater(p)
 	if bound != "" {
 		w.assignToNode(p, bound)
 		if obj.Status.Phase == v1.PodRunning {
@@ -123,6 +125,8 @@ func (w *World) bind(uid types.UID, node string) error {
 		o.Status.NominatedNodeName = ""
 		o.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionTrue}}
 	})
+	w.checkDevicesOf(p)
+	w.syncPodLater(p)
 	w.stats.podBound(p)
 	w.assignToNode(p, node)
 	w.noteChange()
@@ -174,6 +178,7 @@ func (w *World) removePod(p *pod) {
 		delete(w.byName, p.name)
 	}
 	w.publish("pods", step.PodGone{UID: p.obj.UID})
+	w.claimsReleased(p)
 	if p.controller != nil {
 		p.controller.podGone(p)
 		w.reconcile(p.controller)
@@ -195,6 +200,7 @@ func (w *World) endPod(p *pod, phase v1.PodPhase) {
 	obj.Status.Phase = phase
 	p.obj = &obj
 	w.publish("pods", step.PodGone{UID: p.obj.UID})
+	w.claimsReleased(p)
 	if p.controller != nil {
 		p.controller.podEnded(p, phase == v1.PodSucceeded)
 		w.reconcile(p.controller)

@@ -35,6 +35,8 @@ type Stats struct {
 	// Unused are the nodes that Berth bought and that, when the world has come to rest,
 	// have no pod but those of DaemonSets. Options.Check finds them.
 	Unused []string
+	// Devices count what became of resource claims.
+	Devices DeviceStats
 	// Samples are in order of time, at least sampleEvery apart.
 	Samples []Sample
 	// Log has the first decisions of each kind but "waits", for the report.
@@ -57,6 +59,11 @@ type Stats struct {
 	lastChangeSeen                         time.Duration
 	restDecisions, restAttempts, restStays int
 }
+
+// DeviceStats count how often claims were given devices by Berth, how often a bind that came to nothing took back what
+// it had written, how often the controller freed devices of pods that ran no more, how often a bind found devices that
+// weren't ready, and how often Berth took devices away from a claim that kept its pod from every node.
+type DeviceStats struct{ Given, TakenBack, Freed, NotReady, Deallocated int }
 
 // restTime is how long after the last change decisions must have come to an end, but for
 // those of the leftover sweep.

@@ -37,7 +37,7 @@ func (w *World) storeObject(o cluster.Object) {
 		w.stored = append(w.stored, key)
 	}
 	w.objects[key] = o
-	w.publish("objects", step.ObjectSet{Object: o})
+	w.publish(watchOf(key.kind), step.ObjectSet{Object: o})
 }
 
 // removeObject deletes an object, if it is there.
@@ -45,7 +45,7 @@ func (w *World) removeObject(o cluster.Object) {
 	key := objectKey{cluster.KindOf(o), o.GetNamespace(), o.GetName()}
 	if w.objects[key] != nil {
 		delete(w.objects, key)
-		w.publish("objects", step.ObjectGone{Kind: key.kind, Namespace: key.namespace, Name: key.name})
+		w.publish(watchOf(key.kind), step.ObjectGone{Kind: key.kind, Namespace: key.namespace, Name: key.name})
 	}
 }
 

@@ -48,6 +48,35 @@ func (w *World) publish(kind string, in step.Input) {
 	})
 }
 
+// The kinds of objects that have a watch of their own. The others came to worlds before and share one.
+const (
+	claimWatch  = "resourceclaims"
+	sliceWatch  = "resourceslices"
+	ruleWatch   = "devicetaintrules"
+	objectWatch = "objects"
+)
+
+// watchOf returns the watch that shows objects of a kind.
+func watchOf(kind cluster.ObjectKind) string {
+	switch kind {
+	case cluster.ResourceClaimKind:
+		return claimWatch
+	case cluster.ResourceSliceKind:
+		return sliceWatch
+	case cluster.DeviceTaintRuleKind:
+		return ruleWatch
+	}
+	return objectWatch
+}
+
+// caughtUp returns when Berth has seen all changes that a watch shows until now.
+func (w *World) caughtUp(watch string) time.Duration {
+	if q := w.watch[watch]; q != nil && len(q.waiting) > 0 {
+		return q.last
+	}
+	return w.now
+}
+
 // running reports whether Berth takes changes: it is up, or the world is being made.
 func (b *berth) running() bool { return b == nil || b.up }
 

@@ -80,18 +80,31 @@ func (b workers) Bind(x step.Bind, done func(error)) {
 			if b.seenGone[x.UID] {
 				w.violation("pod %s/%s is bound, of which Berth knows that it is gone", x.Namespace, x.Name)
 			}
-			b.call(func() error {
+			bind := func() error {
 				if err := first(); err != nil {
 					return err
 				}
 				return w.bind(x.UID, x.Node)
-			}, done)
+			}
+			if len(x.DeviceClaims) > 0 {
+				(&deviceBind{b, &x, life, bind, done}).start()
+				return
+			}
+			b.call(bind, done)
 		}
 	})
 }
 
 // Cancel marks a bind that isn't to be sent any more.
 func (b workers) Cancel(x step.Cancel) { b.cancels[x.UID] = true }
+
+// Deallocate takes devices away from a claim, or deletes it. Berth has seen what became of the claim when it learns how
+// that ended.
+func (b workers) Deallocate(x step.Deallocation, done func(error)) {
+	b.call(func() error { return b.w.deallocateFor(&x) }, func(err error) {
+		b.w.after(max(b.w.caughtUp(claimWatch)-b.w.now, 0), phaseWatch, func() { done(err) })
+	})
+}
 
 // Preempt asks a victim to leave.
 func (b workers) Preempt(x step.Preemption, done func(error)) {

@@ -12,9 +12,11 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/cel"
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscalingapi"
@@ -25,6 +27,7 @@ import (
 	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/seeded"
 	"github.com/berthproject/berth/internal/simulatedgroup"
+	"github.com/berthproject/berth/sim/checker"
 	"github.com/berthproject/berth/sim/scenario"
 )
 
@@ -73,7 +76,14 @@ type World struct {
 	daemons     []*controller // those of kind DaemonSet
 	objects     map[objectKey]cluster.Object
 	stored      []objectKey // of objects and of removed ones, in the order of their creation
-	serial      int         // of the last UID or resource version
+	// claimTemplates are the ResourceClaimTemplates, and generations those of the nodes' pools of devices, by
+	// the name of the node.
+	claimTemplates map[types.NamespacedName]*resourcev1.ResourceClaimTemplate
+	generations    map[string]int64
+	// given are the devices that Berth last chose for a claim, and expressions those that were compiled for checks.
+	given       map[objectKey]*resourcev1.AllocationResult
+	expressions *cel.Cache
+	serial      int // of the last UID or resource version
 
 	// What is around the API server: the cloud, its disks, what goes wrong, and Berth.
 	groups  []*group // by name
@@ -98,6 +108,8 @@ func New(run *scenario.Run, opt Options) (*World, error) {
 	w := &World{
 		run: run, opt: opt,
 		pods: map[types.UID]*pod{}, byName: map[string]*pod{}, nodes: map[string]*node{},
+		claimTemplates: map[types.NamespacedName]*resourcev1.ResourceClaimTemplate{}, generations: map[string]int64{},
+		given: map[objectKey]*resourcev1.AllocationResult{}, expressions: checker.NewExpressions(),
 		images: map[string][]scenario.Layer{}, watch: map[string]*watch{}, controllers: map[controllerKey]*controller{}, objects: map[objectKey]cluster.Object{},
 	}
 	w.clock.seed = run.Spec.Seed
@@ -273,6 +285,10 @@ func (w *World) create(obj runtime.Object) {
 		w.addController(obj)
 	case *policyv1.PodDisruptionBudget:
 		w.addBudget(o)
+	case *resourcev1.ResourceClaimTemplate:
+		w.addClaimTemplate(o)
+	case *resourcev1.ResourceClaim:
+		w.storeClaim(o.DeepCopy())
 	case cluster.Object:
 		if cluster.KindOf(o) != cluster.NoObject {
 			stored := obj.DeepCopyObject().(cluster.Object)
@@ -297,6 +313,12 @@ func (w *World) remove(obj runtime.Object) {
 		w.removeController(obj)
 	case *policyv1.PodDisruptionBudget:
 		w.removeBudget(o)
+	case *resourcev1.ResourceClaimTemplate:
+		delete(w.claimTemplates, types.NamespacedName{Namespace: o.Namespace, Name: o.Name})
+	case *resourcev1.ResourceClaim:
+		if c := w.resourceClaim(o.Namespace, o.Name); c != nil {
+			w.deleteClaim(c)
+		}
 	case *v1.PodTemplate, *autoscalingapi.CapacityBuffer, *autoscalingapi.ProvisioningRequest:
 		w.removeObject(obj.(cluster.Object))
 	}

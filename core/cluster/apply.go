@@ -129,6 +129,7 @@ func (s *State) putNode(i NodeIndex, info *NodeInfo) {
 	s.index.count(i, info, 1)
 	s.drivers.count(info.Group, s.CSINode(info.Name), 1)
 	s.nominated.nodeAdded(n)
+	s.objects.devices.SetNode(int32(i), info.Object)
 }
 
 // dropNode is the inverse of putNode: the node has no pods any more. Whose index becomes free is the
@@ -144,6 +145,7 @@ func (s *State) dropNode(i NodeIndex) {
 	s.nodes[i] = nil
 	delete(s.byName, n.Name)
 	s.live--
+	s.objects.devices.NodeGone(int32(i))
 }
 
 // replaceInfo replaces what a node's object says, moving what its pods count for
@@ -167,6 +169,7 @@ func (s *State) replaceInfo(i NodeIndex, info *NodeInfo) {
 		s.drivers.count(info.Group, csi, 1)
 	}
 	n.setInfo(info)
+	s.objects.devices.SetNode(int32(i), info.Object)
 	if moved {
 		s.topo.nodeAdded(n)
 		s.facts.addNode(n, 1)

@@ -9,15 +9,18 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster/migration"
+	"github.com/berthproject/berth/core/devices"
 )
 
 // objects works every index out from the objects themselves.
 func (b *broken) objects() {
 	s := b.s
+	anew := devices.NewInventory(s, devices.Features(s.Schema.version))
 	claimsByVolume, volumesByClaim, freeVolumes := map[string][]string{}, map[ClaimKey][]string{}, map[freeVolume][]string{}
 	handles, disks := map[string]int{}, 0
 	demanded := map[string]int{}
@@ -43,6 +46,14 @@ func (b *broken) objects() {
 				handles[source.Driver+"/"+source.VolumeHandle]++
 				disks++
 				b.same("the disk of "+name, s.objects.disks[o], newDisk(source.Driver, source.VolumeHandle))
+			}
+		case *resourcev1.ResourceSlice:
+			anew.SetSlice(o, nil)
+		case *resourcev1.ResourceClaim:
+			anew.SetClaim(o, nil)
+		case *resourcev1.DeviceTaintRule:
+			if s.objects.taintRules {
+				anew.SetRule(o, nil)
 			}
 		case *storagev1.VolumeAttachment:
 			byNode[o.Spec.NodeName] = append(byNode[o.Spec.NodeName], name)
@@ -70,6 +81,25 @@ func (b *broken) objects() {
 	b.same("budgets", names(x.budgets), sortedByName(budgets))
 	b.same("capacities", names(x.capacities), sortedByName(capacities))
 	b.same("demanded drivers", x.demanded, demanded)
+	b.devices(anew)
+}
+
+// devices compares what nodes see of devices with an inventory that was filled just now.
+func (b *broken) devices(anew *devices.Inventory) {
+	anew.Settle()
+	contents := map[devices.Digest]devices.Content{{}: 0}
+	for i, n := range b.s.nodes {
+		if n == nil {
+			continue
+		}
+		is := b.s.objects.devices.Digest(int32(i))
+		b.same("the devices of "+n.Name, is, anew.Digest(int32(i)))
+		content := b.s.objects.devices.Content(int32(i))
+		if _, ok := contents[is]; !ok {
+			contents[is] = content
+		}
+		b.same("the content of the devices of "+n.Name, content, contents[is])
+	}
 }
 
 // claims works out who uses which claim.

@@ -1,22 +1,32 @@
 package cluster
 
 import (
+	"slices"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/berthproject/berth/core/devices"
 )
 
 // deviceClassKind: a device class may name an extended resource that its devices provide where a
-// node's allocatable lacks that resource (KEP-5004). A local rule may read any class, for a pod that
-// requests its resource.
+// node's allocatable lacks that resource (KEP-5004), and says which devices are its own. A local rule
+// may read any class, for a pod that requests its resource. Parameters are the driver's.
 var deviceClassKind = kindOf[*resourcev1.DeviceClass]{
 	new: func() *resourcev1.DeviceClass { return &resourcev1.DeviceClass{} },
 	reads: func(o *resourcev1.DeviceClass) *resourcev1.DeviceClass {
-		return &resourcev1.DeviceClass{ObjectMeta: trimMeta(&o.ObjectMeta),
-			Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: o.Spec.ExtendedResourceName}}
+		meta := trimMeta(&o.ObjectMeta)
+		meta.CreationTimestamp = o.CreationTimestamp
+		return &resourcev1.DeviceClass{ObjectMeta: meta, Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: o.Spec.ExtendedResourceName, Selectors: o.Spec.Selectors}}
 	},
 	lookUp: func(b *objects, o *resourcev1.DeviceClass, sign int) {
+		b.classes += sign
 		if name := o.Spec.ExtendedResourceName; name != nil {
 			enlist(b.deviceClasses, v1.ResourceName(*name), o, sign)
 		}
@@ -24,15 +34,210 @@ var deviceClassKind = kindOf[*resourcev1.DeviceClass]{
 	everywhere: true,
 }
 
+// TakesObjects reports whether a pod may take something of the cluster's objects when it gets a node: it
+// has volumes with claims, or claims devices. Then the next pod of its class may not be of that any more.
+func (s *State) TakesObjects(pod *Pod) bool { return len(pod.Claims) > 0 || s.ClaimsDevices(pod) }
+
+// ClaimsDevices reports whether a pod has resource claims, or requests an extended resource that a
+// device class may back.
+func (s *State) ClaimsDevices(pod *Pod) bool {
+	if len(pod.Object.Spec.ResourceClaims) > 0 {
+		return true
+	}
+	if s.objects.classes == 0 {
+		return false
+	}
+	for id := range pod.Request.All() {
+		if id.Scalar() && s.DeviceClassOf(id.Name()) != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // DeviceClassOf returns the device class that backs an extended resource: the one of which the
-// resource has the implicit name (deviceclass.resource.kubernetes.io/CLASS), or the first by name of
-// those that name the resource. It returns nil when there is none. It doesn't allocate.
+// resource has the implicit name (deviceclass.resource.kubernetes.io/CLASS), or of those that name the
+// resource the newest, and the first by name of these (ExtendedResourceCache of
+// k8s.io/dynamic-resource-allocation). It returns nil when there is none. It doesn't allocate.
 func (s *State) DeviceClassOf(resource v1.ResourceName) *resourcev1.DeviceClass {
 	if class, ok := strings.CutPrefix(string(resource), resourcev1.ResourceDeviceClassPrefix); ok {
 		return find[*resourcev1.DeviceClass](s, DeviceClassKind, "", class)
 	}
-	if list := s.objects.deviceClasses[resource]; len(list) > 0 {
-		return list[0]
+	var newest *resourcev1.DeviceClass
+	for _, c := range s.objects.deviceClasses[resource] {
+		if newest == nil || newest.CreationTimestamp.Before(&c.CreationTimestamp) {
+			newest = c
+		}
+	}
+	return newest
+}
+
+// resourceSliceKind: a slice publishes devices of a pool. Rules read what the allocator makes of it
+// (Devices), on the nodes for which that changes.
+var resourceSliceKind = kindOf[*resourcev1.ResourceSlice]{
+	new: func() *resourcev1.ResourceSlice { return &resourcev1.ResourceSlice{} },
+	reads: func(o *resourcev1.ResourceSlice) *resourcev1.ResourceSlice {
+		return &resourcev1.ResourceSlice{ObjectMeta: trimMeta(&o.ObjectMeta), Spec: o.Spec}
+	},
+	lookUp: func(b *objects, o *resourcev1.ResourceSlice, sign int) {
+		if sign > 0 {
+			b.devices.SetSlice(o, nil)
+		} else {
+			b.devices.SetSlice(nil, o)
+		}
+	},
+}
+
+// resourceClaimKind: a claim asks for devices, and says which ones it got. What is taken of a pool
+// follows from all claims; what a claim asks for is signed of the pods that use it. Claims are written
+// back whole, with what is allocated; a recording lacks the parameters of drivers.
+var resourceClaimKind = kindOf[*resourcev1.ResourceClaim]{
+	new: func() *resourcev1.ResourceClaim { return &resourcev1.ResourceClaim{} },
+	reads: func(o *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
+		out := &resourcev1.ResourceClaim{ObjectMeta: trimMeta(&o.ObjectMeta)}
+		out.OwnerReferences = controller(o.OwnerReferences)
+		out.Annotations = annotated(o.Annotations, resourcev1.ExtendedResourceClaimAnnotation, AnnBindingTimedOut)
+		out.Spec.Devices.Requests, out.Spec.Devices.Constraints = o.Spec.Devices.Requests, o.Spec.Devices.Constraints
+		out.Status.ReservedFor = o.Status.ReservedFor
+		if a := o.Status.Allocation; a != nil {
+			out.Status.Allocation = &resourcev1.AllocationResult{NodeSelector: a.NodeSelector, AllocationTimestamp: a.AllocationTimestamp}
+			out.Status.Allocation.Devices.Results = a.Devices.Results
+		}
+		for i := range o.Status.Devices {
+			d := &o.Status.Devices[i]
+			out.Status.Devices = append(out.Status.Devices, resourcev1.AllocatedDeviceStatus{Driver: d.Driver, Pool: d.Pool, Device: d.Device,
+				ShareID: d.ShareID, Conditions: d.Conditions})
+		}
+		return out
+	},
+	lookUp: func(b *objects, o *resourcev1.ResourceClaim, sign int) {
+		if owner := extendedFor(o); owner != "" {
+			enlist(b.extendedClaims, owner, o, sign)
+		}
+		if sign > 0 {
+			b.devices.SetClaim(o, nil)
+		} else {
+			b.devices.SetClaim(nil, o)
+		}
+	},
+}
+
+// AnnBindingTimedOut is on a claim in the state, and never in the API: its devices' binding conditions
+// have taken too long.
+const AnnBindingTimedOut = "berth.dev/binding-timed-out"
+
+// BindingTimedOut reports whether devices with binding conditions were allocated to a claim longer ago
+// than a timeout.
+func BindingTimedOut(c *resourcev1.ResourceClaim, now time.Time, timeout time.Duration) bool {
+	a := c.Status.Allocation
+	return a != nil && a.AllocationTimestamp != nil && a.AllocationTimestamp.Add(timeout).Before(now) &&
+		slices.ContainsFunc(a.Devices.Results, func(r resourcev1.DeviceRequestAllocationResult) bool { return r.BindingConditions != nil })
+}
+
+// extendedFor returns the UID of the pod for whose extended resources a claim was made, "" for none
+// (KEP-5004).
+func extendedFor(o *resourcev1.ResourceClaim) types.UID {
+	if o.Annotations[resourcev1.ExtendedResourceClaimAnnotation] != "true" {
+		return ""
+	}
+	if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
+		return ref.UID
+	}
+	return ""
+}
+
+// deviceTaintRuleKind: a rule adds a taint to devices, wherever they are published. Kubernetes 1.36
+// knows none with its gates as they are by default.
+var deviceTaintRuleKind = kindOf[*resourcev1.DeviceTaintRule]{
+	new: func() *resourcev1.DeviceTaintRule { return &resourcev1.DeviceTaintRule{} },
+	reads: func(o *resourcev1.DeviceTaintRule) *resourcev1.DeviceTaintRule {
+		return &resourcev1.DeviceTaintRule{ObjectMeta: trimMeta(&o.ObjectMeta), Spec: o.Spec}
+	},
+	lookUp: func(b *objects, o *resourcev1.DeviceTaintRule, sign int) {
+		switch {
+		case !b.taintRules:
+		case sign > 0:
+			b.devices.SetRule(o, nil)
+		default:
+			b.devices.SetRule(nil, o)
+		}
+	},
+}
+
+// DeviceClass returns a device class, or nil.
+func (s *State) DeviceClass(name string) *resourcev1.DeviceClass {
+	return find[*resourcev1.DeviceClass](s, DeviceClassKind, "", name)
+}
+
+// ResourceClaim returns a resource claim, or nil.
+func (s *State) ResourceClaim(namespace, name string) *resourcev1.ResourceClaim {
+	return find[*resourcev1.ResourceClaim](s, ResourceClaimKind, namespace, name)
+}
+
+// ClaimsOf returns the resource claims that a pod names, in its order, and then the one that was made
+// for its extended resources. Those that don't exist are left out.
+func (s *State) ClaimsOf(pod *Pod) (out []*resourcev1.ResourceClaim) {
+	for i := range pod.Object.Spec.ResourceClaims {
+		name, _, err := resourceclaim.Name(pod.Object, &pod.Object.Spec.ResourceClaims[i])
+		if err != nil || name == nil {
+			continue
+		}
+		if c := s.ResourceClaim(pod.Object.Namespace, *name); c != nil && !slices.Contains(out, c) {
+			out = append(out, c)
+		}
+	}
+	if c := s.ExtendedResourceClaim(pod); c != nil {
+		out = append(out, c)
+	}
+	return out
+}
+
+// ExtendedResourceClaim returns the claim that was made for a pod's extended resources, or nil.
+func (s *State) ExtendedResourceClaim(pod *Pod) *resourcev1.ResourceClaim {
+	for _, c := range s.objects.extendedClaims[pod.UID] {
+		if metav1.GetControllerOfNoCopy(c).Name == pod.Object.Name {
+			return c
+		}
 	}
 	return nil
 }
+
+// Devices returns the devices of the cluster, and what of them is taken. The caller only asks.
+func (s *State) Devices() *devices.Inventory { return s.objects.devices }
+
+// DeviceNode implements devices.Nodes.
+func (s *State) DeviceNode(name string) (int32, *v1.Node) {
+	if n := s.NodeByName(name); n != nil {
+		return int32(n.Index), n.Object
+	}
+	return int32(NoNode), nil
+}
+
+// DeviceNodes implements devices.Nodes.
+func (s *State) DeviceNodes(f func(int32, *v1.Node)) {
+	s.Nodes(func(n *Node) { f(int32(n.Index), n.Object) })
+}
+
+// deviceClasses implements devices.Classes.
+type deviceClasses struct{ *State }
+
+// List implements devices.Classes.
+func (c deviceClasses) List() (out []*resourcev1.DeviceClass, err error) {
+	for _, o := range c.Objects() {
+		if class, ok := o.(*resourcev1.DeviceClass); ok {
+			out = append(out, class)
+		}
+	}
+	return out, nil
+}
+
+// Get implements devices.Classes.
+func (c deviceClasses) Get(name string) (*resourcev1.DeviceClass, error) {
+	if class := c.DeviceClass(name); class != nil {
+		return class, nil
+	}
+	return nil, apierrors.NewNotFound(resourcev1.Resource("deviceclass"), name)
+}
+
+// DeviceClasses returns the device classes for the allocator.
+func (s *State) DeviceClasses() devices.Classes { return deviceClasses{s} }

@@ -27,6 +27,9 @@ func (s *State) Dump(w io.Writer) {
 		for _, p := range n.Nominated {
 			fmt.Fprintf(w, "  awaits %s\n", p.Name())
 		}
+		if s.objects.devices.Content(int32(i)) != 0 {
+			fmt.Fprintf(w, "  devices %x\n", s.objects.devices.Digest(int32(i)))
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.orphans)) {
 		for _, p := range s.orphans[name] {

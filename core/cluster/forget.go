@@ -10,11 +10,12 @@ package cluster
 func (s *State) Interned() int { return len(s.terms.list) + len(s.topo.list) }
 
 // Forget forgets the terms that no pod has which is on a node or nominated to one, and the
-// topologies that nobody holds. It takes O(pods), and does nothing while a mark is open.
+// topologies that nobody holds, and what the allocator said of devices that no node has any more. It takes O(pods), and does nothing while a mark is open.
 func (s *State) Forget() {
 	if s.MarkOpen() {
 		return
 	}
 	s.terms.forget(s)
 	s.topo.forget()
+	s.objects.devices.Forget()
 }

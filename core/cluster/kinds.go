@@ -12,7 +12,8 @@ import (
 
 // Object is an API object that rules or the autoscaler read as it stands: a Namespace,
 // PersistentVolumeClaim, PersistentVolume, StorageClass, CSINode, CSIDriver,
-// CSIStorageCapacity, VolumeAttachment, DeviceClass or PodDisruptionBudget; a CapacityBuffer
+// CSIStorageCapacity, VolumeAttachment, DeviceClass, ResourceSlice, ResourceClaim, DeviceTaintRule or
+// PodDisruptionBudget; a CapacityBuffer
 // or ProvisioningRequest, and the PodTemplate or Scalable that one refers to.
 type Object = metav1.Object
 
@@ -37,6 +38,9 @@ const (
 	PodTemplateKind
 	ScalableKind
 	DeviceClassKind
+	ResourceSliceKind
+	ResourceClaimKind
+	DeviceTaintRuleKind
 )
 
 // KindOf returns the kind of an object; NoObject when rules don't read it.
@@ -70,6 +74,12 @@ func KindOf(o Object) ObjectKind {
 		return ScalableKind
 	case *resourcev1.DeviceClass:
 		return DeviceClassKind
+	case *resourcev1.ResourceSlice:
+		return ResourceSliceKind
+	case *resourcev1.ResourceClaim:
+		return ResourceClaimKind
+	case *resourcev1.DeviceTaintRule:
+		return DeviceTaintRuleKind
 	}
 	return NoObject
 }
@@ -115,6 +125,12 @@ func describe(kind ObjectKind) description {
 		return scalableKind
 	case DeviceClassKind:
 		return deviceClassKind
+	case ResourceSliceKind:
+		return resourceSliceKind
+	case ResourceClaimKind:
+		return resourceClaimKind
+	case DeviceTaintRuleKind:
+		return deviceTaintRuleKind
 	}
 	return nil
 }

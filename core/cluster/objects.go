@@ -9,6 +9,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/devices"
 )
 
 // Objects of all kinds, as they stand, and what rules look them up by. What is
@@ -56,9 +59,13 @@ type objects struct {
 	capacities          map[string][]*storagev1.CSIStorageCapacity    // by storage class
 	deviceClasses       map[v1.ResourceName][]*resourcev1.DeviceClass // by the extended resource that they name
 	demanded            map[string]int                                // the CSI drivers that DriverDemanded is true of, 1 each
+	classes             int                                           // device classes
+	extendedClaims      map[types.UID][]*resourcev1.ResourceClaim     // made for extended resources, by the pod
+	devices             *devices.Inventory
+	taintRules          bool // DeviceTaintRules count
 }
 
-func (b *objects) init() {
+func (b *objects) init(s *State) {
 	b.byKey = map[objectKey]Object{}
 	b.claimNodes = map[ClaimKey][]NodeIndex{}
 	b.claimPods = map[ClaimKey]int{}
@@ -75,6 +82,9 @@ func (b *objects) init() {
 	b.capacities = map[string][]*storagev1.CSIStorageCapacity{}
 	b.deviceClasses = map[v1.ResourceName][]*resourcev1.DeviceClass{}
 	b.demanded = map[string]int{}
+	b.extendedClaims = map[types.UID][]*resourcev1.ResourceClaim{}
+	b.devices = devices.NewInventory(s, devices.Features(s.Schema.version))
+	b.taintRules = devices.TaintRules(s.Schema.version)
 }
 
 // set replaces an object; either may be nil.
@@ -89,6 +99,7 @@ func (b *objects) set(now, old Object) {
 		b.byKey[key] = now
 		describe(key.kind).index(b, now, 1)
 	}
+	b.devices.Settle()
 }
 
 // enlist puts an object into a list (sign is 1), or takes the one of its name out
@@ -140,7 +151,7 @@ func (s *State) RemoveObject(kind ObjectKind, namespace, name string) {
 }
 
 // changeObject records a change, and then the nodes that it touches: those that
-// either of the two objects does, each once and by index.
+// either of the two objects does, and those with other devices, each once and by index.
 func (s *State) changeObject(c ObjectChange) {
 	var touched []NodeIndex
 	for _, o := range []Object{c.Old, c.New} {
@@ -149,6 +160,9 @@ func (s *State) changeObject(c ObjectChange) {
 		}
 	}
 	s.record(Change{Op: ObjectSet, Node: NoNode, Object: &c})
+	for _, n := range s.objects.devices.Changed() {
+		touched = append(touched, NodeIndex(n))
+	}
 	slices.Sort(touched)
 	for _, n := range slices.Compact(touched) {
 		s.record(Change{Op: NodeTouched, Node: n})

@@ -68,7 +68,10 @@ var podFields = []field[v1.Pod, *Pod]{
 	{"spec.schedulingGroup", func(to, from *v1.Pod) { to.Spec.SchedulingGroup = from.Spec.SchedulingGroup }, func(a, b *Pod) bool {
 		return a.PodGroup() == b.PodGroup()
 	}},
-	{"spec.resourceClaims", func(to, from *v1.Pod) { to.Spec.ResourceClaims = from.Spec.ResourceClaims }, nil},
+	{"spec.resourceClaims; status.resourceClaimStatuses, extendedResourceClaimStatus", func(to, from *v1.Pod) {
+		to.Spec.ResourceClaims, to.Status.ResourceClaimStatuses = from.Spec.ResourceClaims, from.Status.ResourceClaimStatuses
+		to.Status.ExtendedResourceClaimStatus = from.Status.ExtendedResourceClaimStatus
+	}, nil},
 	// By these NodeDeclaredFeatures tells what the pod needs of a kubelet.
 	{"spec.hostNetwork, hostUsers, ephemeralContainers", func(to, from *v1.Pod) {
 		to.Spec.HostNetwork, to.Spec.HostUsers = from.Spec.HostNetwork, from.Spec.HostUsers

@@ -15,10 +15,10 @@ func (s *State) SignatureVersion() uint64 {
 func (s *State) SignatureInputs() uint64 { return s.SignatureVersion() + s.images.known + s.objectsSet }
 
 // noteSignatureInput counts a change of an object, or of a workload, that rules read. CSINodes don't
-// count: they describe one node, and no rule signs what depends on a node. Plans set one for each node
+// count, and neither do ResourceSlices: no rule signs what depends on a node. Plans set some for each node
 // that they try, and would otherwise sign all pods again.
 func (s *State) noteSignatureInput(c *Change) {
-	if c.Op == WorkloadSet || c.Op == ObjectSet && c.Object.Kind() != CSINodeKind {
+	if c.Op == WorkloadSet || c.Op == ObjectSet && c.Object.Kind() != CSINodeKind && c.Object.Kind() != ResourceSliceKind {
 		s.objectsSet++
 	}
 	if c.Op == ObjectSet && describe(c.Object.Kind()).readEverywhere() {

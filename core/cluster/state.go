@@ -69,7 +69,7 @@ func New(schema *Schema) *State {
 	s.topo.init()
 	s.work.init()
 	s.terms.init()
-	s.objects.init()
+	s.objects.init(s)
 	s.nominated.init()
 	s.images.init()
 	s.index.init()

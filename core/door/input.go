@@ -75,7 +75,9 @@ func (a *admission) admit(in step.Input) step.Input {
 		x.DaemonSet = admitObject(a, "DaemonSet", x.DaemonSet, x.DaemonSet == nil)
 		return x
 	case step.ObjectSet:
-		x.Object = admitObject(a, "object", x.Object, x.Object == nil)
+		if x.Object = admitObject(a, "object", x.Object, x.Object == nil); a.ok {
+			a.devices(x.Object)
+		}
 		return x
 	case step.WorkloadSet:
 		if x.Workload == nil {

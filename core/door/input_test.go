@@ -107,7 +107,7 @@ func must(raw []byte, err error) []byte {
 func TestErrorsOfOutcomesAreShortened(t *testing.T) {
 	cause := errors.New(long(1 << 20))
 	for _, in := range []step.Input{
-		step.BindDone{Err: cause}, step.TaintDone{Err: cause}, step.EvictionDone{Err: cause}, step.SurgeDone{Err: cause}, step.ScaleUpDone{Err: cause},
+		step.BindDone{Err: cause}, step.DeallocationDone{Err: cause}, step.TaintDone{Err: cause}, step.EvictionDone{Err: cause}, step.SurgeDone{Err: cause}, step.ScaleUpDone{Err: cause},
 		step.NodeDeletionDone{Err: cause}, step.PreemptionDone{Err: cause}, step.NominationDone{Err: cause}, step.StatusWritten{Err: cause}, step.Consulted{Err: cause},
 	} {
 		out, _ := admit(in)

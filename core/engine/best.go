@@ -62,7 +62,7 @@ func (e *Engine) Place(c *Class, p *cluster.Pod) (Choice, bool) {
 // what it needs there. It returns Choice.Writes.
 func (e *Engine) PlaceOn(p *cluster.Pod, n cluster.NodeIndex) []cluster.ObjectChange {
 	e.state.PlaceAt(p, n)
-	if len(p.Claims) == 0 {
+	if !e.state.TakesObjects(p) {
 		return nil
 	}
 	return e.assume(p, n)

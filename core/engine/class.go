@@ -25,6 +25,7 @@ type Class struct {
 	Rejected *framework.Reason // non-nil when a rule rejects the class everywhere
 
 	pod       *cluster.Pod // one of them, which the rules are asked with
+	takes     bool         // a pod of it may take something of the cluster's objects
 	key       string       // see Engine.Class
 	local     string       // of the key: what the plugins signed as local. The rank of ties is mixed from it
 	localEnds string       // of the key: where in local each plugin's part ends
@@ -123,7 +124,7 @@ func (e *Engine) Class(p *cluster.Pod) *Class {
 	}
 	key := string(e.keyBuf)
 	c := &Class{ID: e.nextID, pod: p, key: key, local: key[:len(e.local.Bytes())], localEnds: key[ends : ends+len(e.localEnds.Bytes())],
-		admitting: slices.Clone(e.admitting)}
+		admitting: slices.Clone(e.admitting), takes: e.state.TakesObjects(p)}
 	e.nextID++
 	e.classes[key] = c
 	e.keyBytes += len(key)
@@ -134,7 +135,7 @@ func (e *Engine) Class(p *cluster.Pod) *Class {
 // Current returns the class of a pod that was of class c: another where placing
 // a pod since may have changed what the pod's claims lead to.
 func (e *Engine) Current(c *Class, p *cluster.Pod) *Class {
-	if len(p.Claims) == 0 {
+	if !e.state.TakesObjects(p) {
 		return c
 	}
 	return e.Class(p)

@@ -16,7 +16,7 @@ import (
 // lead to.
 func (e *Engine) Countable(c *Class) bool {
 	e.refresh(c)
-	if len(c.pod.Claims) > 0 {
+	if c.takes || e.state.TakesObjects(c.pod) {
 		return false
 	}
 	for i := range c.localRules {

@@ -1,6 +1,11 @@
 package framework
 
-import "github.com/berthproject/berth/core/cluster"
+import (
+	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/berthproject/berth/core/cluster"
+)
 
 // What a placement rule implements: Plugin always, and of the interfaces below it
 // those that apply. The engine and the queue look for them by type assertion, so a
@@ -50,6 +55,17 @@ type Assumer interface {
 	// that it changes have to be written, and take effect, before the pod is
 	// bound.
 	Assume(pod *cluster.Pod, n *cluster.Node, state *cluster.State)
+}
+
+// Claimer is implemented by the plugin that takes devices for pods by resource claims.
+type Claimer interface {
+	Plugin
+	// ExtendedResources returns which devices of the claim that Assume makes for a pod on a node are for
+	// which container; nil when it makes none there.
+	ExtendedResources(pod *cluster.Pod, n *cluster.Node, state *cluster.State) []v1.ContainerExtendedResourceRequest
+	// InTheWay returns a claim of a pod that keeps it from nodes and that no other pod has, nil for none;
+	// stale reports that the claim was made for the pod and has to go.
+	InTheWay(pod *cluster.Pod, state *cluster.State) (claim *resourcev1.ResourceClaim, stale bool)
 }
 
 // Waker is implemented by the plugins that filter, and by no others. It tells

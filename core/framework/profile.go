@@ -30,8 +30,20 @@ type Profile struct {
 	PostBinders []PostBinder
 	// BindTimeout is how long a pod's volumes may take to be bound.
 	BindTimeout time.Duration
+	// DeviceBindTimeout is how long a pod's devices may take to be ready once they were allocated.
+	DeviceBindTimeout time.Duration
 	// Extenders have a say in the placement of the pods that they concern.
 	Extenders []Extender
+}
+
+// Claimer returns the plugin that takes devices for pods, nil when the profile has none that filters.
+func (p *Profile) Claimer() Claimer {
+	for i := range p.Plugins {
+		if c, ok := p.Plugins[i].Plugin.(Claimer); ok {
+			return c
+		}
+	}
+	return nil
 }
 
 // NeedsParts returns the parts of nodes that plugins of the profile need.

@@ -4,6 +4,7 @@
 package plugins
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -59,7 +60,10 @@ type Options struct {
 	StorageCapacityScoring, VolumeLimitScaling *bool
 	AddedAffinity                              *v1.NodeAffinity
 	BindTimeout                                time.Duration // of volumes, default 10 minutes
-	Extenders                                  []framework.Extender
+	// DeviceSteps is how many devices may be tried for a pod on a node; 0 for the default.
+	DeviceSteps       int
+	DeviceBindTimeout time.Duration // of devices with binding conditions, default 10 minutes
+	Extenders         []framework.Extender
 	// Weighing is what a pod does that could preempt; nil for the defaults.
 	Weighing *weighing.Config
 }
@@ -105,7 +109,7 @@ func DefaultRules(v compat.Version) []Rule {
 		{volumezone.Name, true, 0},
 		{podtopologyspread.Name, true, 2},
 		{interpodaffinity.Name, true, 2},
-		{dynamicresources.Name, true, 0},
+		{dynamicresources.Name, true, 2},
 		{noderesources.BalancedName, false, 1},
 		{imagelocality.Name, false, 1},
 		{nodedeclaredfeatures.Name, true, 0},
@@ -144,7 +148,7 @@ func build(schema *cluster.Schema, name string, o *Options) framework.Plugin {
 		}
 		return interpodaffinity.New(*o.Affinity)
 	case dynamicresources.Name:
-		return dynamicresources.Plugin{}
+		return dynamicresources.New(cmp.Or(o.DeviceSteps, dynamicresources.DefaultSteps))
 	case noderesources.BalancedName:
 		return noderesources.NewBalanced(o.Balanced)
 	case imagelocality.Name:
@@ -166,10 +170,10 @@ func buildVolumeBinding(o *Options, v compat.Version) framework.Plugin {
 	return volumebinding.NewScoring(o.VolumeShape)
 }
 
-// weightOf returns the weight of a rule's score. VolumeBinding scores by what its filter finds on a
-// node, and nothing without it.
+// weightOf returns the weight of a rule's score. VolumeBinding and DynamicResources score by what their
+// filters find on a node, and nothing without.
 func (o *Options) weightOf(r Rule, v compat.Version) int64 {
-	if r.Name == volumebinding.Name && !(r.Filters && o.ScoresVolumes(v)) {
+	if r.Name == dynamicresources.Name && !r.Filters || r.Name == volumebinding.Name && !(r.Filters && o.ScoresVolumes(v)) {
 		return 0
 	}
 	return r.Weight
@@ -186,11 +190,14 @@ func Default(schema *cluster.Schema, o Options) *framework.Profile {
 	if o.BindTimeout == 0 {
 		o.BindTimeout = 10 * time.Minute
 	}
+	if o.DeviceBindTimeout == 0 {
+		o.DeviceBindTimeout = 10 * time.Minute
+	}
 	rules := o.Rules
 	if rules == nil {
 		rules = DefaultRules(schema.Version())
 	}
-	p := &framework.Profile{SchedulerName: o.SchedulerName, Less: prioritysort.Less, BindTimeout: o.BindTimeout}
+	p := &framework.Profile{SchedulerName: o.SchedulerName, Less: prioritysort.Less, BindTimeout: o.BindTimeout, DeviceBindTimeout: o.DeviceBindTimeout}
 	for _, r := range rules {
 		plugin := build(schema, r.Name, &o)
 		if plugin == nil {

@@ -35,7 +35,7 @@ func weighted(p *framework.Profile) string {
 // The default profile is kube-scheduler's.
 func TestDefaultProfile(t *testing.T) {
 	const between = " TaintToleration=3 NodeAffinity=2 NodePorts NodeResourcesFit=1 VolumeRestrictions NodeVolumeLimits "
-	const rest = " VolumeZone PodTopologySpread=2 InterPodAffinity=2 DynamicResources NodeResourcesBalancedAllocation=1 ImageLocality=1 NodeDeclaredFeatures"
+	const rest = " VolumeZone PodTopologySpread=2 InterPodAffinity=2 DynamicResources=2 NodeResourcesBalancedAllocation=1 ImageLocality=1 NodeDeclaredFeatures"
 	for v, want := range map[compat.Version]string{
 		compat.V36: "NodeUnschedulable NodeName" + between + "VolumeBinding" + rest,
 		compat.V37: "NodeName NodeUnschedulable" + between + "VolumeBinding=1" + rest,

@@ -2,7 +2,6 @@ package plugins_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -91,17 +90,6 @@ func TestFilters(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
 		})
-	}
-}
-
-// What no rule supports yet is rejected by name, not placed.
-func TestUnsupportedIsRefused(t *testing.T) {
-	device := testkit.Pod("p")
-	device.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "gpu"}}
-	for want, p := range map[string]*testkit.PodBuilder{"resource claims": device} {
-		if got := outcome(p, testkit.Node("n").Alloc("cpu", "2", "memory", "2Gi")); !strings.Contains(got, want) {
-			t.Errorf("got %q, want …%s…", got, want)
-		}
 	}
 }
 

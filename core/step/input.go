@@ -81,6 +81,12 @@ type BindDone struct {
 	Err error
 }
 
+// DeallocationDone is the outcome of a Deallocation. UID is that of the claim.
+type DeallocationDone struct {
+	UID types.UID
+	Err error
+}
+
 // TaintDone is the outcome of a Taint. Key and Remove tell it from the outcomes of other taints of
 // the same node.
 type TaintDone struct {
@@ -206,6 +212,7 @@ func (GroupsSet) input()        {}
 func (ServerTime) input()       {}
 func (PlanMade) input()         {}
 func (BindDone) input()         {}
+func (DeallocationDone) input() {}
 func (TaintDone) input()        {}
 func (EvictionDone) input()     {}
 func (SurgeDone) input()        {}

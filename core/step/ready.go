@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -24,6 +25,8 @@ type Ready struct {
 	// Cancels take back Binds that aren't posted yet. Nothing is owed; the Bind's outcome
 	// reports whether it was posted.
 	Cancels []Cancel
+	// Deallocations are to be written; each is owed a DeallocationDone.
+	Deallocations []Deallocation
 	// Preemptions are to be posted; each is owed a PreemptionDone.
 	Preemptions []Preemption
 	// Nominations are to be written; each is owed a NominationDone, but for those
@@ -97,8 +100,31 @@ type Bind struct {
 	Writes  []cluster.Object `json:",omitempty"`
 	Claims  []string         `json:",omitempty"`
 	Timeout time.Duration    `json:",omitempty"`
+	// DeviceClaims are the claims that must have their devices, and be reserved for the pod, when it
+	// is bound; a claim without a UID is created, for extended resources, and then the pod's status
+	// gets ExtendedResources. Devices with binding conditions are waited for, for DeviceTimeout. Other
+	// pods may write the same claims at the same time, with the same devices.
+	//
+	// When the Bind fails, what it has written of them is taken back first. Its outcome comes after the
+	// core was told of what the API has of them since (ObjectSet, ObjectGone): devices that the API
+	// has as taken mustn't be given away before.
+	DeviceClaims      []*resourcev1.ResourceClaim           `json:",omitempty"`
+	ExtendedResources []v1.ContainerExtendedResourceRequest `json:",omitempty"`
+	DeviceTimeout     time.Duration                         `json:",omitempty"`
 	// Extender is set when an extender posts the binding in Berth's place.
 	Extender bool `json:",omitempty"`
+}
+
+// Deallocation takes the devices away from a resource claim that keeps a pod from every node, or
+// deletes a claim that was left of an earlier attempt to bind the pod. Its outcome comes after the core
+// was told of what the API has of the claim since.
+type Deallocation struct {
+	UID             types.UID // of the claim
+	Namespace, Name string
+	// Version is that of the claim that was looked at: if it has changed since, it is left alone.
+	Version string
+	Pod     types.UID
+	Delete  bool `json:",omitempty"`
 }
 
 // Taint adds a taint to a node, or removes that with its key (Apply).

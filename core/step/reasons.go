@@ -35,6 +35,7 @@ func EventReasons() []EventReason {
 	return []EventReason{
 		{aboutPod, scheduled, false, fromScheduler, "it was bound to a node"},
 		{aboutPod, "FailedScheduling", true, fromScheduler, "no node fits it, with the reasons; or its binding failed"},
+		{aboutPod, "BindingConditionsPending", false, fromScheduler, "devices were allocated to it on a node, and their drivers have to make them ready before it is bound"},
 		{aboutPod, "Preempted", false, fromScheduler, "it was preempted by a pod of higher priority"},
 		{aboutPod, "TriggeredScaleUp", false, fromAutoscaler, "a scale-up was triggered for it"},
 		{aboutPod, "NotTriggerScaleUp", false, fromAutoscaler, "no node group can help, with the reason of each group"},

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 )
 
 // This file is what contenders are measured with: the workload of each case. Its pods are in
@@ -35,6 +36,18 @@ type Case struct {
 	// groups returns the node groups of the simulated provider that a contender may grow, in
 	// its file's form; nil where there is no autoscaler. kube-scheduler has Berth beside it as one.
 	groups func(s Size) string
+	// devices is how many devices a node has.
+	devices int
+	// taken is how many of all nodes' devices are taken before; nil for none.
+	taken func(s Size) int
+	// claim returns the claim for devices that is made for the i-th measured pod; nil for pods
+	// without one.
+	claim func(i int) *resourcev1.ResourceClaim
+	// shared says that each five pods use a claim that is there before.
+	shared bool
+	// steady is how many measured pods wait at a time: each that is bound is deleted, with its claim,
+	// and the next one comes. 0 has all pods there at the start.
+	steady int
 	// services are the names of Services, each selecting pods by its name as label app.
 	services []string
 	// during is what happens while the contender works, until it returns or the context ends; nil
@@ -75,7 +88,12 @@ func oneNode(Size) int     { return 1 }
 func onePerNode(s Size) int        { return min(s.Pods, s.Nodes) }
 func fourPerNode(s Size) int       { return 4 * s.Nodes }
 func fourPerNodeAtMost(s Size) int { return min(s.Pods, fourPerNode(s)) }
+func fivePerNodeAtMost(s Size) int { return min(s.Pods, perNode/2*s.Nodes) }
 func twoOfFive(s Size) int         { return min(s.Pods, max(1, s.Nodes*2/5)) }
+
+// Shares of all devices that are taken before: half, and all but ten.
+func halfTaken(s Size) int { return perNode * s.Nodes / 2 }
+func tenLeft(s Size) int   { return perNode*s.Nodes - 10 }
 
 // Cases are all cases, in the order in which they run.
 var Cases = []Case{
@@ -172,6 +190,22 @@ var Cases = []Case{
 		nodes: noNode, groups: sizeGroups, shape: spreadApp},
 	{Name: "storm", About: "plain pods, with five times as many that fit nowhere, while labels of 50 nodes change a second and pods are deleted",
 		before: []standing{{count: func(s Size) int { return 5 * s.Pods }, shape: huge, waiting: true}, {count: nodesOf, shape: light}}, shape: plain, during: eventStorm},
+	{Name: "devices", Upstream: "SchedulingWithResourceClaimTemplate", About: "pods with a claim for one of ten devices of a node, of which half are taken",
+		devices: perNode, taken: halfTaken, pods: fivePerNodeAtMost, shape: func(i int) *v1.Pod { return claiming(light(i)) }, claim: oneDevice},
+	{Name: "devices-empty", Upstream: "SchedulingWithResourceClaimTemplate (empty)", About: "the same with no device taken; ten pods wait at a time, and one that is bound goes with its claim",
+		devices: perNode, steady: 10, shape: func(i int) *v1.Pod { return claiming(light(i)) }, claim: oneDevice},
+	{Name: "devices-half", Upstream: "SchedulingWithResourceClaimTemplate (half)", About: "the same with half of the devices taken",
+		devices: perNode, taken: halfTaken, steady: 10, shape: func(i int) *v1.Pod { return claiming(light(i)) }, claim: oneDevice},
+	{Name: "devices-full", Upstream: "SchedulingWithResourceClaimTemplate (full)", About: "the same with all but ten of the devices taken",
+		devices: perNode, taken: tenLeft, steady: 10, shape: func(i int) *v1.Pod { return claiming(light(i)) }, claim: oneDevice},
+	{Name: "devices-selector", Upstream: "SchedulingWithResourceClaimTemplate (selector)", About: "claims with a CEL expression that all devices match; none is taken, ten pods wait at a time",
+		devices: perNode, steady: 10, shape: func(i int) *v1.Pod { return claiming(light(i)) }, claim: func(int) *resourcev1.ResourceClaim { return selected(claimFor(1)) }},
+	{Name: "devices-match", Upstream: "SchedulingWithResourceClaimTemplate (match)", About: "claims for five devices on one PCI root, of which each node has two; ten pods wait at a time",
+		devices: perNode, steady: 10, shape: func(i int) *v1.Pod { return claiming(light(i)) }, claim: func(int) *resourcev1.ResourceClaim { return alike(claimFor(5)) }},
+	{Name: "devices-shared", Upstream: "SchedulingWithResourceClaim", About: "claims for one of two devices of a node, which five pods share each",
+		devices: 2, shared: true, shape: func(i int) *v1.Pod { return sharing(light(i), i) }},
+	{Name: "devices-extended", Upstream: "ExtendedResource", About: "extended resources that 25 device classes back, with no claims by users; half of the devices are taken",
+		devices: perNode, taken: halfTaken, pods: fivePerNodeAtMost, shape: func(i int) *v1.Pod { return asking(plain(i), extendedName(i)) }},
 }
 
 // enough returns a size with so many times the nodes that all pods can be measured.

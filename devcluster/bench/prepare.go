@@ -69,6 +69,9 @@ func (b *bench) prepare(ctx context.Context, c Case) error {
 		}
 		first += x.count(b.o.Size)
 	}
+	if err := b.publish(ctx, c); err != nil {
+		return err
+	}
 	if c.volume == nil {
 		return nil
 	}
@@ -186,6 +189,9 @@ func (b *bench) reset(ctx context.Context) error {
 		}
 	}
 	if err := b.dropProtection(ctx); err != nil {
+		return err
+	}
+	if err := b.clearDevices(ctx); err != nil {
 		return err
 	}
 	services, err := core.Services(measured).List(ctx, all)

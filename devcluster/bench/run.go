@@ -104,10 +104,11 @@ func (a *attempt) createPods(ctx context.Context) error {
 	if err := a.prepare(ctx, a.c); err != nil {
 		return err
 	}
-	return a.each(ctx, a.title+": pods", a.pods, func(ctx context.Context, i int) error {
-		_, err := a.client.CoreV1().Pods(measured).Create(ctx, a.c.shape(i), metav1.CreateOptions{})
-		return err
-	})
+	n := a.pods
+	if a.c.steady > 0 && a.name != BareBinds && a.name != BareBindEvents {
+		n = min(n, a.c.steady)
+	}
+	return a.each(ctx, a.title+": pods", n, func(ctx context.Context, i int) error { return a.createPod(ctx, a.c, i) })
 }
 
 // snapshot reads what was used and called so far.
@@ -138,9 +139,13 @@ func (a *attempt) awaitBinds(ctx context.Context) error {
 	var churn sync.WaitGroup
 	churning, stopChurn := context.WithCancel(ctx)
 	defer func() { stopChurn(); churn.Wait() }()
-	if a.c.during != nil && a.port != 0 {
+	meanwhile := a.c.during
+	if a.c.steady > 0 {
+		meanwhile = func(ctx context.Context, b *bench, _ Size) error { return replace(ctx, b, a.c) }
+	}
+	if meanwhile != nil && a.port != 0 {
 		churn.Go(func() {
-			if err := a.c.during(churning, a.bench, a.o.Size); err != nil {
+			if err := meanwhile(churning, a.bench, a.o.Size); err != nil {
 				a.failed <- err
 			}
 		})
@@ -198,6 +203,11 @@ func (a *attempt) result(ctx context.Context, before snapshot, bound []time.Time
 		EtcdMs:      perPod(a.cluster.Process("etcd").Usage().CPU - before.etcd),
 		PeakMemory:  usage.PeakRSS, Calls: lastEvent.calls.since(before.calls), EventsAfterS: max(0, lastEvent.at.Sub(last).Seconds()),
 	}
+	if a.c.steady > 0 {
+		for _, k := range steadyCalls {
+			delete(out.Calls, k)
+		}
+	}
 	for k := range out.Calls {
 		out.Calls[k] /= float64(a.pods)
 	}
@@ -223,17 +233,20 @@ func (a *attempt) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if a.c.devices > 0 {
+		withoutExtended(pods)
+	}
 	placed := 0
 	for _, p := range pods {
 		if p.Namespace == measured {
 			placed++
 		}
 	}
-	if placed != a.pods {
+	if placed != a.pods && a.c.steady == 0 {
 		return fmt.Errorf("expected %d pods to be bound, found %d", a.pods, placed)
 	}
 	if found := checker.Check(nodes, pods, nil); len(found) > 0 {
 		return fmt.Errorf("%d placements break a rule; the first: %s", len(found), found[0])
 	}
-	return nil
+	return a.checkDevices(ctx)
 }

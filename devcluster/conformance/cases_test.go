@@ -11,6 +11,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,13 +49,16 @@ type caseNode struct {
 
 type casePod struct {
 	Name, Node, Namespace string
+	UID                   types.UID // "" is made up
 	Nominated             string
 	Started               *int64 // in seconds
 	Labels                map[string]string
 	Count                 int
 	Terminating           bool
 	Claims                []string
-	Spec                  v1.PodSpec
+	// Devices are the claims that were made of templates for the pod.
+	Devices []v1.PodResourceClaimStatus
+	Spec    v1.PodSpec
 }
 
 type caseOf struct {
@@ -236,6 +240,10 @@ func (p *casePod) object(name string) *v1.Pod {
 	if p.Name != "" {
 		out.Name = p.Name
 	}
+	if p.UID != "" {
+		out.UID = p.UID
+	}
+	out.Status.ResourceClaimStatuses = p.Devices
 	if p.Started != nil {
 		at := metav1.NewTime(time.Unix(*p.Started, 0))
 		out.Status.StartTime = &at
@@ -258,7 +266,7 @@ func (p *casePod) object(name string) *v1.Pod {
 	return out
 }
 
-// objectOf decodes an object of one of the kinds that rules about volumes and
+// objectOf decodes an object of one of the kinds that rules about volumes, devices and
 // preemption read.
 func objectOf(t *testing.T, raw map[string]any) cluster.Object {
 	t.Helper()
@@ -282,6 +290,14 @@ func objectOf(t *testing.T, raw map[string]any) cluster.Object {
 		o = &policyv1.PodDisruptionBudget{}
 	case "VolumeAttachment":
 		o = &storagev1.VolumeAttachment{}
+	case "ResourceClaim":
+		o = &resourcev1.ResourceClaim{}
+	case "ResourceSlice":
+		o = &resourcev1.ResourceSlice{}
+	case "DeviceClass":
+		o = &resourcev1.DeviceClass{}
+	case "DeviceTaintRule":
+		o = &resourcev1.DeviceTaintRule{}
 	default:
 		t.Fatalf("kind %v", raw["kind"])
 	}

@@ -6,14 +6,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/core/plugins/dynamicresources"
 	"github.com/berthproject/berth/core/plugins/volumebinding"
 	"github.com/berthproject/berth/devcluster/oracle"
 	"github.com/berthproject/berth/internal/test/testkit"
@@ -40,6 +44,11 @@ func stateOf(v compat.Version, c *oracle.Cluster, o plugins.Options) (*cluster.S
 		s.SetWorkload(cluster.WorkloadOf(w))
 	}
 	for _, o := range c.Objects {
+		if claim, ok := o.(*resourcev1.ResourceClaim); ok && cluster.BindingTimedOut(claim, time.Now(), 10*time.Minute) {
+			claim = claim.DeepCopy()
+			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, cluster.AnnBindingTimedOut, "true")
+			o = claim
+		}
 		s.SetObject(o)
 	}
 	for _, p := range c.Nominated {
@@ -67,12 +76,18 @@ func TestPropertyOracle(t *testing.T) {
 // counts what the cases have reached, for reached.
 func compare(t *rapid.T, upstream peer, o plugins.Options, seen map[string]int) {
 	c := randomCluster(t)
+	if upstream.version < compat.V37 {
+		dropDevices(c)
+	}
 	if err := upstream.Set(c); err != nil {
 		t.Fatal(err)
 	}
 	s, e := stateOf(upstream.version, c, o)
 	for i := range 3 {
 		pod := incoming(t, fmt.Sprint("new", i))
+		if hasDevices(c) {
+			wantDevices(t, pod)
+		}
 		want, err := upstream.Evaluate(t.Context(), pod)
 		if err != nil {
 			t.Fatal(err)
@@ -109,6 +124,18 @@ func compare(t *rapid.T, upstream peer, o plugins.Options, seen map[string]int) 
 			seen["preempts"]++
 		}
 	}
+}
+
+// dropDevices takes the devices out of a cluster, and the claims for them. Berth has the allocator of
+// 1.37 for both versions, and that of 1.36 differs from it: in pools with counters, for one.
+func dropDevices(c *oracle.Cluster) {
+	c.Objects = slices.DeleteFunc(c.Objects, func(o metav1.Object) bool {
+		switch o.(type) {
+		case *resourcev1.ResourceSlice, *resourcev1.ResourceClaim, *resourcev1.DeviceClass, *resourcev1.DeviceTaintRule:
+			return true
+		}
+		return false
+	})
 }
 
 // miscounted reports whether kube-scheduler's counts for a pod go wrong when it simulates
@@ -180,6 +207,9 @@ func berthOutcome(s *cluster.State, e *engine.Engine, pod *v1.Pod) *oracle.Outco
 		if why := e.Explain(class, a.Node); why != nil {
 			got.Plugin, got.Messages = why.Plugin, why.Messages
 		}
+		if a.OK {
+			got.Allocations = berthAllocations(s, class.Pod(), s.Node(a.Node))
+		}
 		out.Nodes[s.Node(a.Node).Name] = got
 	}
 	if _, ok := e.Best(class); ok {
@@ -200,6 +230,32 @@ func berthOutcome(s *cluster.State, e *engine.Engine, pod *v1.Pod) *oracle.Outco
 		d = d.WithPreemption(engine.Preemption{RuledOut: true, Message: e.PreemptionMessage(class)})
 	}
 	out.Message = d.Message()
+	return out
+}
+
+// berthAllocations returns what the claims of a pod would get on a node that takes it.
+func berthAllocations(s *cluster.State, pod *cluster.Pod, n *cluster.Node) (out []oracle.Allocation) {
+	mark, head := s.Mark(), s.Head()
+	defer s.Rollback(mark)
+	dynamicresources.New(dynamicresources.DefaultSteps).Assume(pod, n, s)
+	changes, _ := s.Since(head)
+	for _, x := range changes {
+		if x.Op != cluster.ObjectSet && x.Op != cluster.ObjectRenewed {
+			continue
+		}
+		c, ok := x.Object.New.(*resourcev1.ResourceClaim)
+		if old, had := x.Object.Old.(*resourcev1.ResourceClaim); !ok || had && old.Status.Allocation != nil {
+			continue
+		}
+		a := oracle.Allocation{Claim: c.Name, Result: *c.Status.Allocation.DeepCopy()}
+		if c.Annotations[resourcev1.ExtendedResourceClaimAnnotation] != "" {
+			a.Claim, a.Requests = "<extended-resources>", c.Spec.Devices.Requests
+		}
+		for i := range a.Result.Devices.Results {
+			a.Result.Devices.Results[i].ShareID = nil
+		}
+		out = append(out, a)
+	}
 	return out
 }
 
@@ -257,9 +313,7 @@ func countVolumes(seen map[string]int, s *cluster.State, pod *v1.Pod, node strin
 // reached logs what the random cases have reached. When there were many, it fails the
 // test if they haven't reached what they must.
 func reached(t *testing.T, v compat.Version, seen map[string]int) {
-	for _, k := range slices.Sorted(maps.Keys(seen)) {
-		t.Logf("%7d %s", seen[k], k)
-	}
+	logSeen(t, seen)
 	must := []string{"feasible", "preempts", "rejected by NodeResourcesFit", "rejected by TaintToleration", "rejected by NodeAffinity", "rejected by NodePorts",
 		"rejected by NodeUnschedulable", "rejected by InterPodAffinity", "PodTopologySpread scores between", "TaintToleration scores hundreds",
 		"NodeAffinity scores hundreds", "NodeResourcesFit scores between", "NodeResourcesBalancedAllocation scores between"}
@@ -271,5 +325,12 @@ func reached(t *testing.T, v compat.Version, seen map[string]int) {
 		if seen[k] == 0 && seen["feasible"] > 5000 && !t.Failed() {
 			t.Errorf("no case has reached: %s", k)
 		}
+	}
+}
+
+// logSeen logs what random cases have reached, and how often.
+func logSeen(t *testing.T, seen map[string]int) {
+	for _, k := range slices.Sorted(maps.Keys(seen)) {
+		t.Logf("%7d %s", seen[k], k)
 	}
 }

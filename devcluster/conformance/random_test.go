@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,10 @@ import (
 // This file draws the clusters and pods that both schedulers answer about. What must
 // hold: kube-scheduler's answers about them are its own rules', so what it is known to
 // count wrongly isn't drawn; each restriction says why.
+
+// comparesDevices says that random clusters have devices and claims for them, and that
+// kube-scheduler keeps the plugin that allocates them. While Berth can't, both are off.
+const comparesDevices = true
 
 // randomCluster draws a cluster: nodes, what is placed and nominated, and what rules
 // read beside.
@@ -54,7 +59,50 @@ func randomCluster(t *rapid.T) *oracle.Cluster {
 	if testkit.Uniform(t, 3, "storage") > 0 {
 		c.Objects = append(c.Objects, randomStorage(t)...)
 	}
+	if comparesDevices && testkit.Uniform(t, 3, "devices") == 2 {
+		addDevices(t, c)
+	}
 	return c
+}
+
+// addDevices adds devices and claims for them to a cluster, of which some of its pods have some.
+func addDevices(t *rapid.T, c *oracle.Cluster) {
+	published := testkit.RandomDevices(t, c.Nodes)
+	c.Objects = append(append(c.Objects, published...), testkit.RandomDeviceClaims(t, published)...)
+	for _, o := range c.Objects {
+		if n, ok := o.(*v1.Namespace); ok && n.Name == testkit.AdminNamespace {
+			n.Labels[resourcev1.DRAAdminNamespaceLabelKey] = "true"
+		}
+	}
+	for _, p := range c.Pods {
+		if testkit.Uniform(t, 4, "uses devices") == 3 {
+			testkit.AddDeviceClaims(t, p)
+		}
+	}
+}
+
+// hasDevices reports whether addDevices was called for a cluster.
+func hasDevices(c *oracle.Cluster) bool {
+	return slices.ContainsFunc(c.Objects, func(o metav1.Object) bool { _, ok := o.(*resourcev1.ResourceClaim); return ok })
+}
+
+// wantDevices makes most pods of a cluster that has devices want some; of them most want little else.
+func wantDevices(t *rapid.T, p *v1.Pod) {
+	k := testkit.Uniform(t, 8, "wants devices")
+	if k == 0 {
+		return
+	}
+	if k > 2 {
+		plain := testkit.Pod(p.Name).Namespaced(p.Namespace).Obj()
+		p.Spec = plain.Spec
+		p.Spec.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}}
+	}
+	if k != 4 {
+		testkit.AddDeviceClaims(t, p)
+	}
+	if k < 5 {
+		testkit.AddExtendedResources(t, p)
+	}
 }
 
 // randomStorage draws objects of storage. Of two drivers that a node lacks kube-scheduler names any:

@@ -8,6 +8,9 @@ import (
 	"sync"
 	"testing"
 
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/client-go/informers"
+	resourceslicetracker "k8s.io/dynamic-resource-allocation/resourceslice/tracker"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/berthproject/berth/core/compat"
@@ -26,14 +29,29 @@ type peer struct {
 	version compat.Version
 }
 
+// linked is what the kube-scheduler of the tests has and an older one hasn't.
+var linked = oracle.Linked{
+	// It looks for terminating victims in a snapshot that can be changed.
+	Option:    func(l *oracle.Lister) frameworkruntime.Option { return frameworkruntime.WithMutableSnapshotLister(l) },
+	TaintRule: &resourcev1.DeviceTaintRule{},
+	TrackRules: func(o *resourceslicetracker.Options, f informers.SharedInformerFactory) {
+		o.TaintInformer = f.Resource().V1().DeviceTaintRules()
+	},
+}
+
 // peerOf returns kube-scheduler of a version with the first profile of a configuration, until t ends.
 // An error says what it refuses.
 func peerOf(t *testing.T, v compat.Version, text string) (peer, error) {
 	t.Helper()
+	return peerWith(t, v, oracle.Setup{Config: text, Devices: comparesDevices})
+}
+
+// peerWith returns kube-scheduler of a version as it is set up, until t ends.
+func peerWith(t *testing.T, v compat.Version, setup oracle.Setup) (peer, error) {
+	t.Helper()
 	if v == compat.Newest {
-		// kube-scheduler 1.37 looks for terminating victims in a snapshot that can be changed.
-		mutable := func(l *oracle.Lister) frameworkruntime.Option { return frameworkruntime.WithMutableSnapshotLister(l) }
-		o, err := oracle.New(t.Context(), text, mutable)
+		setup.Linked = linked
+		o, err := oracle.New(t.Context(), setup)
 		return peer{o, v}, err
 	}
 	c := exec.CommandContext(t.Context(), programOf(t, v))
@@ -50,7 +68,7 @@ func peerOf(t *testing.T, v compat.Version, text string) (peer, error) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Wait() }) // killed with the context of t
-	o, err := oracle.Connect(to, bufio.NewReaderSize(from, 1<<20), text)
+	o, err := oracle.Connect(to, bufio.NewReaderSize(from, 1<<20), setup)
 	return peer{o, v}, err
 }
 

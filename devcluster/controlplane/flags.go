@@ -27,6 +27,7 @@ var controllers = []string{
 	"endpoints-controller", "endpointslice-controller", "endpointslice-mirroring-controller", "service-cidr-controller",
 	// deletion, and the health of nodes
 	"garbage-collector-controller", "pod-garbage-collector-controller", "node-lifecycle-controller", "taint-eviction-controller",
+	"device-taint-eviction-controller",
 	// volumes
 	"persistentvolume-binder-controller", "persistentvolumeclaim-protection-controller", "persistentvolume-protection-controller",
 	"ephemeral-volume-controller",

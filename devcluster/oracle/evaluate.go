@@ -1,8 +1,11 @@
 package oracle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -11,12 +14,20 @@ import (
 )
 
 // This file has the plugins evaluate one pod, in the order of kube-scheduler's
-// schedulePod: PreFilter, Filter with nominated pods, PreScore, Score. What must hold:
-// each node of the cluster has an answer, also one that PreFilter has ruled out.
+// schedulePod: PreEnqueue, PreFilter, Filter with nominated pods, PreScore, Score, and
+// Reserve for devices. What must hold: each node of the cluster has an answer, also one
+// that PreFilter has ruled out, unless an error ends the attempt before.
 
 // Outcome is what kube-scheduler's plugins answer about a pod.
 type Outcome struct {
+	// Held is the plugin that keeps the pod out of the queue, with its reasons; OK means none does.
+	// The other answers are about the pod as if it had been let in.
+	Held  Answer
 	Nodes map[string]Answer // by the node's name
+	// Error ends the attempt to place the pod: that of PreFilter, with which no node has an answer, or
+	// that of the first node with one, by name; then nodes that would be feasible have no answer.
+	// kube-scheduler filters nodes at the same time, so its error may be that of another node.
+	Error string
 	// Message is the text of the pod's condition when no node is feasible and
 	// preemption can't make one feasible.
 	Message string
@@ -24,6 +35,9 @@ type Outcome struct {
 	// that it would choose, "" for none.
 	Victims map[string]Victims
 	Chosen  string
+	// Deallocated is the claim (namespace/name) that DynamicResources would deallocate or delete when no
+	// node is feasible; of several it takes any.
+	Deallocated string
 }
 
 // Answer is what kube-scheduler's plugins say about a pod and a node.
@@ -31,9 +45,12 @@ type Answer struct {
 	OK       bool             // the node is feasible
 	Plugin   string           // that rejects, when not OK
 	Messages []string         // its reasons, when not OK
+	Error    string           // of the plugin about this node, when not OK and no reason
 	Total    int64            // when OK: the weighted sum of normalised scores
 	Scores   map[string]int64 // when OK: by plugin, weighted and normalised
 	Raw      map[string]int64 // when OK: by plugin, as Score returned them
+	// Allocations are what the pod's claims that aren't allocated would get, when OK.
+	Allocations []Allocation
 }
 
 // evaluation is one pod on its way through the extension points.
@@ -46,43 +63,51 @@ type evaluation struct {
 }
 
 // Evaluate returns the answer about a pod for each node, and when no node is feasible
-// what preemption would do. An error is a plugin's own, not a rejection.
+// what preemption would do. An error is one of asking: those of plugins are answers.
 func (o *Oracle) Evaluate(ctx context.Context, pod *v1.Pod) (*Outcome, error) {
 	nodes, err := o.lister.NodeInfos().List()
 	if err != nil {
 		return nil, err
 	}
+	nodes = slices.SortedFunc(slices.Values(nodes), func(a, b fwk.NodeInfo) int { return strings.Compare(a.Node().Name, b.Node().Name) })
 	e := &evaluation{
 		Oracle: o, pod: pod, state: framework.NewCycleState(), answers: map[string]Answer{},
 		fit: &framework.FitError{Pod: pod, NumAllNodes: len(nodes), Diagnosis: framework.Diagnosis{NodeToStatus: framework.NewDefaultNodeToStatus()}},
 	}
-	feasible, err := e.filter(ctx, nodes)
-	if err != nil {
-		return nil, err
+	out := &Outcome{Held: e.preEnqueue(ctx), Nodes: e.answers}
+	feasible, failed := e.filter(ctx, nodes)
+	if out.Error = failed; failed != "" {
+		return out, nil
 	}
 	if len(feasible) > 0 {
-		if err := e.score(ctx, feasible); err != nil {
-			return nil, err
-		}
-		return &Outcome{Nodes: e.answers}, nil
+		return out, e.score(ctx, feasible)
 	}
-	out := &Outcome{Nodes: e.answers, Victims: map[string]Victims{}}
-	if o.preemption != nil {
-		if err := o.preempt(ctx, e.state, pod, e.fit, out); err != nil {
-			return nil, err
-		}
+	out.Victims = map[string]Victims{}
+	if err := e.postFilter(ctx, out); err != nil {
+		return nil, err
 	}
 	out.Message = e.fit.Error()
 	return out, nil
 }
 
-// filter returns the feasible nodes, and answers for the others.
-func (e *evaluation) filter(ctx context.Context, nodes []fwk.NodeInfo) (feasible []fwk.NodeInfo, err error) {
+// preEnqueue returns the answer of the first plugin that keeps the pod out of the queue.
+func (e *evaluation) preEnqueue(ctx context.Context) Answer {
+	for _, p := range e.framework.PreEnqueuePlugins() {
+		if status := p.PreEnqueue(ctx, e.pod); !status.IsSuccess() {
+			return Answer{Plugin: p.Name(), Messages: status.Reasons()}
+		}
+	}
+	return Answer{OK: true}
+}
+
+// filter returns the feasible nodes, and answers for the others; or the error that ends
+// the attempt.
+func (e *evaluation) filter(ctx context.Context, nodes []fwk.NodeInfo) (feasible []fwk.NodeInfo, failed string) {
 	diagnosis := &e.fit.Diagnosis
 	result, status, narrowing := e.framework.RunPreFilterPlugins(ctx, e.state, e.pod)
 	if !status.IsSuccess() {
 		if !status.IsRejected() {
-			return nil, fmt.Errorf("prefilter of pod %s: %w", e.pod.Name, status.AsError())
+			return nil, status.AsError().Error()
 		}
 		for _, n := range nodes {
 			a := rejection(status)
@@ -93,7 +118,7 @@ func (e *evaluation) filter(ctx context.Context, nodes []fwk.NodeInfo) (feasible
 		}
 		diagnosis.PreFilterMsg = status.Message()
 		diagnosis.NodeToStatus.SetAbsentNodesStatus(status)
-		return nil, nil
+		return nil, ""
 	}
 	// The status of nodes that a PreFilterResult leaves out, worded as in schedule_one.go.
 	absent := fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", sets.List(narrowing)))
@@ -104,17 +129,20 @@ func (e *evaluation) filter(ctx context.Context, nodes []fwk.NodeInfo) (feasible
 			e.answers[name] = Answer{Plugin: firstOf(narrowing), Messages: absent.Reasons()}
 			continue
 		}
-		if status := e.framework.RunFilterPluginsWithNominatedPods(ctx, e.state, e.pod, n); !status.IsSuccess() {
-			if !status.IsRejected() {
-				return nil, fmt.Errorf("filter of pod %s on node %s: %w", e.pod.Name, name, status.AsError())
-			}
+		status := e.framework.RunFilterPluginsWithNominatedPods(ctx, e.state, e.pod, n)
+		switch {
+		case status.IsSuccess():
+			feasible = append(feasible, n)
+		case status.IsRejected():
 			e.answers[name] = rejection(status)
 			diagnosis.NodeToStatus.Set(name, status)
-			continue
+		default:
+			problem := status.AsError().Error()
+			e.answers[name] = Answer{Plugin: status.Plugin(), Error: problem}
+			failed = cmp.Or(failed, problem)
 		}
-		feasible = append(feasible, n)
 	}
-	return feasible, nil
+	return feasible, failed
 }
 
 // firstOf returns the first of the plugins that together leave out nodes, by name: kube-scheduler
@@ -155,6 +183,14 @@ func (e *evaluation) score(ctx context.Context, feasible []fwk.NodeInfo) error {
 			a.Raw[x.Name] = raw
 		}
 		e.answers[s.Name] = a
+	}
+	// Reserve changes what Score has read.
+	for _, n := range feasible {
+		a, err := e.answers[n.Node().Name], error(nil)
+		if a.Allocations, err = e.allocate(n.Node().Name); err != nil {
+			return err
+		}
+		e.answers[n.Node().Name] = a
 	}
 	return nil
 }

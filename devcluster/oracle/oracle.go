@@ -5,8 +5,10 @@
 //
 //	oracle.go      kube-scheduler's framework with its plugins, and the cluster that
 //	               they read
-//	evaluate.go    PreFilter to Score for one pod
+//	devices.go     what they read about devices, and which devices they choose
+//	evaluate.go    PreEnqueue to Reserve for one pod
 //	preemption.go  PostFilter for a pod that fits nowhere
+//	remote.go      an oracle in another program, linked with another version
 //
 // What must hold: the plugins are evaluated as schedule_one.go does it, but for every
 // node instead of a sample, so that answers don't depend on an order.
@@ -28,7 +30,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
+	resourceslicetracker "k8s.io/dynamic-resource-allocation/resourceslice/tracker"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
@@ -43,7 +45,6 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
-	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
 )
 
 // Cluster is what the plugins read.
@@ -51,7 +52,7 @@ type Cluster struct {
 	Nodes     []*v1.Node
 	Pods      []*v1.Pod        // with spec.nodeName
 	Workloads []runtime.Object // Services, ReplicaSets, StatefulSets, ReplicationControllers
-	Objects   []metav1.Object  // Namespaces, disruption budgets, and what concerns storage
+	Objects   []metav1.Object  // Namespaces, disruption budgets, and what concerns storage and devices
 	Nominated []*v1.Pod        // with status.nominatedNodeName
 }
 
@@ -63,7 +64,31 @@ type Oracle struct {
 	indexers   map[reflect.Type]cache.Indexer       // what informers would hold, by the objects' type
 	scorers    map[string]fwk.ScorePlugin           // by name, to ask for raw scores
 	preemption *defaultpreemption.DefaultPreemption // nil when the profile has none
+	allocating *dynamicresources.DynamicResources   // nil when the profile has none
+	devices    *devices                             // nil when the profile has no plugin for them
 	nominated  nominator
+}
+
+// Setup says which oracle New makes.
+type Setup struct {
+	// Config is a KubeSchedulerConfiguration, whose first profile answers; "" is the default
+	// configuration.
+	Config string
+	// Devices says that the profile keeps DynamicResources, and that clusters may have objects of
+	// resource.k8s.io. Without it the plugin is taken out.
+	Devices bool
+	// Linked is for a program that is linked with a newer kube-scheduler than 1.36.
+	Linked Linked `json:"-"`
+}
+
+// Linked has what kube-scheduler 1.36 doesn't have. The zero value is for 1.36.
+type Linked struct {
+	// Option returns an option that the newer framework needs, given the snapshot.
+	Option func(*Lister) frameworkruntime.Option
+	// TaintRule is an empty DeviceTaintRule of the version that the scheduler reads.
+	TaintRule runtime.Object
+	// TrackRules sets the informer of DeviceTaintRules in the options of a tracker of ResourceSlices.
+	TrackRules func(*resourceslicetracker.Options, informers.SharedInformerFactory)
 }
 
 // Lister is the snapshot of the cluster: the framework keeps the lister, Set changes
@@ -72,23 +97,15 @@ type Lister struct{ *schedulercache.Snapshot }
 
 var register sync.Once
 
-// outside are default plugins that the comparison leaves out: dynamic
-// resources, which Berth refuses.
-var outside = []string{names.DynamicResources}
-
-// New returns an oracle with the first profile of a KubeSchedulerConfiguration, as
-// kube-scheduler reads, defaults and validates it; an empty text is the default
-// configuration. More options of the framework are those that only the version has that the program is
-// linked with. An error says what kube-scheduler refuses.
-func New(ctx context.Context, text string, more ...func(*Lister) frameworkruntime.Option) (*Oracle, error) {
+// New returns an oracle with a profile, as kube-scheduler reads, defaults and validates
+// it. An error says what kube-scheduler refuses.
+func New(ctx context.Context, setup Setup) (*Oracle, error) {
 	register.Do(metrics.Register)
-	cfg, err := read(text)
+	cfg, err := read(setup.Config)
 	if err != nil {
 		return nil, err
 	}
 	profile := cfg.Profiles[0].DeepCopy()
-	p := &profile.Plugins.MultiPoint
-	p.Enabled = slices.DeleteFunc(p.Enabled, func(x config.Plugin) bool { return slices.Contains(outside, x.Name) })
 	client := fake.NewClientset()
 	factory := informers.NewSharedInformerFactory(client, 0)
 	inOrder(factory)
@@ -96,12 +113,23 @@ func New(ctx context.Context, text string, more ...func(*Lister) frameworkruntim
 	options := []frameworkruntime.Option{
 		frameworkruntime.WithClientSet(client), frameworkruntime.WithInformerFactory(factory),
 		frameworkruntime.WithSnapshotSharedLister(o.lister), frameworkruntime.WithPodNominator(o.nominated),
-		frameworkruntime.WithSharedDRAManager(dynamicresources.NewDRAManager(ctx,
-			assumecache.NewAssumeCache(klog.FromContext(ctx), factory.Resource().V1().ResourceClaims().Informer(), "ResourceClaim", "", nil), nil, factory)),
 		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister())), frameworkruntime.WithParallelism(1),
 	}
-	for _, option := range more {
-		options = append(options, option(o.lister))
+	if setup.Linked.Option != nil {
+		options = append(options, setup.Linked.Option(o.lister))
+	}
+	// NodeResourcesFit asks for device classes even where no plugin allocates devices.
+	manager, err := newDevices(ctx, setup.Linked)
+	if err != nil {
+		return nil, err
+	}
+	options = append(options, frameworkruntime.WithSharedDRAManager(manager))
+	if setup.Devices {
+		o.devices = manager
+		manager.watchWrites(client)
+	} else {
+		p := &profile.Plugins.MultiPoint
+		p.Enabled = slices.DeleteFunc(p.Enabled, func(x config.Plugin) bool { return x.Name == names.DynamicResources })
 	}
 	o.framework, err = frameworkruntime.NewFramework(ctx, o.registry(), profile, options...)
 	if err != nil {
@@ -143,6 +171,9 @@ func (o *Oracle) registry() frameworkruntime.Registry {
 			if x, ok := p.(*defaultpreemption.DefaultPreemption); ok {
 				o.preemption = x
 			}
+			if x, ok := p.(*dynamicresources.DynamicResources); ok {
+				o.allocating = x
+			}
 			return p, err
 		}
 	}
@@ -183,7 +214,7 @@ func (o *Oracle) Set(c *Cluster) error {
 	byType := map[reflect.Type][]any{}
 	add := func(obj any) error {
 		kind := reflect.TypeOf(obj)
-		if o.indexers[kind] == nil {
+		if o.indexers[kind] == nil && (o.devices == nil || !o.devices.reads(kind)) {
 			return fmt.Errorf("kube-scheduler's plugins read no %T", obj)
 		}
 		byType[kind] = append(byType[kind], obj)
@@ -204,5 +235,8 @@ func (o *Oracle) Set(c *Cluster) error {
 			return err
 		}
 	}
-	return nil
+	if o.devices == nil {
+		return nil
+	}
+	return o.devices.set(byType)
 }

@@ -30,7 +30,7 @@ var _, _ Asked = &Oracle{}, &Remote{}
 
 // question is one line to the other program; exactly one field is set.
 type question struct {
-	New      *string      `json:"new,omitempty"` // the text of a configuration: a new oracle replaces the one before
+	New      *Setup       `json:"new,omitempty"` // of a new oracle, which replaces the one before
 	Set      *wireCluster `json:"set,omitempty"`
 	Evaluate *v1.Pod      `json:"evaluate,omitempty"`
 }
@@ -63,11 +63,11 @@ type Remote struct {
 }
 
 // Connect returns an oracle of a program that reads questions from to and writes its answers to from,
-// with the first profile of a configuration as New has it. An error says what that kube-scheduler
-// refuses. A later Connect to the same program replaces the oracle.
-func Connect(to io.Writer, from *bufio.Reader, text string) (*Remote, error) {
+// made as New makes it. An error says what that kube-scheduler refuses. A later Connect to the same
+// program replaces the oracle.
+func Connect(to io.Writer, from *bufio.Reader, setup Setup) (*Remote, error) {
 	r := &Remote{to: json.NewEncoder(to), from: from}
-	_, err := r.ask(question{New: &text})
+	_, err := r.ask(question{New: &setup})
 	return r, err
 }
 
@@ -159,11 +159,15 @@ func (q *question) answer(ctx context.Context, o **Oracle, a *answer) (err error
 	return err
 }
 
-// cluster returns the cluster that was sent.
+// cluster returns the cluster that was sent, without objects of versions that this program doesn't
+// know: its kube-scheduler doesn't read them.
 func (w *wireCluster) cluster() (*Cluster, error) {
 	c := &Cluster{Nodes: w.Nodes, Pods: w.Pods, Nominated: w.Nominated}
 	for i, x := range w.Objects {
 		o, err := scheme.Scheme.New(x.GroupVersionKind)
+		if runtime.IsNotRegisteredError(err) && i >= w.Workloads {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

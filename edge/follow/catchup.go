@@ -32,6 +32,12 @@ func (c *Cache) followed() followed {
 	return followed{c.name, c.reflector.LastSyncResourceVersion, c.api}
 }
 
+// Reached reports whether the cache's reader was told of all up to a version.
+func (c *Cache) Reached(version string) bool {
+	k := c.followed()
+	return !k.before(version)
+}
+
 const (
 	// lookFor is how long the API server is asked what has happened since. It sends a bookmark,
 	// which says that this was all, two seconds before the end of a watch.

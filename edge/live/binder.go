@@ -17,8 +17,8 @@ import (
 )
 
 // binder posts bindings, several at a time. A bind whose pod has claims waits for
-// its volumes first, and one whose pod is being reported on for that call, in a goroutine of its
-// own, so that others needn't.
+// its volumes and devices first, and one whose pod is being reported on for that call, in a goroutine
+// of its own, so that others needn't.
 //
 // A bind is added before it is sent to the backlog, can be cancelled until it is
 // posted, and is forgotten when its outcome is reported:
@@ -29,9 +29,10 @@ type binder struct {
 	client    kubernetes.Interface
 	backlog   chan *bindJob
 	volumes   *volumeBinder // set before run
+	devices   *deviceBinder // set before run
 	extenders Extenders     // nil when there are none
 	// queued counts binds that wait for nothing but their turn, or are being
-	// posted: those that wait for volumes or a report aren't among them.
+	// posted: those that wait for volumes, devices or a report aren't among them.
 	queued *atomic.Int64
 	// stalled is called, by any worker, for each stage of a bind that has had no outcome for
 	// stalledAfter, with its last error. Set before run.
@@ -44,7 +45,8 @@ type binder struct {
 // bindJob is a bind without an outcome.
 type bindJob struct {
 	job[step.Bind]
-	report *reportCall // of the pod, which ends before the bind is posted; may be nil
+	report *reportCall   // of the pod, which ends before the bind is posted; may be nil
+	claims *claimsOfBind // of a bind with devices, once they are prepared
 	// Guarded by the binder's mu. At most one of the two is true.
 	posted, cancelled bool
 	stopWaiting       context.CancelFunc // nil when it doesn't wait
@@ -121,7 +123,7 @@ func (b *binder) finish(j *bindJob, err error) {
 // no worker stands still for them.
 func (b *binder) run(ctx context.Context, wg *sync.WaitGroup) {
 	serve(ctx, wg, bindWorkers, b.backlog, func(j *bindJob) {
-		if !j.hasVolumes() && j.report == nil {
+		if !j.hasVolumes() && !j.hasDevices() && j.report == nil {
 			b.post(ctx, j)
 			return
 		}
@@ -135,13 +137,29 @@ func (b *binder) post(ctx context.Context, j *bindJob) {
 	if b.beginPost(j) {
 		err = b.bind(ctx, j.work)
 	}
+	b.end(ctx, j, err)
+}
+
+// end reports the outcome of a bind, after what it has written of claims was taken back if the bind has
+// failed, and after the core was told of what the API has of them.
+func (b *binder) end(ctx context.Context, j *bindJob, err error) {
+	if j.claims != nil {
+		if err != nil {
+			err = errors.Join(err, b.devices.takeBack(ctx, j.claims))
+		}
+		b.devices.settle(ctx, j.claims)
+	}
 	b.finish(j, err)
 }
 
 // hasVolumes reports whether a bind waits for volumes.
 func (j *bindJob) hasVolumes() bool { return len(j.work.Writes)+len(j.work.Claims) > 0 }
 
-// postWhenReady binds when the pod's volumes are bound and no report of it is being written.
+// hasDevices reports whether a bind has claims with devices.
+func (j *bindJob) hasDevices() bool { return len(j.work.DeviceClaims) > 0 }
+
+// postWhenReady binds when the pod's volumes are bound, its devices are ready and no report of it is
+// being written.
 func (b *binder) postWhenReady(ctx context.Context, j *bindJob) {
 	waiting, stop := b.waitContext(ctx, j)
 	defer stop()
@@ -150,12 +168,15 @@ func (b *binder) postWhenReady(ctx context.Context, j *bindJob) {
 	if j.hasVolumes() {
 		err = b.volumes.bindClaims(waiting, j.work)
 	}
+	if err == nil && j.hasDevices() {
+		j.claims, err = b.devices.prepare(ctx, waiting, &j.work)
+	}
 	if err == nil {
 		j.report.await(waiting)
 	}
 	b.queued.Add(1)
 	if err != nil {
-		b.finish(j, err)
+		b.end(ctx, j, err)
 		return
 	}
 	b.post(ctx, j)

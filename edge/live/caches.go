@@ -27,7 +27,7 @@ type caches struct {
 	kinds []*kind
 	start sync.Once
 	// Those that others look things up in.
-	pods, nodes, claims, volumes, csiNodes *kind
+	pods, nodes, claims, volumes, csiNodes, resourceClaims *kind
 }
 
 // newCaches returns empty caches, which keep what transform leaves of an object. What only the
@@ -63,7 +63,11 @@ func newCaches(client kubernetes.Interface, transform cache.TransformFunc, healt
 	object(m, "csidrivers", &storagev1.CSIDriver{}, storage.CSIDrivers())
 	object(m, "csistoragecapacities", &storagev1.CSIStorageCapacity{}, storage.CSIStorageCapacities(v1.NamespaceAll))
 	object(m, "volumeattachments", &storagev1.VolumeAttachment{}, storage.VolumeAttachments())
-	object(m, "deviceclasses", &resourcev1.DeviceClass{}, &whereServed[*resourcev1.DeviceClassList]{api: client.ResourceV1().DeviceClasses(), empty: &resourcev1.DeviceClassList{}, log: log})
+	resource := client.ResourceV1()
+	object(m, "deviceclasses", &resourcev1.DeviceClass{}, &whereServed[*resourcev1.DeviceClassList]{api: resource.DeviceClasses(), empty: &resourcev1.DeviceClassList{}, log: log})
+	object(m, "resourceslices", &resourcev1.ResourceSlice{}, &whereServed[*resourcev1.ResourceSliceList]{api: resource.ResourceSlices(), empty: &resourcev1.ResourceSliceList{}, log: log})
+	c.resourceClaims = object(m, "resourceclaims", &resourcev1.ResourceClaim{}, &whereServed[*resourcev1.ResourceClaimList]{api: resource.ResourceClaims(v1.NamespaceAll), empty: &resourcev1.ResourceClaimList{}, log: log})
+	object(m, "devicetaintrules", &resourcev1.DeviceTaintRule{}, &whereServed[*resourcev1.DeviceTaintRuleList]{api: resource.DeviceTaintRules(), empty: &resourcev1.DeviceTaintRuleList{}, log: log})
 	c.kinds = m.kinds
 	return c
 }
@@ -158,10 +162,24 @@ func (c *caches) run(ctx context.Context, wg *sync.WaitGroup) error {
 	return nil
 }
 
-// catchUp returns when whatever was written of the pods and the nodes before the call is in the
-// inbox, or with an error at the end of the context. Who decided by old caches would take room that
-// the leader before has given away since, and buy nodes for pods that have theirs. Of other kinds a
-// leader writes only what the API server refuses to whoever has an old version of it.
+// catchUp returns when whatever was written of the pods, the nodes and the resource claims before the
+// call is in the inbox, or with an error at the end of the context. Who decided by old caches would
+// take room and devices that the leader before has given away since, and buy nodes for pods that have
+// theirs. Of other kinds a leader writes only what the API server refuses to whoever has an old
+// version of it.
 func (c *caches) catchUp(ctx context.Context) error {
-	return follow.CatchUp(ctx, c.pods.Cache, c.nodes.Cache)
+	return follow.CatchUp(ctx, c.pods.Cache, c.nodes.Cache, c.resourceClaims.Cache)
 }
+
+// resourceClaimCache implements claimCache.
+type resourceClaimCache struct{ *follow.Cache }
+
+func (c resourceClaimCache) get(namespace, name string) *resourcev1.ResourceClaim {
+	object, ok, err := c.Objects().GetByKey(namespace + "/" + name)
+	if err != nil || !ok {
+		return nil
+	}
+	return object.(*resourcev1.ResourceClaim)
+}
+
+func (c resourceClaimCache) reached(version string) bool { return c.Reached(version) }

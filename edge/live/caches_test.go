@@ -88,9 +88,10 @@ func TestEveryKindIsWatched(t *testing.T) {
 		&policyv1.PodDisruptionBudget{ObjectMeta: meta("budget")}, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}},
 		&storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "csinode"}}, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "driver"}},
 		&storagev1.CSIStorageCapacity{ObjectMeta: meta("capacity")}, &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "attachment"}},
-		testkit.DeviceClass("devices", "example.com/gpu"),
+		testkit.DeviceClass("devices", "example.com/gpu"), &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "slice"}},
+		&resourcev1.ResourceClaim{ObjectMeta: meta("gpus")}, &resourcev1.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: "taint"}},
 	)
-	const kinds = 18
+	const kinds = 21
 	watching := make(chan struct{}, kinds) // this API tells nothing of what happened between a list and a watch
 	client.PrependWatchReactor("*", func(a clienttesting.Action) (bool, apiwatch.Interface, error) {
 		w, err := client.Tracker().Watch(a.GetResource(), a.GetNamespace())
@@ -122,6 +123,7 @@ func TestEveryKindIsWatched(t *testing.T) {
 		"ObjectSet *v1.CSIDriver driver", "ObjectSet *v1.CSINode csinode", "ObjectSet *v1.CSIStorageCapacity capacity", "ObjectSet *v1.Namespace ns",
 		"ObjectSet *v1.PersistentVolume volume", "ObjectSet *v1.PersistentVolumeClaim claim", "ObjectSet *v1.PodDisruptionBudget budget",
 		"ObjectSet *v1.StorageClass class", "ObjectSet *v1.VolumeAttachment attachment", "ObjectSet *v1.DeviceClass devices", "PodSet pod",
+		"ObjectSet *v1.ResourceSlice slice", "ObjectSet *v1.ResourceClaim gpus", "ObjectSet *v1.DeviceTaintRule taint",
 		fmt.Sprint("WorkloadSet ", cluster.ReplicaSet, " replicas"), fmt.Sprint("WorkloadSet ", cluster.ReplicationController, " controller"),
 		fmt.Sprint("WorkloadSet ", cluster.Service, " service"), fmt.Sprint("WorkloadSet ", cluster.StatefulSet, " stateful"),
 		fmt.Sprint("WorkloadSet ", cluster.Job, " job"))
@@ -156,7 +158,8 @@ func objectsOfEveryKind(uid types.UID) []runtime.Object {
 		&policyv1.PodDisruptionBudget{ObjectMeta: meta("budget")}, &storagev1.StorageClass{ObjectMeta: global("class")},
 		&storagev1.CSINode{ObjectMeta: global("csinode")}, &storagev1.CSIDriver{ObjectMeta: global("driver")},
 		&storagev1.CSIStorageCapacity{ObjectMeta: meta("capacity")}, &storagev1.VolumeAttachment{ObjectMeta: global("attachment")},
-		&resourcev1.DeviceClass{ObjectMeta: global("devices")},
+		&resourcev1.DeviceClass{ObjectMeta: global("devices")}, &resourcev1.ResourceSlice{ObjectMeta: global("slice")},
+		&resourcev1.ResourceClaim{ObjectMeta: meta("gpus")}, &resourcev1.DeviceTaintRule{ObjectMeta: global("taint")},
 	}
 }
 
@@ -290,7 +293,7 @@ func TestSchedulingAloneWatchesWhatKubeSchedulerWatches(t *testing.T) {
 			t.Errorf("it asks to %s %s", a.GetVerb(), r)
 		}
 	}
-	if got := health.Caches(); len(got) != 16 || slices.Contains(got, "jobs") || slices.Contains(got, "daemonsets") {
+	if got := health.Caches(); len(got) != 19 || slices.Contains(got, "jobs") || slices.Contains(got, "daemonsets") {
 		t.Errorf("the caches are %q", got)
 	}
 }
@@ -305,5 +308,23 @@ func TestWatchingEndsWithTheContext(t *testing.T) {
 	wg.Wait()
 	if !errors.Is(err, why) {
 		t.Errorf("got %v, want %v", err, why)
+	}
+}
+
+// TestLeadersCatchUpWithClaims: before an instance takes over it asks how new the kinds are by which
+// room and devices would be given away twice.
+func TestLeadersCatchUpWithClaims(t *testing.T) {
+	client := fake.NewClientset()
+	c := newCaches(client, transformFor(false), NewHealth(false), slog.New(slog.DiscardHandler))
+	if err := c.catchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, a := range client.Actions() {
+		got = append(got, a.GetVerb()+" "+a.GetResource().Resource)
+	}
+	slices.Sort(got)
+	if want := []string{"list nodes", "list pods", "list resourceclaims"}; !slices.Equal(got, want) {
+		t.Errorf("it asks for %q, want %q", got, want)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -73,6 +74,8 @@ func (a *writtenAPI) RoundTrip(r *http.Request) (*http.Response, error) {
 		answer = d
 	case strings.Contains(r.URL.Path, "/configmaps/"):
 		answer = v1.ConfigMap{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "name"}}
+	case strings.Contains(r.URL.Path, "/resourceclaims/"):
+		answer = resourcev1.ResourceClaim{TypeMeta: metav1.TypeMeta{Kind: "ResourceClaim", APIVersion: "resource.k8s.io/v1"}, ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "r"}}
 	default:
 		n := testkit.Node("n").Obj()
 		n.TypeMeta = metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}
@@ -121,7 +124,10 @@ func allWork(t *testing.T, done func(error)) map[string]func(drive.Workers) {
 			claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim"}}
 			w.Bind(step.Bind{UID: "v", Namespace: "ns", Name: "v", Node: "n", Writes: []cluster.Object{claim}}, done)
 		},
-		"Cancel":  func(w drive.Workers) { w.Cancel(step.Cancel{UID: "gone"}) },
+		"Cancel": func(w drive.Workers) { w.Cancel(step.Cancel{UID: "gone"}) },
+		"Deallocate": func(w drive.Workers) {
+			w.Deallocate(step.Deallocation{Namespace: "ns", Name: "r", Delete: true}, done)
+		},
 		"Preempt": func(w drive.Workers) { w.Preempt(step.Preemption{UID: "p", Namespace: "ns", Name: "p"}, done) },
 		"Nominate": func(w drive.Workers) {
 			w.Nominate(step.Nomination{UID: "o", Namespace: "ns", Name: "o", Node: "n"}, done)
@@ -158,7 +164,7 @@ func allWork(t *testing.T, done func(error)) map[string]func(drive.Workers) {
 func TestNoWorkerWritesWhileTheFenceIsClosed(t *testing.T) {
 	work := allWork(t, func(error) {})
 	want := []string{
-		"DELETE /api/v1/namespaces/ns/pods/p", "PATCH /api/v1/namespaces/ns/pods/k/status", "PATCH /api/v1/namespaces/ns/pods/o/status",
+		"DELETE /api/v1/namespaces/ns/pods/p", "DELETE /apis/resource.k8s.io/v1/namespaces/ns/resourceclaims/r", "PATCH /api/v1/namespaces/ns/pods/k/status", "PATCH /api/v1/namespaces/ns/pods/o/status",
 		"PATCH /api/v1/namespaces/ns/pods/p/status", "PATCH /api/v1/nodes/n", "PATCH /apis/apps/v1/namespaces/ns/deployments/web",
 		"PATCH /apis/autoscaling.x-k8s.io/v1beta1/namespaces/ns/capacitybuffers/s/status",
 		"POST /api/v1/namespaces/ns/pods/b/binding", "POST /api/v1/namespaces/ns/pods/v/eviction", "POST /apis/events.k8s.io/v1/namespaces/ns/events",

@@ -35,7 +35,7 @@ const headroomCache = "headroom"
 var cacheNames = []string{
 	"pods", "nodes", "services", "replicationcontrollers", "replicasets", "statefulsets", "namespaces",
 	"persistentvolumeclaims", "persistentvolumes", "poddisruptionbudgets", "storageclasses", "csinodes", "csidrivers",
-	"csistoragecapacities", "volumeattachments", "deviceclasses",
+	"csistoragecapacities", "volumeattachments", "deviceclasses", "resourceslices", "resourceclaims", "devicetaintrules",
 }
 
 // scalingCaches are those of what only the autoscaler reads.

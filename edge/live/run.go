@@ -97,6 +97,7 @@ type Watcher interface {
 	PlanComputed(scaleUp, findUnneeded time.Duration)
 	// PlanFailed says that a plan could not be made.
 	PlanFailed()
+	DeviceWatcher
 }
 
 // StandBy says what an instance does until it becomes the leader.

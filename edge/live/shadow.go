@@ -28,6 +28,9 @@ func (w shadowWorkers) Plan(compute func() *autoscaler.Plan, done func(*autoscal
 // Bind implements drive.Workers.
 func (shadowWorkers) Bind(_ step.Bind, done func(error)) { done(ErrShadow) }
 
+// Deallocate implements drive.Workers.
+func (shadowWorkers) Deallocate(_ step.Deallocation, done func(error)) { done(ErrShadow) }
+
 // Preempt implements drive.Workers.
 func (shadowWorkers) Preempt(_ step.Preemption, done func(error)) { done(ErrShadow) }
 

@@ -4,6 +4,7 @@ import (
 	"unique"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -16,6 +17,7 @@ import (
 // Berth reads (cluster.Trim). More is kept of what Berth hands on:
 //
 //   - claims and volumes are written back, whole;
+//   - what a device gets as its configuration is in the resource claim and in the device class;
 //   - a provider tells by a node's annotations which group it is of;
 //   - extenders are sent pods and nodes, and may read anything there but for what
 //     is large and says nothing about where a pod may run.
@@ -24,7 +26,7 @@ func transformFor(extenders bool) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		door.Object(obj)
 		switch o := obj.(type) {
-		case *v1.PersistentVolumeClaim, *v1.PersistentVolume:
+		case *v1.PersistentVolumeClaim, *v1.PersistentVolume, *resourcev1.ResourceClaim, *resourcev1.DeviceClass:
 			o.(metav1.Object).SetManagedFields(nil)
 			return o, nil
 		case *v1.Node:

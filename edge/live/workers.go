@@ -24,6 +24,8 @@ const (
 	taintWorkers   = 16 // nodes whose taints are written
 	consultWorkers = 16 // pods that the same extenders are asked about
 
+	deallocateWorkers = 4 // claims that are deallocated
+
 	nominateWorkers  = 16 // pods whose nominations are written
 	conditionWorkers = 4  // pods whose conditions are written
 	eventWorkers     = 4  // events
@@ -40,18 +42,22 @@ type workers struct {
 	ctx        context.Context // of the calls; ends when Berth stops
 	binder     *binder
 	consultant *consultant // nil without extenders
-	reporter   *reporter
-	leavers    *leavers
-	tainter    *tainter
-	surger     *surger
-	cloud      *cloud             // nil without a provider
-	headroom   *headroomReporter  // writes what the core says with a provider only
-	planner    *background.Worker // makes the plans
-	health     *Health            // told of plans that are made
-	planBound  time.Duration      // how long a plan may take
-	status     *statusWriter      // nil when none is to be written
-	planTimed  func()             // called when a plan was made; may be nil
-	log        *slog.Logger
+	// deallocations are done by the binder's deviceBinder.
+	deallocations chan *job[step.Deallocation]
+	reporter      *reporter
+	leavers       *leavers
+	tainter       *tainter
+	surger        *surger
+	cloud         *cloud             // nil without a provider
+	headroom      *headroomReporter  // writes what the core says with a provider only
+	planner       *background.Worker // makes the plans
+	health        *Health            // told of plans that are made
+	planBound     time.Duration      // how long a plan may take
+	status        *statusWriter      // nil when none is to be written
+	planTimed     func()             // called when a plan was made; may be nil
+	// deviceWatcher is told of resource claims that are written; may be nil.
+	deviceWatcher DeviceWatcher
+	log           *slog.Logger
 }
 
 var _ drive.Workers = (*workers)(nil)
@@ -60,12 +66,13 @@ var _ drive.Workers = (*workers)(nil)
 func newWorkers(ctx context.Context, o Options, clients *clients, load *load) *workers {
 	w := &workers{
 		ctx: ctx, log: o.Log,
-		binder:   newBinder(clients.bind, o.Extenders, &load.binds),
-		reporter: newReporter(clients.report, clients.nominate, o.Host, o.Log, load),
-		leavers:  newLeavers(clients.evict, clients.preempt, &load.preemptions),
-		tainter:  newTainter(clients.node),
-		surger:   newSurger(clients.surge),
-		headroom: newHeadroomReporter(clients.reportAny),
+		binder:        newBinder(clients.bind, o.Extenders, &load.binds),
+		reporter:      newReporter(clients.report, clients.nominate, o.Host, o.Log, load),
+		deallocations: make(chan *job[step.Deallocation], 1<<12),
+		leavers:       newLeavers(clients.evict, clients.preempt, &load.preemptions),
+		tainter:       newTainter(clients.node),
+		surger:        newSurger(clients.surge),
+		headroom:      newHeadroomReporter(clients.reportAny),
 	}
 	w.binder.stalled = func(bind step.Bind, err error) {
 		o.Log.Warn("a bind has had no outcome for a minute", "pod", bind.Namespace+"/"+bind.Name, "node", bind.Node, "lastError", err)
@@ -79,7 +86,7 @@ func newWorkers(ctx context.Context, o Options, clients *clients, load *load) *w
 	if o.Core.Autoscale != nil {
 		w.planner = background.Start(ctx)
 	}
-	w.health, w.planBound = o.Health, planBound(o.Core.Autoscale)
+	w.health, w.planBound, w.deviceWatcher = o.Health, planBound(o.Core.Autoscale), o.Watcher
 	return w
 }
 
@@ -95,6 +102,7 @@ func (w *workers) yield() func() {
 // readFrom gives workers what they read of caches. It comes before run.
 func (w *workers) readFrom(c *caches, clients *clients) {
 	w.binder.volumes = newVolumeBinder(clients.bind, c)
+	w.binder.devices = newDeviceBinder(clients.bind, resourceClaimCache{c.resourceClaims.Cache}, w.reporter.event, w.deviceWatcher)
 	if w.consultant != nil {
 		w.consultant.nodes, w.consultant.pods = corelisters.NewNodeLister(c.nodes.Objects()), corelisters.NewPodLister(c.pods.Objects())
 	}
@@ -103,6 +111,7 @@ func (w *workers) readFrom(c *caches, clients *clients) {
 // run starts the goroutines that do the work.
 func (w *workers) run(wg *sync.WaitGroup) {
 	w.binder.run(w.ctx, wg)
+	serveJobs(w.ctx, wg, deallocateWorkers, w.deallocations, func(ctx context.Context, x step.Deallocation) error { return w.binder.devices.deallocate(ctx, x) })
 	w.reporter.run(w.ctx, wg)
 	w.leavers.run(w.ctx, wg)
 	w.tainter.run(w.ctx, wg)
@@ -142,6 +151,11 @@ func (w *workers) Bind(bind step.Bind, done func(error)) {
 
 // Cancel implements drive.Workers.
 func (w *workers) Cancel(cancel step.Cancel) { w.binder.cancel(cancel.UID) }
+
+// Deallocate implements drive.Workers.
+func (w *workers) Deallocate(deallocation step.Deallocation, done func(error)) {
+	send(w.ctx, w.deallocations, &job[step.Deallocation]{deallocation, done})
+}
 
 // Preempt implements drive.Workers. The preemptor's nomination was handed out before.
 func (w *workers) Preempt(victim step.Preemption, done func(error)) {

@@ -53,6 +53,7 @@ type Metrics struct {
 
 	mu          sync.Mutex // guards what follows
 	preemptions preemptionMetrics
+	devices     deviceMetrics
 	scaleDown   scaleDownMetrics
 	cluster     clusterMetrics
 	scaleUp     scaleUpMetrics

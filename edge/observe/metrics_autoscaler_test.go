@@ -346,6 +346,8 @@ func TestRecordedScrape(t *testing.T) {
 	s.step(step.BindDone{UID: "pod-low"})
 	s.step(step.PodSet{Pod: testkit.Pod("big").Req("cpu", "9").Obj()}, step.PodSet{Pod: testkit.Pod("second").Req("cpu", "3").Obj()})
 	s.step(step.BindDone{UID: "pod-second", Err: errors.New("refused")})
+	server.ClaimCreated(nil)
+	server.DevicesAwaited("default-scheduler", []string{"gpu.example"}, []string{"gpu.example"}, "success", time.Second)
 	s.plan(func(p *autoscaler.Plan) {
 		p.ScaleUps = []autoscaler.ScaleUp{{Group: "cpu", Nodes: 1}, {Group: "gpu", Nodes: 1}}
 		p.Packed = []autoscaler.Packing{{Group: "cpu", Classes: 2, Namespaces: 1}}

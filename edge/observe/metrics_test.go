@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -520,9 +521,27 @@ func TestMetricsReference(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s | %s |\n", m.Name, mark, m.Type, strings.Join(slices.Sorted(slices.Values(m.Labels)), ", "), stability[m.Name], m.Help)
 	}
-	b.WriteString("\nMetrics of kube-scheduler 1.36 and 1.37 that Berth doesn't have, and why:\n\n| metric | why |\n|---|---|\n" + leftOut("scheduler_", ofKubeScheduler(t)) + leftOutElsewhere())
+	b.WriteString("\nMetrics of kube-scheduler 1.36 and 1.37 that Berth doesn't have, and why:\n\n| metric | why |\n|---|---|\n" + leftOut("scheduler_", ofKubeScheduler(t)))
 	b.WriteString("\nMetrics of Cluster Autoscaler that Berth doesn't have, and why:\n\n| metric | why |\n|---|---|\n" + leftOut("cluster_autoscaler_", ofClusterAutoscaler))
 	b.WriteString("\nValues of the label `function` of `cluster_autoscaler_function_duration_seconds` that Cluster Autoscaler has and Berth doesn't, and why:\n\n| function | why |\n|---|---|\n" + functionsLeftOut())
 	path := filepath.Join("..", "..", "docs", "reference", "metrics.md")
 	testkit.Generated(t, path, b.String(), "go test ./edge/observe -rewrite", *rewrite)
+}
+
+// TestMetricsOfDevices has claims be created and devices awaited.
+func TestMetricsOfDevices(t *testing.T) {
+	l, server := newLive(t), NewServer(slog.New(slog.DiscardHandler))
+	server.Metrics = l.m
+	server.ClaimCreated(nil)
+	server.ClaimCreated(errors.New("refused"))
+	server.DevicesAwaited("p", []string{"a", "a", "b"}, []string{"b"}, "timeout", 3*time.Second)
+	l.wants(`scheduler_resourceclaim_creates_total{status="success"} 1`, `scheduler_resourceclaim_creates_total{status="failure"} 1`,
+		`dynamic_resource_allocation_resourceclaim_creates_total{admin_access="false",owner_api_group="",owner_api_kind="Pod",status="failure"} 1`,
+		`scheduler_dra_bindingconditions_wait_duration_seconds_sum{driver="a",profile="p",status="timeout"} 6`,
+		`scheduler_dra_bindingconditions_allocations_total{driver="b",profile="p",status="timeout"} 1`)
+	for _, line := range l.scrape() {
+		if strings.HasPrefix(line, `scheduler_dra_bindingconditions_allocations_total{driver="a"`) {
+			t.Errorf("there is %s, of a driver whose device has no conditions", line)
+		}
+	}
 }

@@ -1,8 +1,6 @@
 package observe
 
 import (
-	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,7 +22,6 @@ const (
 	noBatches       = "pods that no rule distinguishes are always evaluated once, there are no hints to be used or flushed, and no node is rescored for one"
 	noPodGroups     = "pod groups are not scheduled as one"
 	noPlacements    = "pod groups are not scheduled as one, so no placements are generated for them"
-	noDevices       = "pods with resource claims aren't placed yet"
 	noHints         = "rules are asked about all changes of a step together, and most answer from an index: berth_step_duration_seconds has their time"
 )
 
@@ -44,9 +41,6 @@ var notServed = map[string]string{
 	"async_api_call_execution_total":                 noCallQueue,
 	"async_api_call_execution_duration_seconds":      noCallQueue,
 	"pending_async_api_calls":                        noCallQueue,
-	"resourceclaim_creates_total":                    noDevices,
-	"dra_bindingconditions_allocations_total":        noDevices,
-	"dra_bindingconditions_wait_duration_seconds":    noDevices,
 	"podgroup_schedule_attempts_total":               noPodGroups,
 	"podgroup_scheduling_attempt_duration_seconds":   noPodGroups,
 	"podgroup_scheduling_algorithm_duration_seconds": noPodGroups,
@@ -58,11 +52,6 @@ var notServed = map[string]string{
 	"placement_evaluation_duration_seconds":          noPlacements,
 	"volume_binder_cache_requests_total":             "volumes are matched in the state of the cluster, there is no cache beside it",
 	"volume_scheduling_stage_error_total":            "a volume that can't be bound rejects nodes, which unschedulable_pods counts; a failed write is an attempt that ends in an error",
-}
-
-// notServedElsewhere says why Berth has no metric of kube-scheduler under another prefix.
-var notServedElsewhere = map[string]string{
-	"dynamic_resource_allocation_resourceclaim_creates_total": noDevices + "; resourceclaim_creates_total of 1.36 under its new name",
 }
 
 // defined is a metric as a version of kube-scheduler defines it.
@@ -140,25 +129,20 @@ func ofKubeScheduler(t *testing.T) (out []upstream) {
 }
 
 // TestReasonsAreOfMetricsUpstream fails for a reason of a metric that neither version has, and for
-// a metric under another prefix without a reason.
+// a metric under another prefix that Berth doesn't have.
 func TestReasonsAreOfMetricsUpstream(t *testing.T) {
 	known := map[string]bool{}
 	for _, version := range []string{"1.36", "1.37"} {
 		for name := range definedIn(t, version) {
 			known[name] = true
-			if !strings.HasPrefix(name, "scheduler_") && notServedElsewhere[name] == "" {
-				t.Errorf("%s has neither a value nor a reason", name)
+			if !strings.HasPrefix(name, "scheduler_") && !slices.ContainsFunc(NewMetrics().List(), func(m Metric) bool { return m.Name == name }) {
+				t.Errorf("%s has no value", name)
 			}
 		}
 	}
 	for name := range notServed {
 		if !known["scheduler_"+name] {
 			t.Errorf("no version has scheduler_%s", name)
-		}
-	}
-	for name := range notServedElsewhere {
-		if !known[name] {
-			t.Errorf("no version has %s", name)
 		}
 	}
 }
@@ -196,13 +180,4 @@ func stabilityOf(t *testing.T) map[string]string {
 		}
 	}
 	return out
-}
-
-// leftOutElsewhere lists for the reference the metrics under other prefixes that aren't served.
-func leftOutElsewhere() string {
-	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(notServedElsewhere)) {
-		fmt.Fprintf(&b, "| `%s` | %s |\n", name, notServedElsewhere[name])
-	}
-	return b.String()
 }

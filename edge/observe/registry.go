@@ -168,6 +168,7 @@ func newMetrics(r *registry) *Metrics {
 	m.cache = r.gauges("cache_size", "Number of nodes, pods on nodes, and assumed (being bound) pods.", "type")
 	m.flushed = r.counter("pod_scheduled_after_flush_total", "Number of pods that only the periodic flush of pods unschedulable for five minutes found schedulable: each is a missed wake-up.")
 	m.preemptions = newPreemptionMetrics(r)
+	m.devices = newDeviceMetrics(r)
 	r.subsystem = "berth"
 	m.steps = r.histogram("step_duration_seconds", "Duration of a step of the core, which takes no other input meanwhile.", exp(0.0001, 2, 16))
 	m.beyond = r.counters("inputs_beyond_bounds_total", "Number of inputs from the API server, the provider or an extender with a name, list or text beyond the bounds, by whether the object is ignored (refused=true) or only what is beyond the bounds.", "refused")

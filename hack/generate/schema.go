@@ -8,6 +8,7 @@ import (
 
 	"github.com/invopop/jsonschema"
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -17,7 +18,7 @@ import (
 // schema returns the JSON schema of scenarios, with the comments of the fields as descriptions.
 func schema() ([]byte, error) {
 	r := &jsonschema.Reflector{Anonymous: true, Mapper: leaf}
-	for _, dir := range []string{"sim/scenario", "internal/simulatedgroup"} {
+	for _, dir := range []string{"sim/scenario", "internal/simulateddevices", "internal/simulatedgroup"} {
 		if err := r.AddGoComments("github.com/berthproject/berth/"+dir, filepath.Join(root, dir)); err != nil {
 			return nil, err
 		}
@@ -47,6 +48,9 @@ func leaf(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "object", Description: "A Kubernetes Taint."}
 	case reflect.TypeFor[v1.ContainerImage]():
 		return &jsonschema.Schema{Type: "object", Description: "A Kubernetes ContainerImage."}
+	case reflect.TypeFor[resourcev1.ResourceClaimSpec](), reflect.TypeFor[resourcev1.DeviceAttribute](), reflect.TypeFor[resourcev1.DeviceCapacity](),
+		reflect.TypeFor[resourcev1.DeviceTaint](), reflect.TypeFor[resourcev1.DeviceToleration]():
+		return &jsonschema.Schema{Type: "object", Description: "A Kubernetes " + t.Name() + "."}
 	}
 	return nil
 }

@@ -124,7 +124,7 @@ func storms(seed uint64, n int) stage {
 }
 
 // others are the packages of the dev cluster that need no control plane, but the oracle.
-var others = []string{"./account", "./bench", "./controllers", "./controlplane", "./demo", "./kubelets", "./storm/...", "./upstream"}
+var others = []string{"./account", "./bench", "./controllers", "./controlplane", "./demo", "./devices", "./kubelets", "./storm/...", "./upstream"}
 
 // vet needs nothing but Go: gofmt asks about the files that are in the repository, so that scratch
 // files don't fail it.

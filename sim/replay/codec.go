@@ -70,6 +70,8 @@ func recordable(in step.Input) (any, error) {
 		return outcomeOf(&x, &x.Err), nil
 	case step.BindDone:
 		return outcomeOf(&x, &x.Err), nil
+	case step.DeallocationDone:
+		return outcomeOf(&x, &x.Err), nil
 	case step.TaintDone:
 		return outcomeOf(&x, &x.Err), nil
 	case step.EvictionDone:
@@ -110,6 +112,7 @@ var decoders = map[string]decoder{
 
 	"Consulted":        decodeOutcome(func(x *step.Consulted) *error { return &x.Err }),
 	"BindDone":         decodeOutcome(func(x *step.BindDone) *error { return &x.Err }),
+	"DeallocationDone": decodeOutcome(func(x *step.DeallocationDone) *error { return &x.Err }),
 	"TaintDone":        decodeOutcome(func(x *step.TaintDone) *error { return &x.Err }),
 	"EvictionDone":     decodeOutcome(func(x *step.EvictionDone) *error { return &x.Err }),
 	"SurgeDone":        decodeOutcome(func(x *step.SurgeDone) *error { return &x.Err }),

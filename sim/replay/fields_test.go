@@ -145,6 +145,7 @@ func everyInputWithObjects() []step.Input {
 	}
 	for _, o := range []cluster.Object{filled(&v1.Namespace{}), claim, volume, filled(&storagev1.StorageClass{}), csiNode,
 		filled(&storagev1.CSIDriver{}), filled(&storagev1.CSIStorageCapacity{}), filled(&storagev1.VolumeAttachment{}), filled(&policyv1.PodDisruptionBudget{}), filled(&resourcev1.DeviceClass{}),
+		filled(&resourcev1.ResourceSlice{}), filled(&resourcev1.ResourceClaim{}), filled(&resourcev1.DeviceTaintRule{}),
 		template, scalable, filled(&autoscalingapi.CapacityBuffer{}), request} {
 		inputs = append(inputs, step.ObjectSet{Object: o})
 	}

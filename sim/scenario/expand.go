@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/berthproject/berth/internal/seeded"
+	"github.com/berthproject/berth/internal/simulateddevices"
 	"github.com/berthproject/berth/internal/simulatedgroup"
 	"github.com/berthproject/berth/sim/trace/openb"
 )
@@ -48,6 +49,11 @@ func (o *objects) nodes(n *Nodes) error {
 		if err := o.add(node); err != nil {
 			return err
 		}
+		for _, slice := range simulateddevices.Slices(n.Devices, name, 1) {
+			if err := o.add(slice); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -69,6 +75,9 @@ func (o *objects) workload(w *Workload, seed uint64) {
 		}
 		meta := metav1.ObjectMeta{Namespace: cmp.Or(w.Namespace, metav1.NamespaceDefault), Name: name}
 		template := w.template(name)
+		if claimed := w.claimed(meta, &template.Spec); claimed != nil {
+			o.arrive(at[i*len(at)/copies], 0, claimed...) // they stay: a claim is in use as long as a pod that names it
+		}
 		selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": template.Labels["app"]}}
 		with := w.around(meta, selector)
 		if !pods {

@@ -50,6 +50,13 @@ const (
 	TaintNode     = "TaintNode"     // event: somebody puts a taint on a node `for` a while (for good when absent)
 	FutureStamp   = "FutureStamp"   // a node says that it was created `for` later than it was (an hour when absent)
 	ClockAhead    = "ClockAhead"    // the API server's clock is `for` ahead of Berth's (an hour when absent), and its answers say so; without a rate
+
+	// Those that concern devices.
+
+	DevicesLate      = "DevicesLate"      // a new node's devices are published `for` later (10 min when absent)
+	DevicesWithdrawn = "DevicesWithdrawn" // event: a node's drivers withdraw its devices `for` a while (2 min when absent)
+	DevicesChanged   = "DevicesChanged"   // event: a node's drivers publish its devices anew without the last of each slice, if that takes no counters, and as they were `for` later (5 min when absent)
+	DeviceTainted    = "DeviceTainted"    // event: a DeviceTaintRule taints a device, with the effect NoSchedule, `for` a while (10 min when absent)
 )
 
 // faultKind says what a kind of fault needs: a time, for an event, or a rate. The others
@@ -78,6 +85,7 @@ var faultKinds = map[string]faultKind{
 	GroupUnlisted: {rate: true, late: true}, ListedLate: {rate: true, late: true}, InstanceAgain: {rate: true, late: true},
 	NodeMoves: {event: true, late: true}, SpotReplaced: {event: true, late: true}, NodeLingers: {rate: true, late: true},
 	TaintNode: {event: true, late: true}, FutureStamp: {rate: true, late: true}, ClockAhead: {late: true, ungrouped: true},
+	DevicesLate: {rate: true, late: true}, DevicesWithdrawn: {event: true, late: true}, DevicesChanged: {event: true, late: true}, DeviceTainted: {event: true, late: true},
 }
 
 // DrawnFaultKinds returns the kinds that random worlds draw, sorted.

@@ -249,6 +249,11 @@ func (s *Scenario) gather(o *objects, src source, manifests []string) error {
 			return err
 		}
 	}
+	for i := range s.Spec.DeviceClasses {
+		if err := o.add(s.Spec.DeviceClasses[i].object()); err != nil {
+			return src.errorf(fmt.Sprintf("spec.deviceClasses[%d]", i), "%v", err)
+		}
+	}
 	for i := range s.Spec.Nodes {
 		if err := o.nodes(&s.Spec.Nodes[i]); err != nil {
 			return src.errorf(fmt.Sprintf("spec.nodes[%d]", i), "%v", err)

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/berthproject/berth/sim/checker"
@@ -85,11 +87,31 @@ func (o *objects) noteUnusableGroups() {
 		g := &o.run.Spec.NodeGroups[i]
 		node := g.NewNode(g.Name)
 		if !slices.ContainsFunc(specs, func(spec *v1.PodSpec) bool {
-			return checker.Fits(&v1.Pod{Spec: *spec}, node, []*v1.Node{node}, nil)
+			return checker.Fits(&v1.Pod{Spec: *o.withoutBacked(spec, node)}, node, []*v1.Node{node}, nil)
 		}) {
 			o.note("node group %s: no pod of the input fits its template, so it will not be scaled up", g.Name)
 		}
 	}
+}
+
+// withoutBacked returns a pod's spec without the extended resources that a node lacks and devices may provide.
+func (o *objects) withoutBacked(spec *v1.PodSpec, node *v1.Node) *v1.PodSpec {
+	backed := func(name v1.ResourceName) bool {
+		_, offered := node.Status.Allocatable[name]
+		return !offered && slices.ContainsFunc(o.run.Objects, func(obj runtime.Object) bool {
+			c, ok := obj.(*resourcev1.DeviceClass)
+			return ok && (string(name) == resourcev1.ResourceDeviceClassPrefix+c.Name || c.Spec.ExtendedResourceName != nil && *c.Spec.ExtendedResourceName == string(name))
+		})
+	}
+	for i := range spec.Containers {
+		for name := range spec.Containers[i].Resources.Requests {
+			if strings.Contains(string(name), "/") && backed(name) {
+				spec = spec.DeepCopy()
+				delete(spec.Containers[i].Resources.Requests, name)
+			}
+		}
+	}
+	return spec
 }
 
 // podSpecs returns the specs of all pods that the autoscaler may buy nodes for,

@@ -8,6 +8,7 @@
 //	load.go      runs, of files
 //	manifest.go  manifests and dumps, object by object
 //	objects.go   the objects of a run
+//	devices.go   device classes and claims in short
 //	expand.go    objects of what a scenario says in short
 //	notes.go     what a person should know before the run
 //	summary.go   the outcome, and how it compares with what is expected
@@ -28,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/berthproject/berth/internal/simulateddevices"
 	"github.com/berthproject/berth/internal/simulatedgroup"
 )
 
@@ -78,6 +80,8 @@ type Spec struct {
 	// manifests, relative to the scenario's folder. Pods may carry the
 	// annotations berth.dev/arrive-after and berth.dev/run-for.
 	Files []string `json:"files,omitempty"`
+	// DeviceClasses exist at the beginning.
+	DeviceClasses []DeviceClass `json:"deviceClasses,omitempty"`
 	// Traces are recorded workloads.
 	Traces []Trace `json:"traces,omitempty"`
 	// Workload is what arrives at the cluster.
@@ -122,6 +126,11 @@ type NodeGroup struct {
 	// PriceHidden says that the cloud charges pricePerHour and doesn't tell Berth: it learns a price
 	// from nodePrices only.
 	PriceHidden bool `json:"priceHidden,omitempty"`
+	// Devices that each node's drivers publish.
+	Devices []simulateddevices.Devices `json:"devices,omitempty"`
+	// DevicesAfter is how long after a new node is ready they do (1 to 10 s when absent). Nodes that exist
+	// at the beginning have theirs.
+	DevicesAfter *simulatedgroup.Span `json:"devicesAfter,omitempty"`
 }
 
 // Boot is what an instance writes while it starts.
@@ -142,6 +151,8 @@ type Nodes struct {
 	Zones []string `json:"zones,omitempty"`
 	// Template is what each of the nodes is like.
 	Template simulatedgroup.Template `json:"template"`
+	// Devices that each node has.
+	Devices []simulateddevices.Devices `json:"devices,omitempty"`
 }
 
 // Trace is a recorded workload.
@@ -181,6 +192,8 @@ type Workload struct {
 	// MaxUnavailable creates a PodDisruptionBudget that allows so many pods of a copy
 	// to be unavailable.
 	MaxUnavailable *int `json:"maxUnavailable,omitempty"`
+	// Claims are what each pod claims of the nodes' devices.
+	Claims []Claim `json:"claims,omitempty"`
 	// Template of the pods. The label app is added where it is missing.
 	Template v1.PodTemplateSpec `json:"template"`
 }

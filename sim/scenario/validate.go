@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/berthproject/berth/internal/simulateddevices"
 	"github.com/berthproject/berth/internal/simulatedgroup"
 )
 
@@ -32,6 +33,7 @@ func (v *validator) scenario(s *Scenario) {
 	sp := &s.Spec
 	v.groups(sp)
 	v.nodes(sp)
+	v.deviceClasses(sp)
 	v.traces(sp)
 	v.workloads(sp)
 	v.images(sp)
@@ -194,6 +196,8 @@ func (v *validator) groups(sp *Spec) {
 		if g.Stock != nil {
 			v.notNegative(at+".stock", float64(*g.Stock))
 		}
+		v.span(at+".devicesAfter", g.DevicesAfter)
+		simulateddevices.Validate(g.Devices, at+".devices", v.bad)
 		v.allocatable(at+".template.allocatable", g.Template.Allocatable)
 	}
 }
@@ -216,6 +220,7 @@ func (v *validator) nodes(sp *Spec) {
 		v.notNegative(at+".count", float64(n.Count))
 		v.count(at+".count", n.Count, 1)
 		v.allocatable(at+".template.allocatable", n.Template.Allocatable)
+		simulateddevices.Validate(n.Devices, at+".devices", v.bad)
 	}
 }
 
@@ -308,6 +313,7 @@ func (v *validator) workload(w *Workload, at string) {
 		v.bad(at+".arrive.pattern", "is %q; it must be even or poisson", p)
 	}
 	v.span(at+".runFor", w.RunFor)
+	v.claims(w, at)
 	if len(w.Template.Spec.Containers) == 0 {
 		v.bad(at+".template", "has no containers; it needs at least one")
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/berthproject/berth/internal/simulateddevices"
 	"github.com/berthproject/berth/sim/scenario"
 )
 
@@ -80,6 +81,10 @@ func smaller(s *scenario.Scenario) []*scenario.Scenario {
 	}
 	for i := range sp.NodeGroups {
 		c.group(i)
+		c.devices(func(sp *scenario.Spec) *[]simulateddevices.Devices { return &sp.NodeGroups[i].Devices })
+	}
+	for i := range sp.Nodes {
+		c.devices(func(sp *scenario.Spec) *[]simulateddevices.Devices { return &sp.Nodes[i].Devices })
 	}
 	for i := range sp.Policy.Flags {
 		c.try(func(sp *scenario.Spec) { sp.Policy.Flags = slices.Delete(sp.Policy.Flags, i, i+1) })
@@ -109,6 +114,16 @@ func (c *cuts) workload(i int) {
 		}
 	}
 	w := &c.from.Spec.Workload[i]
+	for k := range w.Claims {
+		try(true, func(w *scenario.Workload) { w.Claims = slices.Delete(w.Claims, k, k+1) })
+		x := &w.Claims[k]
+		try(x.Selectors != nil || x.Capacity != nil || x.SameAttribute != "", func(w *scenario.Workload) {
+			x := &w.Claims[k]
+			x.Selectors, x.Capacity, x.SameAttribute = nil, nil, ""
+		})
+		try(x.Shared, func(w *scenario.Workload) { w.Claims[k].Shared = false })
+		try(x.Count > 1, func(w *scenario.Workload) { w.Claims[k].Count-- })
+	}
 	try(w.Copies > 0, func(w *scenario.Workload) { w.Copies = 0 })
 	try(w.Count > 1, func(w *scenario.Workload) { w.Count /= 2 })
 	try(w.Count > 1, func(w *scenario.Workload) { w.Count-- })
@@ -124,6 +139,21 @@ func (c *cuts) workload(i int) {
 	try(p.Volumes != nil, func(w *scenario.Workload) { w.Template.Spec.Volumes = nil })
 	try(p.TerminationGracePeriodSeconds != nil, func(w *scenario.Workload) { w.Template.Spec.TerminationGracePeriodSeconds = nil })
 	try(p.Priority != nil, func(w *scenario.Workload) { w.Template.Spec.Priority = nil })
+}
+
+// devices takes devices from the nodes of a group, or from equal nodes.
+func (c *cuts) devices(of func(sp *scenario.Spec) *[]simulateddevices.Devices) {
+	for k, x := range *of(&c.from.Spec) {
+		if len(*of(&c.from.Spec)) > 1 {
+			c.try(func(sp *scenario.Spec) { list := of(sp); *list = slices.Delete(*list, k, k+1) })
+		}
+		if x.Count > 1 {
+			c.try(func(sp *scenario.Spec) { (*of(sp))[k].Count-- })
+		}
+		if x.Taints != nil || x.BindingConditions != nil {
+			c.try(func(sp *scenario.Spec) { x := &(*of(sp))[k]; x.Taints, x.BindingConditions = nil, nil })
+		}
+	}
 }
 
 // group makes one node group smaller and simpler, within what a scenario may have: min ≤ initial ≤

@@ -17,6 +17,7 @@ type Outcome struct {
 	Digest   string
 	Problems []string // broken invariants; nil when all hold
 	Unused   []string // sim.Stats.Unused
+	Devices  sim.DeviceStats
 	Summary  *scenario.Summary
 }
 
@@ -61,7 +62,7 @@ func playRun(ctx context.Context, run *scenario.Run, o sim.Options) (out Outcome
 		out.Problems = append(out.Problems, err.Error())
 		return out, nil
 	}
-	out.Digest, out.Summary, out.Unused = sum.Digest, sum, w.Stats().Unused
+	out.Digest, out.Summary, out.Unused, out.Devices = sum.Digest, sum, w.Stats().Unused, w.Stats().Devices
 	out.Problems = append(out.Problems, w.Stats().Violations...)
 	if sum.PDBViolations > 0 {
 		out.Problems = append(out.Problems, fmt.Sprintf("%d violations of disruption budgets", sum.PDBViolations))

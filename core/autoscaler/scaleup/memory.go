@@ -185,7 +185,7 @@ func (m *Memory) classOf(e *engine.Engine, pod *cluster.Pod) *engine.Class {
 		return c
 	}
 	c := e.Class(pod)
-	if len(pod.Claims) == 0 && len(m.classes) < maxClassed {
+	if !e.State().TakesObjects(pod) && len(m.classes) < maxClassed {
 		m.classes[pod] = c
 	}
 	return c

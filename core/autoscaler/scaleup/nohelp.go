@@ -158,7 +158,7 @@ func (b *builder) plain(e *engine.Engine, c *engine.Class) bool {
 }
 
 func plain(e *engine.Engine, c *engine.Class) bool {
-	return len(c.Pod().Claims) == 0 && !e.LooksBeyondNode(c)
+	return !e.State().TakesObjects(c.Pod()) && !e.LooksBeyondNode(c)
 }
 
 // whyAlone returns why an empty new node of a group doesn't take a plain class, nil when it

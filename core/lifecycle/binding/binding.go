@@ -2,6 +2,7 @@ package binding
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,6 +84,7 @@ type Machine struct {
 	others   Others
 	waiting  []*wait // pods in state waiting, in the order in which they came to wait
 	assumed  assumptions
+	claims   claims
 	// freed is when a wait for permission ended without one since Advance last ran, zero
 	// for not: the pod's room is free then, and the queue wasn't asked about that yet.
 	freed    time.Time
@@ -93,7 +95,7 @@ var _ lifecycle.Machine = (*Machine)(nil)
 
 // New returns a machine that follows no pod.
 func New(profiles Profiles, pods lifecycle.Pods[Pod], others Others) *Machine {
-	return &Machine{pods: pods, profiles: profiles, others: others, assumed: assumptions{}}
+	return &Machine{pods: pods, profiles: profiles, others: others, assumed: assumptions{}, claims: newClaims()}
 }
 
 // PodPlaced takes over a pod that a decision has placed on a node in the state: it is
@@ -106,17 +108,39 @@ func (m *Machine) PodPlaced(t *lifecycle.Turn, p *Pod, item *queue.Item, n *clus
 	bind := step.Bind{UID: pod.UID, Namespace: pod.Object.Namespace, Name: pod.Object.Name, Node: n.Name,
 		Profile: pod.Object.Spec.SchedulerName, Attempts: item.Attempts() + 1, Queued: item.Queued(),
 		Extender: profile.ExtenderBinds(pod.Object)}
-	if len(pod.Claims) > 0 {
-		p.writes = writes
-		m.assumed.add(writes)
-		for _, w := range writes {
+	if t.State.TakesObjects(pod) {
+		m.assume(p, writes)
+		for _, w := range p.writes {
 			bind.Writes = append(bind.Writes, w.New)
 		}
-		bind.Claims = unboundClaims(t.State, pod)
-		bind.Timeout = profile.BindTimeout
+		if len(pod.Claims) > 0 {
+			bind.Claims, bind.Timeout = unboundClaims(t.State, pod), profile.BindTimeout
+		}
+		if bind.DeviceClaims, bind.ExtendedResources = deviceClaims(pod, n, t.State, profile.Claimer()); len(bind.DeviceClaims) > 0 {
+			bind.DeviceTimeout = profile.DeviceBindTimeout
+		}
 	}
 	m.admit(t, p, n, profile, bind)
 	m.resolve(t)
+}
+
+// assume remembers what a decision has changed in objects for a pod.
+func (m *Machine) assume(p *Pod, writes []cluster.ObjectChange) {
+	p.writes = nil
+	for _, w := range writes {
+		if cluster.KindOf(w.New) == cluster.ResourceClaimKind {
+			m.claims.add(p.pod.UID, w)
+		} else {
+			p.writes = append(p.writes, w)
+		}
+	}
+	m.assumed.add(p.writes)
+}
+
+// post has a pod bound.
+func (m *Machine) post(t *lifecycle.Turn, bind step.Bind) {
+	m.claims.posted(bind.UID)
+	t.Ready.Binds = append(t.Ready.Binds, bind)
 }
 
 // admit asks the profile's plugins about a pod that was given a node.
@@ -143,7 +167,7 @@ func (m *Machine) admit(t *lifecycle.Turn, p *Pod, n *cluster.Node, profile *fra
 		m.others.SlowBindBegun(t, p.pod, p.node)
 	}
 	if len(votes) == 0 {
-		t.Ready.Binds = append(t.Ready.Binds, bind)
+		m.post(t, bind)
 		return
 	}
 	p.state, p.wait = Waiting, &wait{p: p, bind: bind, since: t.Now, votes: votes}
@@ -152,10 +176,10 @@ func (m *Machine) admit(t *lifecycle.Turn, p *Pod, n *cluster.Node, profile *fra
 }
 
 // slow reports whether others are waited for before a pod is bound: objects are written for it and
-// its claims be bound by controllers, or an extender binds it. kube-scheduler takes the first two
-// for slow (PreBindPreFlight), and leaves extenders out.
+// its claims be bound by controllers, its devices be made ready, or an extender binds it.
+// kube-scheduler takes all but the last for slow (PreBindPreFlight).
 func slow(bind *step.Bind) bool {
-	return len(bind.Writes)+len(bind.Claims) > 0 || bind.Extender
+	return len(bind.Writes)+len(bind.Claims)+len(bind.DeviceClaims) > 0 || bind.Extender
 }
 
 // refuse takes the node away from a pod that a plugin is against.
@@ -174,6 +198,7 @@ func unavailable(why string) string { return fmt.Sprintf("0/1 nodes are availabl
 // BindDone takes the outcome of a bind, and reports whether the pod is bound. An outcome of a
 // pod that is gone, or whose node was taken away, says nothing.
 func (m *Machine) BindDone(t *lifecycle.Turn, in step.BindDone) (bound *cluster.Pod) {
+	m.claims.done(t.State, in)
 	p := m.pods.Get(in.UID)
 	if p == nil || p.state == None {
 		return nil
@@ -193,7 +218,10 @@ func (m *Machine) PodShown(t *lifecycle.Turn, p *Pod) {
 	if p.state == Bound {
 		return
 	}
-	m.endWait(t, p, true) // somebody else has bound it there
+	if p.state == Waiting { // somebody else has bound it there
+		m.endWait(t, p, true)
+		m.claims.release(t.State, p.pod.UID)
+	}
 	p.state, p.reserved = Bound, 0
 	for _, x := range m.profiles.Profile(p.pod).PostBinders {
 		x.PostBind(p.pod, p.node)
@@ -210,7 +238,19 @@ func (m *Machine) Release(t *lifecycle.Turn, p *Pod) {
 		t.Ready.Cancels = append(t.Ready.Cancels, step.Cancel{UID: p.pod.UID})
 	}
 	m.unreserve(t, p)
+	m.takeBack(t, p)
+}
+
+// PodGone lets go of the claims that are held for a pod that is gone. Whether it has a record
+// doesn't matter: a pod that was bound has none, and its claims are held until the API shows them.
+func (m *Machine) PodGone(t *lifecycle.Turn, uid types.UID) { m.claims.release(t.State, uid) }
+
+// takeBack forgets what was assumed of objects for a pod, and has the state follow.
+func (m *Machine) takeBack(t *lifecycle.Turn, p *Pod) {
 	m.assumed.takeBack(t.State, p)
+	if p.pod != nil {
+		m.claims.release(t.State, p.pod.UID)
+	}
 }
 
 // Cancel takes back the bind of a pod, and reports whether there is one under way. What
@@ -233,7 +273,7 @@ func (m *Machine) unplace(t *lifecycle.Turn, p *Pod, kind step.DecisionKind, rea
 	m.others.BeforeNodeLost(t, pod)
 	t.State.Remove(pod.UID)
 	m.unreserve(t, p)
-	m.assumed.takeBack(t.State, p)
+	m.takeBack(t, p)
 	p.state, p.pod, p.node = None, nil, ""
 	item := t.Queue.Get(pod.UID)
 	t.Queue.SetPod(item, pod)
@@ -262,7 +302,7 @@ func (m *Machine) Unsettled() (out []string) {
 			out = append(out, fmt.Sprintf("pod %s is assumed on %s, and nothing has come of it: %s", uid, p.node, p.state))
 		}
 	}
-	return append(out, m.assumed.unsettled()...)
+	return slices.Concat(out, m.assumed.unsettled(), m.claims.unsettled())
 }
 
 // Invariants says what doesn't hold of the machine's own fields between Steps: nothing is
@@ -295,11 +335,11 @@ func (m *Machine) Invariants() (out []string) {
 	for w := range waits {
 		broken(w.p.pod.UID, "waiting: the pod is gone, and waits for permission")
 	}
-	return out
+	return append(out, m.claims.invariants()...)
 }
 
 // InvariantsIn says what doesn't hold between the machine and the state: a pod that was
-// given a node is there.
+// given a node is there, and claims are reserved for those that hold them.
 func (m *Machine) InvariantsIn(state *cluster.State) (out []string) {
 	for uid, p := range m.pods.All() {
 		if p.state == None {
@@ -310,5 +350,5 @@ func (m *Machine) InvariantsIn(state *cluster.State) (out []string) {
 			out = append(out, fmt.Sprintf("pod %s was given node %s, and isn't there in the state", uid, p.node))
 		}
 	}
-	return out
+	return append(out, m.claims.invariantsIn(state)...)
 }

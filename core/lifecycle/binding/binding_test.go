@@ -160,6 +160,7 @@ func (w *world) gone(uid types.UID) {
 	if p := w.pods[uid]; p != nil {
 		w.m.Release(w.Turn, p)
 	}
+	w.m.PodGone(w.Turn, uid)
 	w.forget(uid)
 }
 

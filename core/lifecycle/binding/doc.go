@@ -12,8 +12,8 @@
 //
 // Whatever leads from waiting or binding to none goes through unplace: the pod is taken
 // off the node in the state, the plugins that reserved something let go of it in the
-// reverse order, objects that were assumed for it are as the API has them, and the pod
-// backs off. Until its bind is out a pod is stopped here; afterwards the outcome tells.
+// reverse order, objects that were assumed for it are as the API has them, but for what other
+// pods hold of its resource claims (claims.go), and the pod backs off. Until its bind is out a pod is stopped here; afterwards the outcome tells.
 //
 // A pod that is deleted, or that somebody else binds elsewhere, leaves in any state (Release). In
 // state binding its bind is cancelled: nobody waits for the outcome.

@@ -6,13 +6,15 @@ import (
 	"slices"
 	"strings"
 
+	resourcev1 "k8s.io/api/resource/v1"
+
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/step"
 )
 
-// This file holds what was assumed of objects, such as a volume that a claim is bound
-// to: the state has them as they will be once the bind has written them.
+// This file holds what was assumed of volumes and their claims: the state has them as they will be
+// once the bind has written them. Resource claims have a file of their own (claims.go).
 
 // objectKey names an object.
 type objectKey struct {
@@ -32,6 +34,10 @@ type assumptions map[objectKey]cluster.ObjectChange
 // an assumption was made on.
 func (m *Machine) ObjectSet(t *lifecycle.Turn, in step.ObjectSet) {
 	key := keyOf(in.Object)
+	if c, ok := in.Object.(*resourcev1.ResourceClaim); ok {
+		m.claims.show(t.State, keyOfClaim(c), c)
+		return
+	}
 	if key.kind == cluster.NoObject {
 		return
 	}
@@ -46,6 +52,10 @@ func (m *Machine) ObjectSet(t *lifecycle.Turn, in step.ObjectSet) {
 
 // ObjectGone records that the API has an object no more.
 func (m *Machine) ObjectGone(t *lifecycle.Turn, in step.ObjectGone) {
+	if in.Kind == cluster.ResourceClaimKind {
+		m.claims.show(t.State, claimKey{in.Namespace, in.Name}, nil)
+		return
+	}
 	delete(m.assumed, objectKey{in.Kind, in.Namespace, in.Name})
 	t.State.RemoveObject(in.Kind, in.Namespace, in.Name)
 }

@@ -135,7 +135,7 @@ func (m *Machine) resolve(t *lifecycle.Turn) {
 		m.endWait(t, w.p, w.rejected == "")
 		if w.rejected == "" {
 			t.Decide(step.Decision{Kind: step.Permitted, Pod: w.p.pod.Name(), Node: w.p.node})
-			t.Ready.Binds = append(t.Ready.Binds, w.bind)
+			m.post(t, w.bind)
 			continue
 		}
 		m.unplace(t, w.p, step.Refused, v1.PodReasonUnschedulable, unavailable(w.rejected), w.rejected)

@@ -1,14 +1,18 @@
-// Package dynamicresources stands in for dynamic resource allocation (KEP-4381): Berth can't allocate
-// devices, so a pod that needs some waits with a reason that says so, instead of being placed where it
-// can't start. It rejects a pod with resource claims on all nodes, and a pod that requests an extended
-// resource which a DeviceClass backs (KEP-5004) on the nodes whose allocatable lacks that resource;
-// where a device plugin offers it, NodeResourcesFit counts it as any other.
+// Package dynamicresources keeps a pod to the nodes where its resource claims have devices, or can get
+// some (dynamic resource allocation, KEP-4381), and where its extended resources can be had of a
+// DeviceClass if the node's allocatable lacks them (KEP-5004). What can be allocated is for
+// core/devices to say, which asks the allocator that kube-scheduler uses; this package says what a pod
+// claims (demand.go, extended.go), tells nodes apart by it (rule.go), and takes the devices for a pod
+// that gets a node (assume.go).
+//
+// Pods whose claims ask for the same are one class: of claims without an allocation the content is
+// signed, and of others where the devices are.
 package dynamicresources
 
 import (
-	"fmt"
+	"slices"
 
-	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
@@ -17,88 +21,88 @@ import (
 // Name is the plugin's name in kube-scheduler configuration.
 const Name = "DynamicResources"
 
-// Plugin implements framework.Plugin.
-type Plugin struct{}
+// DefaultSteps is how many devices may be tried for one pod on one node: what kube-scheduler's default
+// filterTimeout of 10 s lets it try on a busy machine.
+const DefaultSteps = 10 * StepsPerSecond
 
-var _ framework.Plugin = Plugin{}
+// StepsPerSecond is for how many steps a second of filterTimeout stands.
+const StepsPerSecond = 5000
+
+// Plugin implements framework.Plugin.
+type Plugin struct {
+	steps int
+}
+
+// New returns the plugin. For one pod and node the allocator may try so many devices.
+func New(steps int) Plugin { return Plugin{steps} }
+
+var (
+	_ framework.Plugin       = Plugin{}
+	_ framework.Assumer      = Plugin{}
+	_ framework.Claimer      = Plugin{}
+	_ framework.Reclassifier = Plugin{}
+)
 
 // Name implements framework.Plugin.
 func (Plugin) Name() string { return Name }
 
 // WakesWhen implements framework.Waker.
 func (Plugin) WakesWhen() string {
-	return "a node has the resource in its allocatable"
+	return "a claim of it changes, a device is published or becomes free, or its device class is added"
 }
 
-// Sign implements framework.Plugin.
-func (Plugin) Sign(pod *cluster.Pod, _ *cluster.State, local, group *framework.Signature) {
-	for id := range pod.Request.All() {
-		if id.Scalar() {
-			local.Str(string(id.Name()))
-		}
+// Sign implements framework.Plugin. Of most pods, which claim nothing, it signs nothing locally.
+func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framework.Signature) {
+	claims := state.ClaimsDevices(pod)
+	group.Bool(claims)
+	if claims {
+		d := demandOf(pod, state)
+		d.sign(state, local)
+		group.Str(d.problem)
 	}
-	group.Bool(len(pod.Object.Spec.ResourceClaims) > 0)
 }
 
 // For implements framework.Plugin.
-func (Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
-	if len(pod.Object.Spec.ResourceClaims) > 0 {
-		return framework.Rules{}, &framework.Reason{
-			Plugin:   Name,
-			Messages: []string{"this version of Berth cannot place pods that use resource claims"},
-			Final:    true,
-			OfPod:    true,
-		}
-	}
-	r := &rule{state: state}
-	for id := range pod.Request.All() {
-		if id.Scalar() {
-			r.resources = append(r.resources, id)
-		}
-	}
-	if r.resources == nil {
+func (p Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
+	if !state.ClaimsDevices(pod) {
 		return framework.Rules{}, nil
 	}
-	return framework.Rules{Local: r}, nil
+	d := demandOf(pod, state)
+	switch {
+	case d.problem != "":
+		return framework.Rules{}, &framework.Reason{Plugin: Name, Messages: []string{d.problem}, Final: true, OfPod: true}
+	case d.empty():
+		return framework.Rules{}, nil
+	}
+	r := newRule(d, state, p.steps)
+	if !d.scores() {
+		return framework.Rules{Local: r}, nil
+	}
+	return framework.Rules{Local: r, Group: alternatives{rule: r}}, nil
 }
 
-// rule implements framework.LocalRule for pods that request these scalar resources. What it says
-// changes when a DeviceClass does, which touches every node.
-type rule struct {
-	state     *cluster.State
-	resources []cluster.ResourceID
-}
-
-// Reads implements framework.LocalRule.
-func (*rule) Reads() framework.Aspects { return framework.ReadsObject }
-
-// EvalNode implements framework.LocalRule.
-func (r *rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
-	for _, id := range r.resources {
-		if r.needsDevices(n, id) {
-			return framework.Final, 0
+// Reclassifies implements framework.Reclassifier:
+//
+//	what changed    whose signature may change
+//	a claim         pods that use it, or that it was made for
+//	a device class  all that claim devices: they may name it, or request its resource
+func (Plugin) Reclassifies(c *cluster.Change, state *cluster.State) func(*cluster.Pod) bool {
+	if c.Op != cluster.ObjectSet {
+		return nil
+	}
+	one := c.Object.New
+	if one == nil {
+		one = c.Object.Old
+	}
+	switch o := one.(type) {
+	case *resourcev1.ResourceClaim:
+		return func(p *cluster.Pod) bool { return uses(p, o) }
+	case *resourcev1.DeviceClass:
+		return func(p *cluster.Pod) bool {
+			return len(p.Object.Spec.ResourceClaims) > 0 || slices.ContainsFunc(extendedOf(p), func(id cluster.ResourceID) bool {
+				return o.Spec.ExtendedResourceName == nil || string(id.Name()) == *o.Spec.ExtendedResourceName || isImplicit(id)
+			})
 		}
 	}
-	return framework.OK, 0
-}
-
-// needsDevices reports whether a node could provide a resource only by devices of a DeviceClass.
-func (r *rule) needsDevices(n *cluster.Node, id cluster.ResourceID) bool {
-	return r.state.DeviceClassOf(id.Name()) != nil && n.Allocatable.At(id) <= 0 // few clusters have any such class
-}
-
-// Explain implements framework.LocalRule: a message for each such resource.
-func (r *rule) Explain(n *cluster.Node) *framework.Reason {
-	out := &framework.Reason{Plugin: Name, Final: true}
-	for _, id := range r.resources {
-		if r.needsDevices(n, id) {
-			out.Messages = append(out.Messages, message(id.Name(), r.state.DeviceClassOf(id.Name()).Name))
-		}
-	}
-	return out
-}
-
-// message says that a resource can't be had by devices of a class.
-func message(resource v1.ResourceName, class string) string {
-	return fmt.Sprintf("this version of Berth cannot allocate devices of DeviceClass %s for %s", class, resource)
+	return nil
 }

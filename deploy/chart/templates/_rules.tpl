@@ -14,9 +14,9 @@
 - apiGroups: [storage.k8s.io]
   resources: [storageclasses, csinodes, csidrivers, csistoragecapacities, volumeattachments]
   verbs: [list, watch]
-# Which extended resources devices provide, where the API server serves this version.
+# Devices, and who has them, where the API server serves this version.
 - apiGroups: [resource.k8s.io]
-  resources: [deviceclasses]
+  resources: [deviceclasses, resourceslices, resourceclaims, devicetaintrules]
   verbs: [list, watch]
 # What asks for headroom, where these kinds are defined, and what they refer to.
 - apiGroups: [autoscaling.x-k8s.io]
@@ -54,6 +54,14 @@
 # Volumes are reserved for claims, claims for nodes.
 - apiGroups: [""]
   resources: [persistentvolumes, persistentvolumeclaims]
+  verbs: [update]
+# Devices are allocated to claims, and claims are made for extended resources. Since Kubernetes 1.37
+# the API server asks for resourceclaims/binding when an allocation or reservation is written.
+- apiGroups: [resource.k8s.io]
+  resources: [resourceclaims]
+  verbs: [get, create, update, delete]
+- apiGroups: [resource.k8s.io]
+  resources: [resourceclaims/status, resourceclaims/binding]
   verbs: [update]
 {{- end }}
 

@@ -21,6 +21,11 @@ var slowCases = map[string]string{
 	"pod-updates":        "100 gates a second are taken away",
 	"node-adds":          "50 nodes a second come, each of which takes one pod",
 	"node-updates":       "50 nodes a second are uncordoned, each of which takes one pod",
+	"devices-empty":      "each pod that is bound goes with its claim, and another comes with one: seven calls beside the scheduler's five",
+	"devices-half":       "the same as devices-empty",
+	"devices-full":       "the same as devices-empty",
+	"devices-selector":   "the same as devices-empty",
+	"devices-match":      "the same as devices-empty",
 }
 
 // TooSlow says which cases place fewer pods a second than LeastRate, and which may do so but weren't

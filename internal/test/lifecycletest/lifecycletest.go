@@ -106,6 +106,9 @@ func Text(r *step.Ready) string {
 	for _, x := range r.Cancels {
 		line("cancel the bind of %s", x.UID)
 	}
+	for _, x := range r.Deallocations {
+		line("deallocate %s for %s", x.Name, x.Pod)
+	}
 	for _, x := range r.Preemptions {
 		line("ask %s on %q to leave for %s", x.Name, x.Node, x.By)
 	}

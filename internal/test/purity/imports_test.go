@@ -35,7 +35,7 @@ var allowed = map[string][]string{
 	"drive":      {"core"},
 	"config":     {"core"},
 	"edge":       {"config", "drive", "core", "internal/background", "internal/simulatedgroup", "internal/version"},
-	"sim":        {"config", "drive", "core", "sim/checker", "sim/trace", "internal/seeded", "internal/simulatedgroup"},
+	"sim":        {"config", "drive", "core", "sim/checker", "sim/trace", "internal/seeded", "internal/simulateddevices", "internal/simulatedgroup"},
 	"sim/replay": {"config", "drive", "core"},
 	// The checker shares no code with what it checks.
 	"sim/checker": {},
@@ -51,10 +51,11 @@ var allowed = map[string][]string{
 	"internal/test/mutants": {},
 	"internal/test/svg":     {},
 	// The file VERSION, embedded.
-	".":                       {},
-	"internal/version":        {"."},
-	"internal/background":     {},
-	"internal/simulatedgroup": {"core"},
+	".":                         {},
+	"internal/version":          {"."},
+	"internal/background":       {},
+	"internal/simulateddevices": {},
+	"internal/simulatedgroup":   {"core"},
 	// For tests and for the dev cluster.
 	"internal/test/devpki": {},
 	"internal/test/peers":  {"internal/test/devpki"},
@@ -68,6 +69,7 @@ var allowed = map[string][]string{
 var layers = []string{
 	"core/compat",
 	"core/autoscalingapi",
+	"core/devices",
 	"core/cluster",
 	"core/weighing",
 	"core/framework",

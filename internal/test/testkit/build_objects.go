@@ -4,12 +4,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // This file builds the other objects that rules read: disruption budgets, namespaces,
-// device classes, and workloads by their selectors. Those with a namespace are in namespace "default".
+// and workloads by their selectors. Those with a namespace are in namespace "default".
 
 // Budget returns a disruption budget over pods with a label, of which so many may be
 // disrupted now.
@@ -63,14 +62,4 @@ func labelMap(pairs []string) map[string]string {
 		out[pairs[i]] = pairs[i+1]
 	}
 	return out
-}
-
-// DeviceClass returns a DeviceClass that backs an extended resource, "" for none but that of its
-// implicit name.
-func DeviceClass(name, resource string) *resourcev1.DeviceClass {
-	c := &resourcev1.DeviceClass{}
-	if c.Name = name; resource != "" {
-		c.Spec.ExtendedResourceName = &resource
-	}
-	return c
 }

@@ -1,0 +1,134 @@
+package devices
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/structured"
+	"k8s.io/klog/v2"
+)
+
+// Classes has the device classes that requests name.
+type Classes = structured.DeviceClassLister
+
+// ErrTooManySteps is returned when no allocation was found within the steps that a question may take.
+var ErrTooManySteps = errors.New("too many combinations of devices")
+
+// ErrOnNode is wrapped by errors that concern the node only: other nodes may do.
+var ErrOnNode = structured.ErrFailedAllocationOnNode
+
+// celCached is how many compiled expressions are kept. kube-scheduler keeps ten.
+const celCached = 256
+
+// newExpressions returns a cache of compiled expressions.
+func newExpressions(f structured.Features) *cel.Cache {
+	return cel.NewCache(celCached, cel.Features{EnableConsumableCapacity: f.ConsumableCapacity, EnableListTypeAttributes: f.ListTypeAttributes})
+}
+
+// allocate asks the library for devices for claims on a node. It returns nil when they can't be had
+// there. It may be called by several goroutines.
+func (v *Inventory) allocate(pools []*pool, n *v1.Node, claims []*resourcev1.ResourceClaim, classes Classes, steps int) ([]resourcev1.AllocationResult, error) {
+	taken := nothingTaken()
+	var published []*resourcev1.ResourceSlice
+	for _, p := range pools {
+		p.addTo(&taken)
+		for _, s := range p.slices {
+			published = append(published, s.tainted)
+		}
+	}
+	budget := &steppedContext{left: steps}
+	a, err := structured.NewAllocator(budget, v.features, taken, classes, published, v.expressions)
+	if err != nil {
+		return nil, fmt.Errorf("prepare the allocation: %w", err)
+	}
+	out, err := a.Allocate(budget, n, claims)
+	switch {
+	case budget.left < 0:
+		return nil, fmt.Errorf("node %s: %w", n.Name, ErrTooManySteps)
+	case err != nil:
+		return nil, err
+	case len(out) != len(claims):
+		return nil, nil
+	}
+	return out, nil
+}
+
+// Allocate returns devices for claims on a node, one result for each claim and in their order; nil
+// when they can't be had. The names of shares follow from the claims and devices.
+func (v *Inventory) Allocate(i int32, n *v1.Node, claims []*resourcev1.ResourceClaim, classes Classes, steps int) ([]resourcev1.AllocationResult, error) {
+	if i < 0 || int(i) >= len(v.views) {
+		return v.allocate(nil, n, claims, classes, steps)
+	}
+	out, err := v.allocate(v.views[i].pools, n, claims, classes, steps)
+	for k := range out {
+		nameShares(claims[k], &out[k])
+	}
+	return out, err
+}
+
+// nameShares replaces the library's random names of shares: a decision is to be the same when it is
+// made again.
+func nameShares(c *resourcev1.ResourceClaim, a *resourcev1.AllocationResult) {
+	for i := range a.Devices.Results {
+		if r := &a.Devices.Results[i]; r.ShareID != nil {
+			sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s/%s\x00%s\x00%s\x00%s\x00%d", c.UID, c.Namespace, c.Name, r.Driver, r.Pool, r.Device, i))
+			h := hex.EncodeToString(sum[:16])
+			id := types.UID(fmt.Sprintf("%s-%s-4%s-8%s-%s", h[:8], h[8:12], h[13:16], h[17:20], h[20:32])) // the form of a UUID
+			r.ShareID = &id
+		}
+	}
+}
+
+// steppedContext ends after a number of looks at it: the library looks once for each device that it
+// tries. It knows no time.
+type steppedContext struct{ left int }
+
+var _ context.Context = &steppedContext{}
+
+// Deadline implements context.Context.
+func (*steppedContext) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+// Done implements context.Context.
+func (*steppedContext) Done() <-chan struct{} { return nil }
+
+// Err implements context.Context.
+func (c *steppedContext) Err() error {
+	if c.left--; c.left < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// silent keeps what the library logs out of the process's log.
+var silent = klog.NewContext(context.Background(), logr.Discard())
+
+// Value implements context.Context.
+func (*steppedContext) Value(key any) any { return silent.Value(key) }
+
+// Score returns what an allocation is worth to those who list alternatives: more for those that come
+// first (computeScore of kube-scheduler).
+func Score(c *resourcev1.ResourceClaim, a *resourcev1.AllocationResult) (score int64) {
+	for i := range c.Spec.Devices.Requests {
+		r := &c.Spec.Devices.Requests[i]
+		if r.Exactly != nil {
+			continue
+		}
+		for k := range r.FirstAvailable {
+			name := r.Name + "/" + r.FirstAvailable[k].Name
+			if slices.ContainsFunc(a.Devices.Results, func(x resourcev1.DeviceRequestAllocationResult) bool { return x.Request == name }) {
+				score += int64(resourcev1.FirstAvailableDeviceRequestMaxSize - k)
+			}
+		}
+	}
+	return score
+}

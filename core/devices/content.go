@@ -1,0 +1,150 @@
+package devices
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+)
+
+// Content stands for what the library reads of a node's devices: 0 for none. Others are numbered as
+// they are met, and never used again.
+type Content uint32
+
+// Digest stands for a piece of an object.
+type Digest [16]byte
+
+// digest returns what stands for a value, by its JSON, in which maps are sorted.
+func digest(x any) Digest {
+	raw, err := json.Marshal(x)
+	if err != nil {
+		panic(fmt.Sprintf("devices: an API object that has no JSON: %v", err)) // they all came as such
+	}
+	sum := sha256.Sum256(raw)
+	return Digest(sum[:len(Digest{})])
+}
+
+// contents numbers what is met.
+type contents struct {
+	numbers map[string]Content
+	last    Content
+	key     []byte
+}
+
+func (c *contents) init() { c.numbers = map[string]Content{} }
+
+// spare is how many contents are kept that no node has any more. What-ifs come and go, and ask
+// about the same ones again.
+const spare = 1 << 14
+
+// contentOf numbers what the library reads of the pools that a node sees.
+func (v *Inventory) contentOf(w *view, n *v1.Node) Content {
+	if len(w.pools) == 0 {
+		return 0
+	}
+	v.key = v.key[:0]
+	for _, p := range w.pools {
+		v.key = p.append(v.key, n)
+	}
+	if c, ok := v.numbers[string(v.key)]; ok {
+		return c
+	}
+	if len(v.numbers) > spare+2*len(v.views) {
+		v.Forget()
+	}
+	v.last++
+	v.numbers[string(v.key)] = v.last
+	return v.last
+}
+
+// Forget drops the contents that no node has, and what was answered about them.
+func (v *Inventory) Forget() {
+	for n := len(v.views); n > 0 && v.views[n-1].pools == nil; n-- {
+		v.views = v.views[:n-1]
+	}
+	live := map[Content]bool{}
+	for i := range v.views {
+		live[v.views[i].content] = true
+	}
+	for key, c := range v.numbers {
+		if !live[c] {
+			delete(v.numbers, key)
+		}
+	}
+	v.memo.keep(live)
+}
+
+// Digest stands for what the library reads of a node's devices. Unlike contents it is the same in
+// inventories with another past.
+func (v *Inventory) Digest(i int32) (d Digest) {
+	if int(i) >= len(v.views) || len(v.views[i].pools) == 0 {
+		return d
+	}
+	var key []byte
+	v.nodes.DeviceNodes(func(k int32, n *v1.Node) {
+		if k == i {
+			for _, p := range v.views[i].pools {
+				key = p.append(key, n)
+			}
+		}
+	})
+	sum := sha256.Sum256(key)
+	return Digest(sum[:len(d)])
+}
+
+// append appends what the library reads of a pool for a node, but the names of the pool and of the
+// slices: of these it reads the order.
+func (p *pool) append(key []byte, n *v1.Node) []byte {
+	key = appendText(key, p.Driver)
+	key = binary.AppendUvarint(key, uint64(len(p.slices)))
+	for _, s := range p.slices {
+		key = append(key, s.digest[:]...)
+		key = binary.AppendUvarint(key, uint64(p.age(s)))
+		key = append(key, flag(s.matches(n)))
+		for i := range s.devices {
+			key = append(key, flag(s.devices[i].matches(n)))
+		}
+	}
+	if p.taken == "" {
+		p.taken = string(p.appendTaken(nil))
+	}
+	return appendText(key, p.taken)
+}
+
+// age returns how many generations of the pool are newer than a slice.
+func (p *pool) age(s *slice) (newer int) {
+	var met []int64
+	for _, x := range p.slices {
+		if g := x.object.Spec.Pool.Generation; g > s.object.Spec.Pool.Generation && !slices.Contains(met, g) {
+			met = append(met, g)
+		}
+	}
+	return len(met)
+}
+
+func appendText(key []byte, s string) []byte {
+	key = binary.AppendUvarint(key, uint64(len(s)))
+	return append(key, s...)
+}
+
+func flag(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// digestOf stands for what the library reads of a slice, but its name and generation and the names of
+// its pool and node.
+func digestOf(o *resourcev1.ResourceSlice) Digest {
+	spec := o.Spec
+	spec.Pool.Name, spec.Pool.Generation = "", 0
+	if spec.NodeName != nil {
+		spec.NodeName = new(string)
+	}
+	return digest(spec)
+}

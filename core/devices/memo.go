@@ -1,0 +1,106 @@
+package devices
+
+import (
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/cel"
+)
+
+// Question stands for claims, and what their classes say.
+type Question uint32
+
+// Answer is what the library says of claims on nodes of one content.
+type Answer struct {
+	Fits  bool
+	Score int64 // of the allocation, as Score says
+	// Failed is set when the library returned an error instead. What it says names claims and nodes, so
+	// who wants to know asks again (Allocate).
+	Failed bool
+}
+
+// memo remembers the library's answers. Several goroutines may ask.
+type memo struct {
+	questions   map[string]Question
+	asked       Question // the last one
+	mu          sync.RWMutex
+	answers     map[asked]Answer
+	asks        int // how often the library was asked
+	expressions *cel.Cache
+}
+
+type asked struct {
+	question Question
+	content  Content
+}
+
+// remembered is how many answers are kept at most.
+const remembered = 1 << 17
+
+func (m *memo) init() { m.questions, m.answers = map[string]Question{}, map[asked]Answer{} }
+
+// keep drops the answers for contents that are gone, and the questions without an answer.
+func (m *memo) keep(live map[Content]bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for a := range m.answers {
+		if !live[a.content] {
+			delete(m.answers, a)
+		}
+	}
+	asked := map[Question]bool{}
+	for a := range m.answers {
+		asked[a.question] = true
+	}
+	for text, q := range m.questions {
+		if !asked[q] {
+			delete(m.questions, text) // who has the number keeps it
+		}
+	}
+}
+
+// Question numbers what is signed of claims: two questions of one text are one.
+func (v *Inventory) Question(text []byte) Question {
+	if q, ok := v.questions[string(text)]; ok {
+		return q
+	}
+	if len(v.questions) >= remembered {
+		clear(v.questions) // those who have numbers keep them
+	}
+	v.asked++
+	v.questions[string(text)] = v.asked
+	return v.asked
+}
+
+// Ask returns whether claims can be allocated on a node, which a question stands for. The library is
+// asked once for each content. It may be called by several goroutines, for what it returns doesn't
+// depend on who comes first.
+func (v *Inventory) Ask(q Question, i int32, n *v1.Node, claims []*resourcev1.ResourceClaim, classes Classes, steps int) Answer {
+	key := asked{q, v.Content(i)}
+	v.mu.RLock()
+	a, ok := v.answers[key]
+	v.mu.RUnlock()
+	if ok {
+		return a
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if a, ok := v.answers[key]; ok {
+		return a
+	}
+	v.asks++
+	out, err := v.Allocate(i, n, claims, classes, steps)
+	a = Answer{Fits: out != nil, Failed: err != nil}
+	for k := range out {
+		a.Score += Score(claims[k], &out[k])
+	}
+	if len(v.answers) >= remembered {
+		clear(v.answers)
+	}
+	v.answers[key] = a
+	return a
+}
+
+// Asks returns how often the library was asked by Ask.
+func (v *Inventory) Asks() int { return v.asks }

@@ -1,0 +1,132 @@
+package devices
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/dynamic-resource-allocation/structured"
+)
+
+// What is taken of the devices: by claims that have an allocation. Devices that a claim has for an
+// administrator's access aren't taken; of those that several may have, a part is
+// (foreachAllocatedDevice of kube-scheduler).
+
+// SetClaim replaces a claim: either of the two may be nil.
+func (v *Inventory) SetClaim(now, old *resourcev1.ResourceClaim) {
+	if old != nil {
+		delete(v.specs, old)
+		v.book(old, -1)
+	}
+	if now != nil {
+		v.specs[now] = digest(wanted{now.Spec.Devices.Requests, now.Spec.Devices.Constraints})
+		v.book(now, 1)
+	}
+}
+
+// wanted is what an allocation depends on of a claim.
+type wanted struct {
+	Requests    []resourcev1.DeviceRequest
+	Constraints []resourcev1.DeviceConstraint
+}
+
+// Wants returns what stands for the requests and constraints of a claim.
+func (v *Inventory) Wants(c *resourcev1.ResourceClaim) Digest {
+	if d, ok := v.specs[c]; ok {
+		return d
+	}
+	return digest(wanted{c.Spec.Devices.Requests, c.Spec.Devices.Constraints})
+}
+
+// Says returns what stands for what a device class demands of devices.
+func (v *Inventory) Says(c *resourcev1.DeviceClass) Digest { return digest(c.Spec.Selectors) }
+
+// book enters a claim in the pools of which it has devices (sign is 1), or takes it out (-1).
+func (v *Inventory) book(c *resourcev1.ResourceClaim, sign int) {
+	if c.Status.Allocation == nil {
+		return
+	}
+	results := c.Status.Allocation.Devices.Results
+	for i := range results {
+		id := PoolID{results[i].Driver, results[i].Pool}
+		if slices.ContainsFunc(results[:i], func(r resourcev1.DeviceRequestAllocationResult) bool { return id == PoolID{r.Driver, r.Pool} }) {
+			continue
+		}
+		p := v.pool(id)
+		at, found := slices.BinarySearchFunc(p.claims, c, compareClaims)
+		switch {
+		case sign > 0 && !found:
+			p.claims = slices.Insert(p.claims, at, c)
+		case sign < 0 && found:
+			p.claims = slices.Delete(p.claims, at, at+1)
+			v.drop(p)
+		}
+	}
+}
+
+func compareClaims(a, b *resourcev1.ResourceClaim) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+// eachTaken calls f for every device, or part of one, that is taken of a pool.
+func (p *pool) eachTaken(f func(*resourcev1.DeviceRequestAllocationResult)) {
+	for _, c := range p.claims {
+		results := c.Status.Allocation.Devices.Results
+		for i := range results {
+			r := &results[i]
+			if r.Driver == p.Driver && r.Pool == p.Name && (r.AdminAccess == nil || !*r.AdminAccess) {
+				f(r)
+			}
+		}
+	}
+}
+
+// addTo adds what is taken of a pool to what the library is told.
+func (p *pool) addTo(s *structured.AllocatedState) {
+	p.eachTaken(func(r *resourcev1.DeviceRequestAllocationResult) {
+		id := structured.MakeDeviceID(r.Driver, r.Pool, r.Device)
+		if r.ShareID == nil {
+			s.AllocatedDevices.Insert(id)
+			return
+		}
+		s.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(id, r.ShareID))
+		if r.ConsumedCapacity != nil {
+			s.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(id, r.ConsumedCapacity))
+		}
+	})
+}
+
+func nothingTaken() structured.AllocatedState {
+	return structured.AllocatedState{AllocatedDevices: sets.New[structured.DeviceID](),
+		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](), AggregatedCapacity: structured.NewConsumedCapacityCollection()}
+}
+
+// appendTaken appends what is taken of a pool, without the names of claims and shares.
+func (p *pool) appendTaken(key []byte) []byte {
+	s := nothingTaken()
+	p.addTo(&s)
+	whole, shared := map[string]bool{}, map[string]bool{}
+	for id := range s.AllocatedDevices {
+		whole[id.Device.String()] = true
+	}
+	for id := range s.AllocatedSharedDeviceIDs {
+		shared[id.Device.String()] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(whole)) {
+		key = appendText(key, name)
+	}
+	key = append(key, 0)
+	for _, name := range slices.Sorted(maps.Keys(shared)) {
+		key = appendText(key, name)
+		used := s.AggregatedCapacity[structured.MakeDeviceID(p.Driver, p.Name, name)]
+		for _, capacity := range slices.Sorted(maps.Keys(used)) {
+			key = appendText(key, string(capacity))
+			key = appendText(key, used[capacity].AsDec().String())
+		}
+		key = append(key, 0)
+	}
+	return key
+}

@@ -1,0 +1,197 @@
+package core_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
+	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/test/testkit"
+)
+
+// deviceWorld is a core with nodes n0 and n1, which have one device each, and a class of them that backs
+// the resource gpu.
+func deviceWorld(t *testing.T) (advance func(...step.Input) step.Ready, c *core.Core) {
+	t.Helper()
+	schema := cluster.NewSchema()
+	c, err := core.New(schema, core.DefaultConfig(plugins.Default(schema, plugins.Options{DeviceBindTimeout: 7 * time.Minute})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1000, 0)
+	advance = func(in ...step.Input) step.Ready {
+		t.Helper()
+		now = now.Add(20 * time.Second) // past every backoff
+		r := c.Step(now, door.Must(in...)...)
+		if broken := c.Invariants(); broken != nil {
+			t.Fatalf("broken invariants: %q", broken)
+		}
+		return r
+	}
+	class := testkit.DeviceClass("gpus", gpu)
+	class.Spec.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "gpu.example"`}}}
+	in := []step.Input{step.ObjectSet{Object: class}}
+	for i := range 2 {
+		node := fmt.Sprint("n", i)
+		s := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: node}}
+		s.Spec = resourcev1.ResourceSliceSpec{Driver: "gpu.example", NodeName: &node, Pool: resourcev1.ResourcePool{Name: node, ResourceSliceCount: 1}, Devices: []resourcev1.Device{{Name: "gpu"}}}
+		in = append(in, step.NodeSet{Node: testkit.Node(node).Alloc("cpu", "4", "memory", "8Gi").Obj()}, step.ObjectSet{Object: s})
+	}
+	advance(in...)
+	return advance, c
+}
+
+// gpuClaim returns a claim for a device, which it has on a node, "" for not yet.
+func gpuClaim(name, node string, reserved ...types.UID) *resourcev1.ResourceClaim {
+	c := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("claim-" + name), ResourceVersion: "5"}}
+	c.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "gpu", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpus",
+		AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1}}}
+	if node != "" {
+		c.Status.Allocation = &resourcev1.AllocationResult{NodeSelector: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+			MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: []string{node}}}}}}}
+		c.Status.Allocation.Devices.Results = []resourcev1.DeviceRequestAllocationResult{{Request: "gpu", Driver: "gpu.example", Pool: node, Device: "gpu"}}
+	}
+	for _, uid := range reserved {
+		c.Status.ReservedFor = append(c.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: string(uid), UID: uid})
+	}
+	return c
+}
+
+func gpuUser(name, claim string) step.PodSet {
+	return step.PodSet{Pod: testkit.Pod(name).Req("cpu", "1").With(func(p *v1.Pod) {
+		p.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "gpu", ResourceClaimName: &claim}}
+	}).Obj()}
+}
+
+// TestBindsBringTheDevicesOfTheirPods: a bind has the pod's claims with the devices that are to be
+// written, also those that an earlier process has reserved, and says for which container a claim is that
+// it creates.
+func TestBindsBringTheDevicesOfTheirPods(t *testing.T) {
+	advance, _ := deviceWorld(t)
+	r := advance(step.ObjectSet{Object: gpuClaim("a", "")}, gpuUser("a", "a"))
+	if len(r.Binds) != 1 || len(r.Binds[0].DeviceClaims) != 1 || len(r.Binds[0].Writes) != 0 || r.Binds[0].DeviceTimeout != 7*time.Minute {
+		t.Fatalf("binds %+v, want one with a claim that waits for 7 minutes", r.Binds)
+	}
+	if c := r.Binds[0].DeviceClaims[0]; c.UID != "claim-a" || c.Status.Allocation == nil || c.Status.Allocation.Devices.Results[0].Pool != r.Binds[0].Node || len(c.Status.ReservedFor) != 1 {
+		t.Errorf("the claim is to be %+v, want the device of %s", c, r.Binds[0].Node)
+	}
+	node := map[string]string{"n0": "n1", "n1": "n0"}[r.Binds[0].Node]
+	r = advance(step.ObjectSet{Object: gpuClaim("b", node, "pod-b")}, gpuUser("b", "b"))
+	if len(r.Binds) != 1 || len(r.Binds[0].DeviceClaims) != 1 || r.Binds[0].Node != node {
+		t.Errorf("binds %+v, want one to %s with the claim that is reserved already", r.Binds, node)
+	}
+	r = advance(step.PodSet{Pod: testkit.Pod("c").Req("cpu", "1", gpu, "1").Obj()})
+	if len(r.Binds) != 0 {
+		t.Fatalf("binds %+v, and there is no device", r.Binds)
+	}
+	r = advance(step.ObjectSet{Object: gpuClaim("b", "")}, step.PodGone{UID: "pod-b"}, step.BindDone{UID: "pod-b", Err: errors.New("gone")})
+	if r2 := advance(); len(r.Binds) == 0 {
+		r = r2
+	}
+	if len(r.Binds) != 1 || len(r.Binds[0].DeviceClaims) != 1 || r.Binds[0].DeviceClaims[0].UID != "" || len(r.Binds[0].ExtendedResources) != 1 {
+		t.Errorf("binds %+v, want one that creates a claim for the container", r.Binds)
+	}
+}
+
+// TestClaimsInTheWayAreDeallocated: a claim that was allocated where its pod can't run, and that no
+// other pod has, loses its devices. Once.
+func TestClaimsInTheWayAreDeallocated(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		claim *resourcev1.ResourceClaim
+		want  bool
+	}{
+		{"on a node that is gone", gpuClaim("a", "gone"), true},
+		{"its own", gpuClaim("a", "gone", "pod-a"), true},
+		{"another pod has it", gpuClaim("a", "gone", "pod-x"), false},
+		{"it and another pod have it", gpuClaim("a", "gone", "pod-a", "pod-x"), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			advance, _ := deviceWorld(t)
+			r := advance(step.ObjectSet{Object: c.claim}, gpuUser("a", "a"))
+			if len(r.Binds) > 0 || (len(r.Deallocations) == 1) != c.want {
+				t.Fatalf("binds %+v, deallocations %+v, want one: %t", r.Binds, r.Deallocations, c.want)
+			}
+			if !c.want {
+				return
+			}
+			if got, want := r.Deallocations[0], (step.Deallocation{UID: "claim-a", Namespace: "default", Name: "a", Version: "5", Pod: "pod-a"}); got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+			touched := c.claim.DeepCopy()
+			touched.Status.ReservedFor = nil
+			touched.ResourceVersion = "6"
+			if r := advance(step.ObjectSet{Object: touched}); len(r.Deallocations) > 0 {
+				t.Errorf("it is asked for twice: %+v", r.Deallocations)
+			}
+			r = advance(step.DeallocationDone{UID: "claim-a", Err: errors.New("changed")})
+			if len(r.Deallocations) != 1 || r.Deallocations[0].Version != "6" {
+				t.Fatalf("after an error: %+v, want it for the claim as it is now", r.Deallocations)
+			}
+			r = advance(step.ObjectSet{Object: gpuClaim("a", "")}, step.DeallocationDone{UID: "claim-a"})
+			if len(r.Binds) != 1 || len(r.Deallocations) > 0 {
+				t.Errorf("binds %+v, deallocations %+v, want the pod bound", r.Binds, r.Deallocations)
+			}
+		})
+	}
+}
+
+// TestClaimsWithFailedDevicesAreDeallocated has a binding failure condition be true.
+func TestClaimsWithFailedDevicesAreDeallocated(t *testing.T) {
+	advance, _ := deviceWorld(t)
+	claim := gpuClaim("a", "n0", "pod-a")
+	r := &claim.Status.Allocation.Devices.Results[0]
+	r.BindingConditions, r.BindingFailureConditions = []string{"Attached"}, []string{"Broken"}
+	claim.Status.Devices = []resourcev1.AllocatedDeviceStatus{{Driver: r.Driver, Pool: r.Pool, Device: r.Device, Conditions: []metav1.Condition{{Type: "Broken", Status: metav1.ConditionTrue}}}}
+	if ready := advance(step.ObjectSet{Object: claim}, gpuUser("a", "a")); len(ready.Deallocations) != 1 {
+		t.Errorf("deallocations %+v, want one", ready.Deallocations)
+	}
+}
+
+// TestStaleClaimsForExtendedResourcesAreDeleted: a claim that a process before has created is in the way
+// of the pod until it is gone.
+func TestStaleClaimsForExtendedResourcesAreDeleted(t *testing.T) {
+	advance, _ := deviceWorld(t)
+	claim := gpuClaim("a-extended", "n0", "pod-a")
+	yes := true
+	claim.Annotations = map[string]string{resourcev1.ExtendedResourceClaimAnnotation: "true"}
+	claim.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "a", UID: "pod-a", Controller: &yes}}
+	r := advance(step.ObjectSet{Object: claim}, step.PodSet{Pod: testkit.Pod("a").Req("cpu", "1", gpu, "1").Obj()})
+	if len(r.Binds) > 0 || len(r.Deallocations) != 1 || !r.Deallocations[0].Delete {
+		t.Fatalf("binds %+v, deallocations %+v, want the claim deleted", r.Binds, r.Deallocations)
+	}
+	r = advance(step.ObjectGone{Kind: cluster.ResourceClaimKind, Namespace: "default", Name: "a-extended"}, step.DeallocationDone{UID: r.Deallocations[0].UID})
+	if len(r.Binds) != 1 || !strings.HasPrefix(r.Binds[0].DeviceClaims[0].Name, "a-extended-resources-") {
+		t.Errorf("binds %+v, want one with a claim of its own", r.Binds)
+	}
+}
+
+// TestClaimsOfABoundPodAreHeldUntilItIsGone: until the API shows what the bind has written, and the pod
+// is there, nobody else gets its device.
+func TestClaimsOfABoundPodAreHeldUntilItIsGone(t *testing.T) {
+	advance, c := deviceWorld(t)
+	r := advance(step.NodeGone{Name: "n1"}, step.ObjectSet{Object: gpuClaim("a", "")}, gpuUser("a", "a"))
+	bound := gpuUser("a", "a")
+	bound.Pod.Spec.NodeName = r.Binds[0].Node
+	if r := advance(step.BindDone{UID: "pod-a"}, bound, step.ObjectSet{Object: gpuClaim("b", "")}, gpuUser("b", "b")); len(r.Binds) > 0 {
+		t.Fatalf("binds %+v: the device is given away", r.Binds)
+	}
+	r = advance(step.PodGone{UID: "pod-a"})
+	if r2 := advance(); len(r.Binds) == 0 {
+		r = r2
+	}
+	if len(r.Binds) != 1 || r.Binds[0].Name != "b" {
+		t.Errorf("binds %+v, want one of b; unsettled: %q", r.Binds, c.Unsettled())
+	}
+}

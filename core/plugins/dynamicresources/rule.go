@@ -1,0 +1,203 @@
+package dynamicresources
+
+import (
+	"errors"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/devices"
+	"github.com/berthproject/berth/core/framework"
+)
+
+// rule implements framework.LocalRule for the pods of one class. What it says of a node changes with
+// the content of the node's devices, which touches the node.
+type rule struct {
+	state *cluster.State
+	demand
+	steps  int
+	places []place // of the claims that have an allocation
+	// variants are what to ask the allocator, by which of the extended resources the node lacks: bit i
+	// for extended[i].
+	variants map[uint64]variant
+}
+
+// place is where a claim's devices are.
+type place struct {
+	selector *nodeaffinity.NodeSelector // nil for everywhere
+	broken   bool                       // the selector can't be read
+	unready  bool                       // they can't be used anywhere
+}
+
+// variant is what has to be allocated on nodes that lack the same extended resources.
+type variant struct {
+	question devices.Question
+	claims   []*resourcev1.ResourceClaim
+}
+
+// unnamed is how kube-scheduler calls a claim for extended resources that isn't made yet.
+const unnamed = "<extended-resources>"
+
+// maxExtended is how many extended resources of one pod devices may provide.
+const maxExtended = 16
+
+func newRule(d demand, state *cluster.State, steps int) *rule {
+	r := &rule{state: state, demand: d, steps: steps, variants: map[uint64]variant{}}
+	for _, c := range d.had {
+		p := place{unready: unready(c) != ""}
+		if s := c.Status.Allocation.NodeSelector; s != nil {
+			parsed, err := nodeaffinity.NewNodeSelector(s)
+			p.selector, p.broken = parsed, err != nil
+		}
+		r.places = append(r.places, p)
+	}
+	for lacks := uint64(0); lacks < 1<<min(len(d.extended), maxExtended); lacks++ {
+		r.variants[lacks] = r.variant(lacks)
+	}
+	return r
+}
+
+// variant returns what to allocate where some extended resources are lacking.
+func (r *rule) variant(lacks uint64) variant {
+	claims := slices.Clone(r.wanted)
+	if special := r.special(lacks); special != nil {
+		special.Namespace, special.Name = r.namespace, unnamed
+		claims = append(claims, special)
+	}
+	if len(claims) == 0 {
+		return variant{}
+	}
+	return variant{r.state.Devices().Question(r.question(r.state, claims)), claims}
+}
+
+// special returns a claim for the extended resources that a node lacks, nil when it lacks none.
+func (d *demand) special(lacks uint64) *resourcev1.ResourceClaim {
+	if lacks == 0 {
+		return nil
+	}
+	return specialClaim(d.lacking(lacks))
+}
+
+func (d *demand) lacking(lacks uint64) (out []extended) {
+	for i := range d.extended {
+		if lacks&(1<<i) != 0 {
+			out = append(out, d.extended[i])
+		}
+	}
+	return out
+}
+
+// lacks returns which extended resources aren't in a node's allocatable.
+func (d *demand) lacks(n *cluster.Node) (lacks uint64) {
+	for i := range d.extended {
+		if i < maxExtended && n.Allocatable.At(d.extended[i].id) <= 0 {
+			lacks |= 1 << i
+		}
+	}
+	return lacks
+}
+
+// Reads implements framework.LocalRule.
+func (*rule) Reads() framework.Aspects { return framework.ReadsObject }
+
+// EvalNode implements framework.LocalRule. Devices are freed when claims are, and not when pods go, so
+// every rejection is final. It allocates when the node's devices are met first.
+func (r *rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
+	if r.stale || !r.reachable(n) {
+		return framework.Final, 0
+	}
+	v := r.variants[r.lacks(n)]
+	if v.question != 0 && !r.ask(v, n).Fits {
+		return framework.Final, 0
+	}
+	return framework.OK, 0
+}
+
+func (r *rule) ask(v variant, n *cluster.Node) devices.Answer {
+	return r.state.Devices().Ask(v.question, r.indexOf(n), n.Object, v.claims, r.state.DeviceClasses(), r.steps)
+}
+
+// indexOf returns the index by which the devices of a node are known. A copy of a node with more pods
+// on it has the node's devices.
+func (r *rule) indexOf(n *cluster.Node) int32 {
+	if n.Index == cluster.NoNode {
+		if x := r.state.NodeByName(n.Name); x != nil {
+			return int32(x.Index)
+		}
+	}
+	return int32(n.Index)
+}
+
+// reachable reports whether a node can use the devices that the claims have.
+func (r *rule) reachable(n *cluster.Node) bool {
+	for i := range r.places {
+		if r.places[i].rejects(n.Object) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *place) rejects(n *v1.Node) bool {
+	return p.unready || p.broken || p.selector != nil && !p.selector.Match(n)
+}
+
+// Explain implements framework.LocalRule.
+func (r *rule) Explain(n *cluster.Node) *framework.Reason {
+	return &framework.Reason{Plugin: Name, Messages: []string{r.why(n)}, Final: true}
+}
+
+// why says why the devices can't be had on a node, as kube-scheduler's plugin does and in its order.
+func (r *rule) why(n *cluster.Node) string {
+	if r.stale {
+		return "cannot schedule extended resource claim"
+	}
+	v := r.variants[r.lacks(n)]
+	if v.question != 0 {
+		if a := r.ask(v, n); !a.Fits {
+			return r.unallocatable(v, n, a)
+		}
+	}
+	return "resourceclaim not available on the node"
+}
+
+// unallocatable says why the allocator found no devices.
+func (r *rule) unallocatable(v variant, n *cluster.Node, a devices.Answer) string {
+	if a.Failed {
+		_, err := r.state.Devices().Allocate(r.indexOf(n), n.Object, v.claims, r.state.DeviceClasses(), r.steps)
+		if err != nil && !errors.Is(err, devices.ErrTooManySteps) {
+			return err.Error()
+		}
+		return devices.ErrTooManySteps.Error() + " were tried"
+	}
+	return "cannot allocate all claims"
+}
+
+// alternatives implements framework.GroupRule: a node is better the earlier in their lists the
+// alternatives stand that can be had there.
+type alternatives struct {
+	framework.StaticScore
+	rule *rule
+}
+
+// StaticKey implements framework.GroupRule.
+func (a alternatives) StaticKey(basics *cluster.NodeBasics) int32 {
+	n := a.rule.state.NodeByName(basics.Object.Name)
+	if n == nil {
+		return 0
+	}
+	score := int64(0)
+	if v := a.rule.variants[a.rule.lacks(n)]; v.question != 0 {
+		score = a.rule.ask(v, n).Score
+	}
+	for _, c := range a.rule.had {
+		score += devices.Score(c, c.Status.Allocation)
+	}
+	return int32(score)
+}
+
+// Explain implements framework.GroupRule.
+func (alternatives) Explain(*framework.Groups, int) *framework.Reason { return nil }

@@ -1,0 +1,464 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/berthproject/berth/core/step"
+)
+
+// claimServer is an API server with resource claims that have versions, and refuses to write old ones.
+// As a cache it has them as they were told last.
+type claimServer struct {
+	*fake.Clientset
+	mu      sync.Mutex
+	version int
+	told    map[string]*resourcev1.ResourceClaim // what the cache has
+	seen    int                                  // the version that it is at
+	lag     bool                                 // it isn't told of writes
+	calls   []string
+	// before is called before each call, by its number; an error is the answer.
+	before func(call int, what string) error
+}
+
+func newClaimServer(objects ...runtime.Object) *claimServer {
+	s := &claimServer{Clientset: fake.NewClientset(objects...), told: map[string]*resourcev1.ResourceClaim{}, version: 10, seen: 10}
+	for _, o := range objects {
+		if c, ok := o.(*resourcev1.ResourceClaim); ok {
+			s.told[c.Name] = c
+		}
+	}
+	s.PrependReactor("*", "resourceclaims", s.react)
+	return s
+}
+
+// react numbers the calls, and gives claims their versions.
+func (s *claimServer) react(a clienttesting.Action) (bool, runtime.Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	what := a.GetVerb()
+	if sub := a.GetSubresource(); sub != "" {
+		what += " " + sub
+	}
+	s.calls = append(s.calls, what)
+	if s.before != nil {
+		if err := s.before(len(s.calls), what); err != nil {
+			return true, nil, err
+		}
+	}
+	resource := schema.GroupVersionResource{Group: "resource.k8s.io", Version: "v1", Resource: "resourceclaims"}
+	write, ok := a.(clienttesting.CreateAction) // an update, too
+	if !ok {
+		return false, nil, nil
+	}
+	c := write.GetObject().(*resourcev1.ResourceClaim).DeepCopy()
+	old, err := s.Tracker().Get(resource, c.Namespace, c.Name)
+	if err == nil && a.GetVerb() == "create" {
+		return true, nil, apierrors.NewAlreadyExists(resource.GroupResource(), c.Name)
+	}
+	if err == nil && old.(*resourcev1.ResourceClaim).ResourceVersion != c.ResourceVersion {
+		return true, nil, apierrors.NewConflict(resource.GroupResource(), c.Name, errors.New("changed"))
+	}
+	s.set(c)
+	return true, c, nil
+}
+
+// set writes a claim; the cache is told unless it lags.
+func (s *claimServer) set(c *resourcev1.ResourceClaim) {
+	s.version++
+	c.ResourceVersion = fmt.Sprint(s.version)
+	if c.UID == "" {
+		c.UID = types.UID("uid-" + c.Name)
+	}
+	resource := schema.GroupVersionResource{Group: "resource.k8s.io", Version: "v1", Resource: "resourceclaims"}
+	if err := s.Tracker().Update(resource, c, c.Namespace); apierrors.IsNotFound(err) {
+		err = s.Tracker().Add(c)
+		if err != nil {
+			panic(err)
+		}
+	}
+	if !s.lag {
+		s.told[c.Name], s.seen = c, s.version
+	}
+}
+
+func (s *claimServer) get(_, name string) *resourcev1.ResourceClaim {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.told[name]
+}
+
+func (s *claimServer) reached(version string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprint(s.seen) >= version // both have two digits
+}
+
+func (s *claimServer) claim(t *testing.T, name string) *resourcev1.ResourceClaim {
+	t.Helper()
+	c, err := s.Clientset.Tracker().Get(schema.GroupVersionResource{Group: "resource.k8s.io", Version: "v1", Resource: "resourceclaims"}, "ns", name)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.(*resourcev1.ResourceClaim)
+}
+
+// storedClaim returns a claim of the API with a device, "" for none, and reservations.
+func storedClaim(device string, pods ...types.UID) *resourcev1.ResourceClaim {
+	c := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "uid-c", ResourceVersion: "10"}}
+	if device != "" {
+		c.Finalizers = []string{resourcev1.Finalizer}
+		c.Status.Allocation = &resourcev1.AllocationResult{}
+		c.Status.Allocation.Devices.Results = []resourcev1.DeviceRequestAllocationResult{{Request: "gpu", Driver: "gpu.example", Pool: "n", Device: device}}
+	}
+	for _, uid := range pods {
+		c.Status.ReservedFor = append(c.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: string(uid), UID: uid})
+	}
+	return c
+}
+
+// deviceBind returns a bind of pod p with a claim that is to have device a.
+func deviceBind() step.Bind {
+	return step.Bind{Namespace: "ns", Name: "p", UID: "p", Node: "n", Profile: "default-scheduler", DeviceTimeout: time.Minute, DeviceClaims: []*resourcev1.ResourceClaim{storedClaim("a", "p")}}
+}
+
+// extendedBind returns a bind of pod p with a claim that was made for extended resources.
+func extendedBind() step.Bind {
+	b := deviceBind()
+	c := b.DeviceClaims[0]
+	yes := true
+	c.UID, c.ResourceVersion, c.Name, c.Finalizers = "", "", "p-extended", nil
+	c.Annotations = map[string]string{resourcev1.ExtendedResourceClaimAnnotation: "true"}
+	c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "p", Controller: &yes}}
+	b.ExtendedResources = []v1.ContainerExtendedResourceRequest{{ContainerName: "main", ResourceName: "example.com/gpu", RequestName: "container-0-request-0"}}
+	return b
+}
+
+// awaited is a DeviceWatcher that remembers.
+type awaited struct {
+	created []error
+	status  []string
+}
+
+func (w *awaited) ClaimCreated(err error) { w.created = append(w.created, err) }
+func (w *awaited) DevicesAwaited(profile string, _, conditional []string, status string, _ time.Duration) {
+	w.status = append(w.status, fmt.Sprint(profile, conditional, status))
+}
+
+func (s *claimServer) binder() (*deviceBinder, *awaited, *[]string) {
+	w, events := &awaited{}, &[]string{}
+	return newDeviceBinder(s, s, func(e step.Event) { *events = append(*events, e.Reason+": "+e.Message) }, w), w, events
+}
+
+// The ways in which the reservation of a claim ends.
+func TestClaimsAreReservedOrTheBindFails(t *testing.T) {
+	deleted := storedClaim("")
+	deleted.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	deleted.Finalizers = []string{"x"}
+	other := storedClaim("")
+	other.UID = "another"
+	conflict := func(change func(*resourcev1.ResourceClaim)) func(*claimServer) func(int, string) error {
+		return func(s *claimServer) func(int, string) error {
+			return func(call int, _ string) error {
+				if call == 1 {
+					c := storedClaim("")
+					change(c)
+					s.lag = true // the cache is behind
+					s.set(c)
+				}
+				return nil
+			}
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		stored *resourcev1.ResourceClaim
+		before func(*claimServer) func(int, string) error
+		want   string // the calls
+		fails  string
+		device string // of the claim in the end
+		pods   int    // that it is reserved for
+	}{
+		{"free", storedClaim(""), nil, "update, update status", "", "a", 1},
+		{"allocated by another pod that shares it", storedClaim("a", "q"), nil, "update status", "", "a", 2},
+		{"reserved already", storedClaim("a", "p"), nil, "", "", "a", 1},
+		{"allocated elsewhere", storedClaim("b", "q"), nil, "", "claim ns/c got allocated elsewhere in the meantime", "b", 1},
+		{"being deleted", deleted, nil, "", "claim ns/c got deleted in the meantime", "", 0},
+		{"another of that name", other, nil, "get", "claim ns/c got deleted in the meantime", "", 0},
+		{"a label changes", storedClaim(""), conflict(func(c *resourcev1.ResourceClaim) { c.Labels = map[string]string{"x": "y"} }), "update, get, update, update status", "", "a", 1},
+		{"another pod is faster with the same devices", storedClaim(""), conflict(func(c *resourcev1.ResourceClaim) { *c = *storedClaim("a", "q") }), "update, get, update status", "", "a", 2},
+		{"somebody is faster with others", storedClaim(""), conflict(func(c *resourcev1.ResourceClaim) { *c = *storedClaim("b", "q") }), "update, get", "got allocated elsewhere", "b", 1},
+		{"forbidden", storedClaim(""), func(*claimServer) func(int, string) error {
+			return func(int, string) error { return apierrors.NewForbidden(schema.GroupResource{}, "c", errors.New("no")) }
+		}, "update", "no", "", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newClaimServer(c.stored)
+				if c.before != nil {
+					s.before = c.before(s)
+				}
+				b, _, _ := s.binder()
+				bind := deviceBind()
+				p, err := b.prepare(t.Context(), t.Context(), &bind)
+				if c.fails == "" && err != nil || c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)) {
+					t.Errorf("got %v, want %q", err, c.fails)
+				}
+				if got := strings.Join(s.calls, ", "); got != c.want {
+					t.Errorf("calls %s, want %s", got, c.want)
+				}
+				got := s.claim(t, "c")
+				if (got.Status.Allocation != nil) != (c.device != "") || c.device != "" && got.Status.Allocation.Devices.Results[0].Device != c.device || len(got.Status.ReservedFor) != c.pods {
+					t.Errorf("the claim has status %+v, want device %q for %d pods", got.Status, c.device, c.pods)
+				}
+				if err == nil && (!slices.Contains(got.Finalizers, resourcev1.Finalizer) || got.Status.Allocation.AllocationTimestamp == nil && s.calls != nil) {
+					t.Errorf("the claim lacks its finalizer or the time of its allocation: %+v", got)
+				}
+				if s.before = nil; b.takeBack(t.Context(), p) != nil {
+					t.Error("it isn't taken back")
+				}
+				if got := s.claim(t, "c"); reservedFor(got, "p") || len(got.Status.ReservedFor) == 0 && got.Status.Allocation != nil {
+					t.Errorf("after it was taken back the claim has status %+v", got.Status)
+				}
+			})
+		})
+	}
+}
+
+// An attempt without an answer may have been carried out: the claim is read again.
+func TestLostAnswersToReservations(t *testing.T) {
+	for _, bind := range []step.Bind{deviceBind(), extendedBind()} {
+		for lost := 1; lost <= 4; lost++ {
+			synctest.Test(t, func(t *testing.T) {
+				s := newClaimServer(storedClaim(""), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p"}})
+				calls := 0
+				s.PrependReactor("*", "resourceclaims", func(a clienttesting.Action) (bool, runtime.Object, error) {
+					if calls++; calls != lost {
+						return false, nil, nil
+					}
+					if _, _, err := s.react(a); err != nil {
+						return true, nil, err
+					}
+					return true, nil, errors.New("connection reset")
+				})
+				b, _, _ := s.binder()
+				p, err := b.prepare(t.Context(), t.Context(), &bind)
+				got := s.claim(t, bind.DeviceClaims[0].Name)
+				if err != nil || got == nil || got.Status.Allocation == nil || len(got.Status.ReservedFor) != 1 {
+					t.Fatalf("with answer %d lost: %v: %+v", lost, err, got)
+				}
+				if err := b.takeBack(t.Context(), p); err != nil {
+					t.Error(err)
+				}
+				if got := s.claim(t, bind.DeviceClaims[0].Name); got != nil && (got.Status.Allocation != nil || bind.ExtendedResources != nil) {
+					t.Errorf("with answer %d lost the claim is left: %+v", lost, got)
+				}
+			})
+		}
+	}
+}
+
+// TestClaimsForExtendedResources: the claim is created and told of in the pod's status; one that an
+// earlier process has created is taken over; and it is deleted when the pod isn't bound.
+func TestClaimsForExtendedResources(t *testing.T) {
+	for _, before := range []string{"none", "own", "other requests", "somebody's"} {
+		t.Run(before, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				bind := extendedBind()
+				objects := []runtime.Object{&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p"}}}
+				left := bind.DeviceClaims[0].DeepCopy()
+				left.UID, left.ResourceVersion, left.Status = "left", "10", resourcev1.ResourceClaimStatus{}
+				switch before {
+				case "other requests":
+					left.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "old"}}
+				case "somebody's":
+					left.OwnerReferences = nil
+				}
+				if before != "none" {
+					objects = append(objects, left)
+				}
+				s := newClaimServer(objects...)
+				delete(s.told, left.Name)
+				b, w, _ := s.binder()
+				p, err := b.prepare(t.Context(), t.Context(), &bind)
+				if ok := before == "none" || before == "own"; ok != (err == nil) {
+					t.Errorf("got %v", err)
+				}
+				if want := map[bool]int{true: 1}[before == "none"]; len(w.created) != want {
+					t.Errorf("created %v, want %d", w.created, want)
+				}
+				pod, getErr := s.CoreV1().Pods("ns").Get(t.Context(), "p", metav1.GetOptions{})
+				if told := pod.Status.ExtendedResourceClaimStatus; getErr != nil || (told != nil) != (err == nil) || told != nil && (told.ResourceClaimName != left.Name || len(told.RequestMappings) != 1) {
+					t.Errorf("the pod's status says %+v, %v", told, getErr)
+				}
+				if err := b.takeBack(t.Context(), p); err != nil {
+					t.Error(err)
+				}
+				if got := s.claim(t, left.Name); (got != nil) != (before == "somebody's") {
+					t.Errorf("the claim after it was taken back: %+v", got)
+				}
+			})
+		})
+	}
+}
+
+// TestBindingConditions: a bind waits for the conditions of its devices, and fails with one of the
+// failure conditions or after its time.
+func TestBindingConditions(t *testing.T) {
+	for _, c := range []struct{ name, condition, fails, status string }{
+		{"ready", "Attached", "", "success"},
+		{"failed", "Broken", `device binding failed: claim=c, reason=Why, message="what"`, "failure"},
+		{"neither", "", "device binding timeout", "timeout"},
+		{"another", "Other", "device binding timeout", "timeout"},
+		{"unreserved", "unreserved", "is no longer reserved", "error"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newClaimServer(storedClaim(""))
+				b, w, events := s.binder()
+				bind := deviceBind()
+				r := &bind.DeviceClaims[0].Status.Allocation.Devices.Results[0]
+				r.BindingConditions, r.BindingFailureConditions = []string{"Attached"}, []string{"Broken"}
+				go func() {
+					time.Sleep(10 * time.Second)
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					now := s.told["c"].DeepCopy()
+					if now.Status.Devices = []resourcev1.AllocatedDeviceStatus{{Driver: r.Driver, Pool: r.Pool, Device: r.Device,
+						Conditions: []metav1.Condition{{Type: c.condition, Status: metav1.ConditionTrue, Reason: "Why", Message: "what"}}}}; c.condition == "unreserved" {
+						now.Status = resourcev1.ResourceClaimStatus{}
+					}
+					s.set(now)
+				}()
+				began := time.Now()
+				p, err := b.prepare(t.Context(), t.Context(), &bind)
+				if c.fails == "" && err != nil || c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)) {
+					t.Errorf("got %v, want %q", err, c.fails)
+				}
+				if took := time.Since(began); took < 10*time.Second || took > bind.DeviceTimeout+time.Second {
+					t.Errorf("it took %s", took)
+				}
+				if want := []string{"default-scheduler[gpu.example]" + c.status}; !slices.Equal(w.status, want) {
+					t.Errorf("told %q, want %q", w.status, want)
+				}
+				if want := []string{"BindingConditionsPending: waiting for binding conditions for device on node n"}; !slices.Equal(*events, want) {
+					t.Errorf("events %q, want %q", *events, want)
+				}
+				if err := b.takeBack(t.Context(), p); err != nil {
+					t.Error(err)
+				}
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+// TestOutcomesComeAfterTheClaimsAreTold: the core must not hear that a bind has failed before it was
+// told what the API has of its claims.
+func TestOutcomesComeAfterTheClaimsAreTold(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newClaimServer(storedClaim(""), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p"}})
+			s.lag = true
+			s.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+				if fails {
+					return true, nil, apierrors.NewForbidden(schema.GroupResource{}, "p", errors.New("no"))
+				}
+				return true, nil, nil
+			})
+			load := &load{}
+			b := newBinder(s, nil, &load.binds)
+			b.devices, _, _ = s.binder()
+			ctx, stop := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			b.run(ctx, &wg)
+			var outcome error
+			ended := false
+			b.backlog <- b.add(deviceBind(), func(err error) { outcome, ended = err, true })
+			time.Sleep(time.Minute)
+			if ended {
+				t.Error("the outcome has come before the claim was told")
+			}
+			s.mu.Lock()
+			s.seen = s.version
+			s.mu.Unlock()
+			time.Sleep(time.Second)
+			if !ended || (outcome != nil) != fails {
+				t.Errorf("ended %t: %v", ended, outcome)
+			}
+			if got := s.claim(t, "c"); (got.Status.Allocation == nil) != fails {
+				t.Errorf("the claim has %+v", got.Status)
+			}
+			stop()
+			wg.Wait()
+		})
+	}
+}
+
+// TestClaimsAreDeallocated: a claim loses its devices in the version that was looked at only, and one that
+// is to be deleted goes with its finalizer.
+func TestClaimsAreDeallocated(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		work  step.Deallocation
+		lost  bool // the first answer to a write is
+		fails string
+		left  string // of the claim
+	}{
+		{"as it was", step.Deallocation{UID: "uid-c", Version: "10"}, false, "", "free"},
+		{"the answer is lost", step.Deallocation{UID: "uid-c", Version: "10"}, true, "", "free"},
+		{"changed", step.Deallocation{UID: "uid-c", Version: "9"}, false, "has changed in the meantime", "allocated"},
+		{"another", step.Deallocation{UID: "uid-d", Version: "10"}, false, "", "allocated"},
+		{"deleted", step.Deallocation{UID: "uid-c", Version: "10", Delete: true}, false, "", "gone"},
+		{"deleted, the answer is lost", step.Deallocation{UID: "uid-c", Version: "10", Delete: true}, true, "", "gone"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newClaimServer(storedClaim("a", "p"))
+				lost := c.lost
+				s.PrependReactor("update", "resourceclaims", func(a clienttesting.Action) (bool, runtime.Object, error) {
+					if !lost {
+						return false, nil, nil
+					}
+					lost = false
+					if _, _, err := s.react(a); err != nil {
+						return true, nil, err
+					}
+					return true, nil, errors.New("connection reset")
+				})
+				b, _, _ := s.binder()
+				c.work.Namespace, c.work.Name = "ns", "c"
+				if err := b.deallocate(t.Context(), c.work); (err != nil) != (c.fails != "") || err != nil && !strings.Contains(err.Error(), c.fails) {
+					t.Errorf("got %v, want %q", err, c.fails)
+				}
+				left := "gone"
+				if got := s.claim(t, "c"); got != nil {
+					left = map[bool]string{true: "allocated", false: "free"}[got.Status.Allocation != nil]
+				}
+				if left != c.left {
+					t.Errorf("the claim is %s, want %s", left, c.left)
+				}
+			})
+		})
+	}
+}
