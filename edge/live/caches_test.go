@@ -313,3 +313,21 @@ func TestWatchingEndsWithTheContext(t *testing.T) {
 		t.Errorf("got %v, want %v", err, why)
 	}
 }
+
+// TestLeadersCatchUpWithClaims: before an instance takes over it asks how new the kinds are by which
+// room and devices would be given away twice.
+func TestLeadersCatchUpWithClaims(t *testing.T) {
+	client := fake.NewClientset()
+	c := newCaches(client, transformFor(false), NewHealth(false), slog.New(slog.DiscardHandler))
+	if err := c.catchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, a := range client.Actions() {
+		got = append(got, a.GetVerb()+" "+a.GetResource().Resource)
+	}
+	slices.Sort(got)
+	if want := []string{"list nodes", "list pods", "list resourceclaims"}; !slices.Equal(got, want) {
+		t.Errorf("it asks for %q, want %q", got, want)
+	}
+}
