@@ -80,6 +80,7 @@ func (c *Core) carryOut(item *queue.Item, d scheduler.Decision, seen cluster.Seq
 			c.stats.MissedWakeups++
 		}
 		groups := groupMembers{c}
+		groups.Assumed(item, d.Writes)
 		groups.Placed(c.turn, item, d, seen)
 	}
 }
@@ -165,6 +166,11 @@ func (m *groupMembers) Class(item *queue.Item) *engine.Class {
 
 // Known implements podgroups.Members.
 func (m *groupMembers) Known(uid types.UID) bool { return m.c.pods[uid] != nil }
+
+// Assumed implements podgroups.Members.
+func (m *groupMembers) Assumed(item *queue.Item, writes []cluster.ObjectChange) {
+	m.c.mode.assumed(m.c.pods[item.Pod().UID], item.Pod(), writes)
+}
 
 // Placed implements podgroups.Members.
 func (m *groupMembers) Placed(t *lifecycle.Turn, item *queue.Item, d scheduler.Decision, seen cluster.Seq) {

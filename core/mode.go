@@ -29,6 +29,9 @@ type mode interface {
 	// class returns the class that a pod is queued with: nil while nothing is decided.
 	class(*cluster.Pod) *engine.Class
 
+	// assumed takes over what a decision has changed in objects for a pod that it has placed. It comes
+	// before placed of any pod of that decision.
+	assumed(p *record.Pod, pod *cluster.Pod, writes []cluster.ObjectChange)
 	// placed carries out a decision that has placed a pod on a node in the state; the
 	// decision has seen the changes up to seen.
 	placed(p *record.Pod, item *queue.Item, d scheduler.Decision, seen cluster.Seq)

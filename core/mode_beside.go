@@ -26,6 +26,9 @@ func (m beside) lead() mode    { return m }
 
 func (m beside) class(p *cluster.Pod) *engine.Class { return deciding(m).class(p) }
 
+// assumed has nothing to do: the other scheduler writes objects, and the API shows them.
+func (beside) assumed(*record.Pod, *cluster.Pod, []cluster.ObjectChange) {}
+
 func (m beside) placed(p *record.Pod, item *queue.Item, d scheduler.Decision, _ cluster.Seq) {
 	m.c.expectation.Expect(m.c.turn, &p.Expected, item, d.Node.Name)
 }

@@ -20,6 +20,9 @@ type Members interface {
 	Class(*queue.Item) *engine.Class
 	// Known reports whether a pod is one of ours that the API shows on no node.
 	Known(types.UID) bool
+	// Assumed takes over what a decision has changed in objects for a member that it has placed. It
+	// comes before Placed of any member: they may share objects.
+	Assumed(item *queue.Item, writes []cluster.ObjectChange)
 	// Placed carries out that a member was placed in the state; the decision has seen the changes up
 	// to seen.
 	Placed(t *lifecycle.Turn, item *queue.Item, d scheduler.Decision, seen cluster.Seq)
@@ -163,6 +166,9 @@ func (m *Machine) carryOut(t *lifecycle.Turn, g *queue.Group, items []*queue.Ite
 		m.wait(t, g, items, r, d)
 	}
 	t.Ready.Binds, t.Ready.Decisions = slices.Grow(t.Ready.Binds, len(placed)), slices.Grow(t.Ready.Decisions, len(placed))
+	for i, item := range placed {
+		m.members.Assumed(item, d.Places[i].Choice.Writes)
+	}
 	m.toCome = len(placed)
 	for i, item := range placed {
 		at := &d.Places[i]

@@ -348,6 +348,7 @@ var All = []Mutant{
 	{"a group is given up that could be placed on other nodes", "core/scheduler/podgroup_search.go", "	found := w.step(0)\n", "	found := false\n", "./core/scheduler", "TestWhereAGroupGoes", "1"},
 	{"the emptiest domain is taken", "core/scheduler/podgroup_domains.go", "cmp.Compare(a.room, b.room)", "cmp.Compare(b.room, a.room)", "./core/scheduler", "TestWhereAGroupGoes", "1"},
 	{"members leave their domain", "core/plugins/topologyplacement/topologyplacement.go", "if d != wanted || d == cluster.NoDomain {", "if _ = wanted; d == cluster.NoDomain {", "./core", "TestScripts/groups_domains", "1"},
+	{"what members share is assumed as each is bound", "core/lifecycle/podgroups/podgroups.go", "	for i, item := range placed {\n		m.members.Assumed(item, d.Places[i].Choice.Writes)\n	}\n	m.toCome = len(placed)\n	for i, item := range placed {\n", "	m.toCome = len(placed)\n	for i, item := range placed {\n		m.members.Assumed(item, d.Places[i].Choice.Writes)\n", "./core", "TestMembersThatShareAClaim", "1"},
 	{"a member is bound while too few have nodes", "core/lifecycle/podgroups/permit.go", "if have < MinCount(object) {", "if false {", "./core", "TestMembersWaitForOneThatIsRefused", "1"},
 	{"a group is tried while a member has a gate", "core/lifecycle/podgroups/hold.go", "case x.Gated > 0:", "case false:", "./core/lifecycle/podgroups", "TestHold", "1"},
 	{"a group is tried after a pod has come", "core/engine/members.go", "op != cluster.PodAdded && op != cluster.NominationAdded", "op >= 0", "./core", "TestGroupsOfManyAreBounded", "1"},
