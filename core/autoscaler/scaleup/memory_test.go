@@ -145,7 +145,7 @@ func TestReasonsFollowObjects(t *testing.T) {
 	f.packer.Memory = &scaleup.Memory{}
 	f.state.SetGroup("g", &cluster.NodeGroup{ID: "g", Max: 10, Template: f.state.Schema.ParseNode(testkit.Node("g").Alloc("cpu", "4", "memory", "8Gi").Obj(), "g")})
 	f.req.Pending = []*cluster.Pod{f.state.Schema.ParsePod(testkit.Pod("p").Req("cpu", "1", "example.com/gpu", "1").Obj())}
-	const short, devices = "1 Insufficient example.com/gpu", "1 this version of Berth cannot allocate devices of DeviceClass gpus for example.com/gpu"
+	const short, devices = "1 Insufficient example.com/gpu", "1 cannot allocate all claims"
 	for i, want := range []string{short, devices, short} {
 		switch i {
 		case 1:
