@@ -65,9 +65,11 @@ var honouredGates = []string{NominatedNodeNameForExpectation, storageCapacitySco
 
 // Why a gate that kube-scheduler reads has no effect.
 const (
-	innerGate    = "it concerns kube-scheduler's internals, not its decisions"
-	podGroupGate = "Berth does not place pod groups yet, so pods with spec.schedulingGroup stay pending"
-	unreadGate   = "no rule of kube-scheduler depends on it"
+	innerGate           = "it concerns kube-scheduler's internals, not its decisions"
+	podGroupGate        = "Berth places the members of PodGroups together wherever the API server serves PodGroups of scheduling.k8s.io/v1beta1"
+	compositeGate       = "Berth does not place groups of a CompositePodGroup yet, so their pods stay pending"
+	groupPreemptionGate = "Berth's pod groups do not preempt yet"
+	unreadGate          = "no rule of kube-scheduler depends on it"
 )
 
 // ineffectiveGates are those that the scheduler reads and that change nothing that Berth decides, with
@@ -81,12 +83,12 @@ var ineffectiveGates = map[string]string{
 	"SchedulerPreQueueingHints":        innerGate,
 	"SchedulerQueueingHints":           innerGate,
 
-	"CompositePodGroup":               podGroupGate,
+	"CompositePodGroup":               compositeGate,
 	"GangScheduling":                  podGroupGate,
 	"GenericWorkload":                 podGroupGate,
-	"PodGroupPreemptionPolicy":        podGroupGate,
+	"PodGroupPreemptionPolicy":        groupPreemptionGate,
 	"TopologyAwareWorkloadScheduling": podGroupGate,
-	"WorkloadAwarePreemption":         podGroupGate,
+	"WorkloadAwarePreemption":         groupPreemptionGate,
 }
 
 // refusedGates are those that are refused for a reason of their own.

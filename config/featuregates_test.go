@@ -23,7 +23,7 @@ var rewrite = goflag.Bool("rewrite", false, "rewrite the table of feature gates 
 func TestFeatureGatesAreHonouredIgnoredOrRefused(t *testing.T) {
 	const (
 		inside = " has no effect: it concerns kube-scheduler's internals, not its decisions"
-		groups = " has no effect: Berth does not place pod groups yet, so pods with spec.schedulingGroup stay pending"
+		groups = " has no effect: Berth places the members of PodGroups together wherever the API server serves PodGroups of scheduling.k8s.io/v1beta1"
 		stage  = "that would change the scheduling rules, and Berth implements those of kube-scheduler VERSION with its defaults; remove it"
 		byRule = "Berth implements the rules of kube-scheduler VERSION with its defaults, which is "
 	)

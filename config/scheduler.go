@@ -51,9 +51,6 @@ type Scheduler struct {
 // profile, of which it gives each a copy.
 func (s Scheduler) Beside(names ...string) Scheduler {
 	s.Profiles = slices.Clone(s.Profiles)
-	for i := range s.Profiles {
-		s.Profiles[i].PlacedByOthers = true
-	}
 	for _, name := range names {
 		if !slices.ContainsFunc(s.Profiles, func(p plugins.Options) bool { return p.SchedulerName == name }) {
 			p := s.Profiles[0]

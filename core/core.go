@@ -24,6 +24,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/core/lifecycle/nodecomparison"
 	"github.com/berthproject/berth/core/lifecycle/nomination"
+	"github.com/berthproject/berth/core/lifecycle/podgroups"
 	"github.com/berthproject/berth/core/lifecycle/preemption"
 	"github.com/berthproject/berth/core/lifecycle/reporting"
 	"github.com/berthproject/berth/core/lifecycle/reservation"
@@ -193,14 +194,15 @@ type machines struct {
 	reporting    *reporting.Machine
 	reservation  *reservation.Machine
 	headroom     *headroom.Machine
+	podGroups    *podgroups.Machine
 	comparison   *comparison.Machine // nil unless it is a shadow
 	// nodeComparison is nil unless it is a shadow with Autoscale.
 	nodeComparison *nodecomparison.Machine
 }
 
 // all returns the machines.
-func (m *machines) all() [11]lifecycle.Machine {
-	return [...]lifecycle.Machine{m.consulting, m.binding, m.deallocation, m.preemption, m.nomination, m.expectation, m.reporting, m.reservation, m.headroom, m.comparison, m.nodeComparison}
+func (m *machines) all() [12]lifecycle.Machine {
+	return [...]lifecycle.Machine{m.consulting, m.binding, m.deallocation, m.preemption, m.nomination, m.expectation, m.reporting, m.reservation, m.headroom, m.podGroups, m.comparison, m.nodeComparison}
 }
 
 // Stats count what the core has done.
@@ -246,7 +248,10 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	case cfg.Shadow != nil:
 		cfg.Profiles = withoutExtenders(cfg.Profiles)
 	}
-	state := cluster.New(schema)
+	state, members := cluster.New(schema), &groupMembers{}
+	groups := podgroups.New(state, members)
+	cfg.Profiles = groups.In(cfg.Profiles)
+	cfg.Queue.PodGroups = !cfg.ExternalScheduler
 	sched, err := scheduler.New(state, cfg.Profiles, cfg.Engine)
 	if err != nil {
 		return nil, err
@@ -258,6 +263,8 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 		pods:   record.Pods{},
 		others: map[types.UID]*v1.Pod{},
 	}
+	members.c = c
+	groups.Use(sched)
 	c.turn = &lifecycle.Turn{State: state, Queue: c.queue, Ready: &step.Ready{}}
 	c.mode = deciding{c}
 	refreshed := reporting.RefreshedPods
@@ -280,6 +287,7 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	c.consulting = consulting.New(sched, record.PartOf(c.pods, func(p *record.Pod) *consulting.Pod { return &p.Consulting }))
 	c.reservation = reservation.New(c.nomination)
 	c.headroom = headroom.New(sched, standIns{c})
+	c.podGroups = groups
 	sched.Leaving = c.preemption.Victim
 	sched.Reserved = func(uid types.UID) bool { _, ok := c.reservation.Of(uid); return ok }
 	sched.Asking = c.reservation.Asks

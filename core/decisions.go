@@ -27,11 +27,17 @@ func (c *Core) try(item *queue.Item) {
 // nil otherwise. Signing costs about as much as the decision.
 func (c *Core) classOf(item *queue.Item) *engine.Class {
 	c.queue.SignedBy(c.state.SignatureInputs())
-	// What a pod's claims lead to changes when pods are placed, and when its nomination is taken back.
-	if c.cfg.Engine.Rebuilt || !c.queue.Signed(item) || c.state.TakesObjects(item.Pod()) {
+	// What a pod's claims lead to changes when pods are placed, and when its nomination is taken back;
+	// and where the other members of its group are, when they are placed.
+	if c.cfg.Engine.Rebuilt || !c.queue.Signed(item) || c.state.TakesObjects(item.Pod()) || inDomain(c.state, item.Pod()) {
 		return nil
 	}
 	return item.Class()
+}
+
+// inDomain reports whether a pod has to be in one topology domain with other members of its group.
+func inDomain(state *cluster.State, pod *cluster.Pod) bool {
+	return pod.Group != nil && cluster.RequiredTopology(state.PodGroup(*pod.Group)) != ""
 }
 
 // helpedSince reports whether decisions of this Step may have let in a pod that was swept:
@@ -70,15 +76,12 @@ func (c *Core) carryOut(item *queue.Item, d scheduler.Decision, seen cluster.Seq
 		}
 	default:
 		c.queue.Placed(item)
-		c.queue.SetNominated(item, false)
-		c.stats.Scheduled++
 		if item.Swept() {
 			c.stats.MissedWakeups++
 		}
-		p.Planned = false
-		c.reservation.ReleasePodElsewhere(c.turn, item.Pod().UID, d.Node.Name)
-		c.forgetAsking(p)
-		c.mode.placed(p, item, d, seen)
+		groups := groupMembers{c}
+		groups.Assumed(item, d.Writes)
+		groups.Placed(c.turn, item, d, seen)
 	}
 }
 
@@ -147,6 +150,52 @@ func (l losers) NodeLost(t *lifecycle.Turn, item *queue.Item, reason, message st
 func (l losers) PodBackedOff(t *lifecycle.Turn, pod *cluster.Pod) {
 	l.c.preemption.PodRemoved(t, pod.UID)
 }
+
+// groupMembers follows members of pod groups as single pods; it implements podgroups.Members.
+type groupMembers struct{ c *Core }
+
+// Class implements podgroups.Members.
+func (m *groupMembers) Class(item *queue.Item) *engine.Class {
+	class := m.c.classOf(item)
+	if class == nil {
+		class = m.c.sched.Class(item.Pod())
+		m.c.queue.SetClass(item, class)
+	}
+	return class
+}
+
+// Known implements podgroups.Members.
+func (m *groupMembers) Known(uid types.UID) bool { return m.c.pods[uid] != nil }
+
+// Assumed implements podgroups.Members.
+func (m *groupMembers) Assumed(item *queue.Item, writes []cluster.ObjectChange) {
+	m.c.mode.assumed(m.c.pods[item.Pod().UID], item.Pod(), writes)
+}
+
+// Placed implements podgroups.Members.
+func (m *groupMembers) Placed(t *lifecycle.Turn, item *queue.Item, d scheduler.Decision, seen cluster.Seq) {
+	c, p := m.c, m.c.pods[item.Pod().UID]
+	c.queue.SetNominated(item, false)
+	c.stats.Scheduled++
+	p.Planned = false
+	c.reservation.ReleasePodElsewhere(t, item.Pod().UID, d.Node.Name)
+	c.forgetAsking(p)
+	c.mode.placed(p, item, d, seen)
+}
+
+// Waits implements podgroups.Members.
+func (m *groupMembers) Waits(_ *lifecycle.Turn, uid types.UID, why string) {
+	m.c.stats.Unschedulable++
+	m.c.mode.memberRejected(m.c.pods[uid], why)
+}
+
+// Held implements podgroups.Members.
+func (m *groupMembers) Held(_ *lifecycle.Turn, uid types.UID, why string, failure bool) {
+	m.c.mode.reportHeld(m.c.pods[uid], why, failure)
+}
+
+// Decides implements podgroups.Members.
+func (m *groupMembers) Decides() bool { return m.c.mode.decidesGroups() }
 
 // expecting returns profiles for a core beside another scheduler: preempting and asking
 // extenders is that one's.

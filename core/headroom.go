@@ -84,5 +84,8 @@ func (c *Core) objectGone(in step.ObjectGone) {
 		c.preemption.BudgetGone(in.Namespace, in.Name)
 	}
 	c.binding.ObjectGone(c.turn, in)
+	if in.Kind == cluster.PodGroupKind {
+		c.podGroups.ObjectGone(in.Namespace, in.Name)
+	}
 	c.headroom.ObjectGone(c.turn, in.Kind, in.Namespace, in.Name)
 }

@@ -18,6 +18,7 @@ import (
 //	a pod is placed      reserved for, bound    expected there               compared               –
 //	a pod is rejected    preempts, waits        waits, as the other has it   waits                  –
 //	a pod has a gate     reported               not reported                 not reported           not reported
+//	a group is held      reported               –                            not reported           not reported
 //	odd values           reported               reported                     not reported           not reported
 //	before a plan        –                      decided on anew              –                      –
 //	asks for a node      each that waits        when the other rejected it   –                      –
@@ -28,6 +29,9 @@ type mode interface {
 	// class returns the class that a pod is queued with: nil while nothing is decided.
 	class(*cluster.Pod) *engine.Class
 
+	// assumed takes over what a decision has changed in objects for a pod that it has placed. It comes
+	// before placed of any pod of that decision.
+	assumed(p *record.Pod, pod *cluster.Pod, writes []cluster.ObjectChange)
 	// placed carries out a decision that has placed a pod on a node in the state; the
 	// decision has seen the changes up to seen.
 	placed(p *record.Pod, item *queue.Item, d scheduler.Decision, seen cluster.Seq)
@@ -36,6 +40,13 @@ type mode interface {
 	rejected(p *record.Pod, item *queue.Item, d scheduler.Decision)
 	// reportGate reports that a gate holds a pod, if one does.
 	reportGate(p *record.Pod)
+	// reportHeld reports why the group of a pod can't be tried; failure says that it is an error of
+	// somebody's.
+	reportHeld(p *record.Pod, why string, failure bool)
+	// decidesGroups reports whether what is decided about pod groups is done, and told.
+	decidesGroups() bool
+	// memberRejected carries out that a member of a group found no node.
+	memberRejected(p *record.Pod, why string)
 	// reportProblems reports which values of a pod can't be taken as they stand.
 	reportProblems(pod *cluster.Pod)
 	// nodeShown takes how the API has a node and returns how the state is to have it, nil

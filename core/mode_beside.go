@@ -26,6 +26,9 @@ func (m beside) lead() mode    { return m }
 
 func (m beside) class(p *cluster.Pod) *engine.Class { return deciding(m).class(p) }
 
+// assumed has nothing to do: the other scheduler writes objects, and the API shows them.
+func (beside) assumed(*record.Pod, *cluster.Pod, []cluster.ObjectChange) {}
+
 func (m beside) placed(p *record.Pod, item *queue.Item, d scheduler.Decision, _ cluster.Seq) {
 	m.c.expectation.Expect(m.c.turn, &p.Expected, item, d.Node.Name)
 }
@@ -39,6 +42,11 @@ func (m beside) rejected(p *record.Pod, item *queue.Item, d scheduler.Decision) 
 }
 
 func (beside) reportGate(*record.Pod) {}
+
+// Members of pod groups are placed by the other scheduler, which may know groups: each is queued alone.
+func (beside) reportHeld(*record.Pod, string, bool) {}
+func (beside) decidesGroups() bool                  { return false }
+func (beside) memberRejected(*record.Pod, string)   {}
 
 func (m beside) reportProblems(pod *cluster.Pod) { deciding(m).reportProblems(pod) }
 

@@ -23,9 +23,13 @@ func (m deciding) lead() mode    { return m }
 func (m deciding) class(p *cluster.Pod) *engine.Class { return m.c.sched.Class(p) }
 
 // placed enters the decision into the ledger before what plugins say about it.
+func (m deciding) assumed(p *record.Pod, pod *cluster.Pod, writes []cluster.ObjectChange) {
+	m.c.binding.Assume(&p.Binding, pod, writes)
+}
+
 func (m deciding) placed(p *record.Pod, item *queue.Item, d scheduler.Decision, seen cluster.Seq) {
 	m.c.notePlaced(item, &d, seen)
-	m.c.binding.PodPlaced(m.c.turn, &p.Binding, item, d.Node, d.Writes)
+	m.c.binding.PodPlaced(m.c.turn, &p.Binding, item, d.Node)
 }
 
 // notePlaced enters a decision for a node, which has seen the changes up to seen, into the
@@ -76,6 +80,20 @@ func (m deciding) reportGate(p *record.Pod) {
 	if gate := m.c.sched.Gate(p.Parsed); gate != nil {
 		m.c.reporting.PodGated(m.c.turn, &p.Reports, p.Parsed.Object, gate)
 	}
+}
+
+func (m deciding) reportHeld(p *record.Pod, why string, failure bool) {
+	reason := v1.PodReasonUnschedulable
+	if failure {
+		reason = "SchedulerError"
+	}
+	m.c.reporting.PodHeld(m.c.turn, &p.Reports, p.Parsed.Object, reason, why)
+}
+
+func (deciding) decidesGroups() bool { return true }
+
+func (m deciding) memberRejected(p *record.Pod, why string) {
+	m.c.reporting.PodUnschedulable(m.c.turn, &p.Reports, p.Parsed.Object, v1.PodReasonUnschedulable, why)
 }
 
 func (m deciding) reportProblems(pod *cluster.Pod) {

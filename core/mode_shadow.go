@@ -31,6 +31,8 @@ func (m shadowing) lead() mode    { return m }
 
 func (m shadowing) class(p *cluster.Pod) *engine.Class { return m.c.sched.Class(p) }
 
+func (shadowing) assumed(*record.Pod, *cluster.Pod, []cluster.ObjectChange) {}
+
 func (m shadowing) placed(p *record.Pod, item *queue.Item, d scheduler.Decision, seen cluster.Seq) {
 	m.c.notePlaced(item, &d, seen)
 	m.c.comparison.PodDecided(m.c.turn, &p.Compared, item, &d, p.Seen)
@@ -50,6 +52,13 @@ func (m shadowing) rejected(p *record.Pod, item *queue.Item, d scheduler.Decisio
 	if !preempts {
 		c.wantPlan(p)
 	}
+}
+
+func (shadowing) reportHeld(*record.Pod, string, bool) {}
+func (shadowing) decidesGroups() bool                  { return false }
+
+func (m shadowing) memberRejected(p *record.Pod, why string) {
+	m.c.comparison.PodRejected(m.c.turn, &p.Compared, why, false, p.Seen)
 }
 
 func (shadowing) reportGate(*record.Pod)       {}

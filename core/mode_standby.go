@@ -20,7 +20,9 @@ func (m standingBy) lead() mode    { return m.mode }
 // have to be kept up for every pod that comes and goes. BecomeLeader has all pods classified.
 func (standingBy) class(*cluster.Pod) *engine.Class { return nil }
 
-func (standingBy) reportGate(*record.Pod)      {}
-func (standingBy) reportProblems(*cluster.Pod) {}
+func (standingBy) reportGate(*record.Pod) {}
+
+func (standingBy) reportHeld(*record.Pod, string, bool) {}
+func (standingBy) reportProblems(*cluster.Pod)          {}
 
 func (standingBy) nodeShown(_ *v1.Node, info *cluster.NodeInfo) *cluster.NodeInfo { return info }

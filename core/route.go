@@ -43,6 +43,7 @@ func (c *Core) route(in step.Input) {
 		c.nomination.NominationDone(c.turn, in)
 	case step.StatusWritten:
 		c.headroom.StatusWritten(c.turn, in)
+		c.podGroups.StatusWritten(c.turn, in)
 	case step.TaintDone:
 		c.taintDone(in)
 	case step.EvictionDone:

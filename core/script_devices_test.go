@@ -13,6 +13,8 @@ import (
 //
 //	device-class NAME [backs=RESOURCE]
 //	device-class-gone NAME
+//	pod-group NAME [min=0] [priority=0] [label=LABEL] [parent=NAME]    min=0: of the basic policy
+//	pod-group-gone NAME
 
 // gpu is the extended resource of the argument gpus.
 const gpu = "example.com/gpu"
@@ -24,6 +26,18 @@ func deviceInput(cmd string, args *script.Args) step.Input {
 		return step.ObjectSet{Object: testkit.DeviceClass(args.Name(), args.String("backs", ""))}
 	case "device-class-gone":
 		return step.ObjectGone{Kind: cluster.DeviceClassKind, Name: args.Name()}
+	case "pod-group":
+		g := testkit.PodGroup(args.Name(), args.Int("min", 0), args.String("label", ""))
+		g.UID = headroomUID(g.Name)
+		if n := int32(args.Int("priority", 0)); n != 0 {
+			g.Spec.Priority = &n
+		}
+		if parent := args.String("parent", ""); parent != "" {
+			g.Spec.ParentCompositePodGroupName = &parent
+		}
+		return step.ObjectSet{Object: g}
+	case "pod-group-gone":
+		return step.ObjectGone{Kind: cluster.PodGroupKind, Namespace: "default", Name: args.Name()}
 	}
 	return nil
 }

@@ -117,12 +117,16 @@ func (w *world) printHeadroom(r *step.Ready) {
 	}
 	for _, x := range r.StatusWrites {
 		var conditions []metav1.Condition
-		if b := x.Buffer; b != nil {
-			conditions = b.Conditions
-			fmt.Fprintf(out, "status %s replicas %s template %s\n", x.Name, show(b.Replicas), showRef(b.PodTemplateRef))
-		} else {
+		switch {
+		case x.Buffer != nil:
+			conditions = x.Buffer.Conditions
+			fmt.Fprintf(out, "status %s replicas %s template %s\n", x.Name, show(x.Buffer.Replicas), showRef(x.Buffer.PodTemplateRef))
+		case x.Request != nil:
 			fmt.Fprintf(out, "status %s\n", x.Name)
 			conditions = x.Request.Conditions
+		default:
+			fmt.Fprintf(out, "status of pod group %s\n", x.Name)
+			conditions = []metav1.Condition{*x.PodGroup}
 		}
 		for _, c := range conditions {
 			fmt.Fprintf(out, "  %s=%s %s at %d: %s\n", c.Type, c.Status, c.Reason, c.LastTransitionTime.Unix(), strings.TrimSpace(c.Message))

@@ -174,6 +174,7 @@ func (c *Core) wake() {
 		c.queue.Reclassify(c.sched.Class, concerned)
 	}
 	c.woken = c.state.Head()
+	c.podGroups.Check(c.turn, known, changes)
 	if !known || len(changes) > 0 {
 		c.reporting.NodesChanged(changes)
 		if !known {
@@ -181,6 +182,7 @@ func (c *Core) wake() {
 		}
 		c.tryNominated(known, changes)
 		c.queue.Wake(c.turn.Now, c.mayHelp(known, changes))
+		c.queue.WakeGroups(c.turn.Now, c.podGroups.MayHelp(known, changes))
 	}
 	c.preemption.Advance(c.turn)
 	c.queue.Sweep(c.turn.Now)
@@ -269,10 +271,15 @@ func (c *Core) tryNominatedPod(item *queue.Item) {
 // schedule tries pods until there is none to try or the Step is full, and reports whether
 // there may be more.
 func (c *Core) schedule() (more bool) {
-	for range c.cfg.PodsPerStep {
+	for tried := 0; tried < c.cfg.PodsPerStep; tried++ {
 		item := c.queue.Pop(c.turn.Now)
 		if item == nil {
 			return false
+		}
+		if g := item.Group(); g != nil {
+			tried += max(len(g.Members())-1, 0)
+			c.podGroups.Try(c.turn, g)
+			continue
 		}
 		c.try(item)
 	}

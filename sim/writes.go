@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/core/cluster"
@@ -72,12 +74,15 @@ func (w *World) nominate(x step.Nomination, serial int) error {
 	return nil
 }
 
-// writeStatus replaces the status of a CapacityBuffer, or the conditions of a
-// ProvisioningRequest.
+// writeStatus replaces the status of a CapacityBuffer, the conditions of a ProvisioningRequest, or the
+// one condition of a PodGroup that there is.
 func (w *World) writeStatus(x step.StatusWrite) error {
 	kind := cluster.BufferKind
-	if x.Request != nil {
+	switch {
+	case x.Request != nil:
 		kind = cluster.ProvisioningRequestKind
+	case x.PodGroup != nil:
+		kind = cluster.PodGroupKind
 	}
 	switch o := w.objects[objectKey{kind, x.Namespace, x.Name}].(type) {
 	case *autoscalingapi.CapacityBuffer:
@@ -87,6 +92,10 @@ func (w *World) writeStatus(x step.StatusWrite) error {
 	case *autoscalingapi.ProvisioningRequest:
 		changed := *o
 		changed.Status = *x.Request
+		w.storeObject(&changed)
+	case *schedulingv1beta1.PodGroup:
+		changed := *o
+		changed.Status.Conditions = []metav1.Condition{*x.PodGroup}
 		w.storeObject(&changed)
 	default:
 		return fmt.Errorf("%s/%s not found", x.Namespace, x.Name)

@@ -41,9 +41,11 @@ func (s *State) apply(c *Change) {
 	case OrphanAdded:
 		s.orphans[c.name] = append(s.orphans[c.name], c.Pod)
 		s.pods[c.Pod.UID] = NoNode
+		s.countMember(c.Pod, NoNode, 1)
 	case OrphanRemoved:
 		s.dropOrphan(c.name, int(c.pos))
 		delete(s.pods, c.Pod.UID)
+		s.countMember(c.Pod, NoNode, -1)
 	case GroupSet:
 		setOrDelete(s.groups, c.name, c.Group)
 	case WorkloadSet, WorkloadRenewed:
@@ -90,9 +92,11 @@ func (s *State) undo(c *Change) {
 	case OrphanAdded:
 		s.dropOrphan(c.name, len(s.orphans[c.name])-1)
 		delete(s.pods, c.Pod.UID)
+		s.countMember(c.Pod, NoNode, -1)
 	case OrphanRemoved:
 		s.orphans[c.name] = slices.Insert(s.orphans[c.name], int(c.pos), c.Pod)
 		s.pods[c.Pod.UID] = NoNode
+		s.countMember(c.Pod, NoNode, 1)
 	case GroupSet:
 		setOrDelete(s.groups, c.name, c.OldGroup)
 	case WorkloadSet, WorkloadRenewed:
@@ -186,6 +190,7 @@ func (s *State) podAdded(n *Node, p *Pod) {
 	s.terms.podAdded(p)
 	s.facts.addPod(n, p, 1)
 	s.objects.podAdded(n.Index, p)
+	s.countMember(p, n.Index, 1)
 }
 
 // podRemoved is the inverse of podAdded, but for terms: those that were met stay.
@@ -194,6 +199,7 @@ func (s *State) podRemoved(n *Node, p *Pod) {
 	addTo(s.priorities, p.Priority, -1)
 	s.facts.addPod(n, p, -1)
 	s.objects.podRemoved(n.Index, p)
+	s.countMember(p, n.Index, -1)
 }
 
 // dropOrphan drops an orphan of a node's name; a name without orphans isn't kept.

@@ -54,6 +54,9 @@ func (s *State) Dump(w io.Writer) {
 	for _, o := range s.Objects() {
 		fmt.Fprintf(w, "object %d %s/%s %p\n", KindOf(o), o.GetNamespace(), o.GetName(), o)
 	}
+	for _, k := range slices.SortedFunc(maps.Keys(s.members), PodGroupKey.Compare) {
+		fmt.Fprintf(w, "members of %s on %v\n", k, s.members[k].nodes)
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.images.nodes)) {
 		fmt.Fprintf(w, "image %s on %d\n", name, s.images.nodes[name])
 	}

@@ -4,6 +4,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -12,8 +13,8 @@ import (
 
 // Object is an API object that rules or the autoscaler read as it stands: a Namespace,
 // PersistentVolumeClaim, PersistentVolume, StorageClass, CSINode, CSIDriver,
-// CSIStorageCapacity, VolumeAttachment, DeviceClass, ResourceSlice, ResourceClaim, DeviceTaintRule or
-// PodDisruptionBudget; a CapacityBuffer
+// CSIStorageCapacity, VolumeAttachment, DeviceClass, ResourceSlice, ResourceClaim, DeviceTaintRule,
+// PodGroup or PodDisruptionBudget; a CapacityBuffer
 // or ProvisioningRequest, and the PodTemplate or Scalable that one refers to.
 type Object = metav1.Object
 
@@ -41,6 +42,7 @@ const (
 	ResourceSliceKind
 	ResourceClaimKind
 	DeviceTaintRuleKind
+	PodGroupKind
 )
 
 // KindOf returns the kind of an object; NoObject when rules don't read it.
@@ -80,6 +82,8 @@ func KindOf(o Object) ObjectKind {
 		return ResourceClaimKind
 	case *resourcev1.DeviceTaintRule:
 		return DeviceTaintRuleKind
+	case *schedulingv1beta1.PodGroup:
+		return PodGroupKind
 	}
 	return NoObject
 }
@@ -131,6 +135,8 @@ func describe(kind ObjectKind) description {
 		return resourceClaimKind
 	case DeviceTaintRuleKind:
 		return deviceTaintRuleKind
+	case PodGroupKind:
+		return podGroupKind
 	}
 	return nil
 }

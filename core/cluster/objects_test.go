@@ -217,12 +217,12 @@ func annotated[O cluster.Object](o O) O {
 }
 
 func TestKindsOfObjects(t *testing.T) {
-	for kind := cluster.NamespaceKind; kind <= cluster.DeviceTaintRuleKind; kind++ {
+	for kind := cluster.NamespaceKind; kind <= cluster.PodGroupKind; kind++ {
 		if got := cluster.KindOf(cluster.NewObject(kind)); got != kind {
 			t.Errorf("a new object of kind %d is of kind %d", kind, got)
 		}
 	}
-	if cluster.NewObject(cluster.NoObject) != nil || cluster.NewObject(cluster.DeviceTaintRuleKind+1) != nil {
+	if cluster.NewObject(cluster.NoObject) != nil || cluster.NewObject(cluster.PodGroupKind+1) != nil {
 		t.Error("there are objects of kinds that don't exist")
 	}
 	if got := cluster.KindOf(&v1.ConfigMap{}); got != cluster.NoObject {

@@ -34,6 +34,7 @@ type Pod struct {
 	Spread      []SpreadSelector // of its own topology spread constraints, in their order
 	Claims      []ClaimRef       // in the order of its volumes
 	Disks       []Disk           // of in-tree plugins in the pod's own spec, in their order
+	Group       *PodGroupKey     // nil when the pod is a member of no pod group
 	// OfNode says that the pod belongs to its node, which would make another one for
 	// itself: it is Daemon or Mirror.
 	OfNode bool
@@ -107,6 +108,7 @@ func (s *Schema) ParsePod(p *v1.Pod) *Pod {
 	out.Spread = spreadSelectors(p)
 	out.Claims = claimRefs(p)
 	out.Disks = inlineDisks(p)
+	out.Group = groupOf(p)
 	out.OfNode = out.Daemon() || out.Mirror()
 	out.Eviction = evictionOf(p, &out.Problems)
 	if text, ok := p.Annotations[ScaleUpDelayAnnotation]; ok {
@@ -179,10 +181,10 @@ func isSidecar(c *v1.Container) bool {
 
 // PodGroup returns the name of the pod group that the pod is a member of, "" for none.
 func (p *Pod) PodGroup() string {
-	if g := p.Object.Spec.SchedulingGroup; g != nil && g.PodGroupName != nil {
-		return *g.PodGroupName
+	if p.Group == nil {
+		return ""
 	}
-	return ""
+	return p.Group.Name
 }
 
 // Instance returns a pod like p under another name, for simulations.

@@ -35,6 +35,8 @@ type State struct {
 	headrooms  headrooms
 	objects    objects
 	work       workloads
+	// members are the members of pod groups that are on nodes.
+	members map[PodGroupKey]*placedMembers
 	// What follows from the above, for rules.
 	facts  factIndex
 	topo   topologies
@@ -62,6 +64,7 @@ func New(schema *Schema) *State {
 		ready:      map[types.UID]bool{},
 		priorities: map[int32]int{},
 		groups:     map[string]*NodeGroup{},
+		members:    map[PodGroupKey]*placedMembers{},
 		rows:       map[string]*Rows{},
 		drivers:    groupDrivers{},
 	}

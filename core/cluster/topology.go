@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -60,6 +61,24 @@ func (t *Topology) Of(i NodeIndex) Domain {
 		return Domain(i)
 	}
 	return t.domainOf[i]
+}
+
+// Named returns the domain of the nodes whose label has a value; NoDomain when there are none.
+func (t *Topology) Named(value string) Domain {
+	if d, ok := t.ids[value]; ok {
+		return d
+	}
+	return NoDomain
+}
+
+// Domains returns the values of the label, sorted, with the nodes that have each. The lists of nodes
+// are the topology's own, in no particular order: they are valid until a node changes.
+func (t *Topology) Domains() (values []string, nodes [][]NodeIndex) {
+	values = slices.Sorted(maps.Keys(t.ids))
+	for _, value := range values {
+		nodes = append(nodes, t.members[t.ids[value]])
+	}
+	return values, nodes
 }
 
 // SameDomain reports whether two nodes, which may be in no state, are in one domain, or both

@@ -34,6 +34,7 @@ type Engine struct {
 	// Scratch memory, reused from one question to the next.
 	local, group         framework.Signature
 	localEnds, groupEnds framework.Signature // see Engine.Class
+	columnKey            framework.Signature // see Engine.sharedColumn
 	keyBuf               []byte
 	admitting            []cluster.HeadroomID
 	exceptional          stamps              // nodes that are entries of their own in the view

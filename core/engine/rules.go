@@ -202,7 +202,8 @@ func (e *Engine) holdTopologies(keys []string) (out []*cluster.Topology) {
 // sharedColumn returns the column for classes with the same local signature and the same
 // kinds of structure: which plugins group nodes, and by which topology keys.
 func (e *Engine) sharedColumn(c *Class) *column {
-	var id framework.Signature
+	id := &e.columnKey
+	id.Reset()
 	id.Str(c.local)
 	id.Str(c.localEnds)
 	for k := range c.groupRules {

@@ -254,6 +254,8 @@ func (v *View) pendingState(p *record.Description, preempts bool, waiting map[*e
 		return PendingPods{State: PendingNodeComing, Reason: place.Group}
 	case p.HasNodeToWaitFor(v.State) || placed:
 		return PendingPods{State: PendingNominated}
+	case item != nil && item.WaitsWithGroup() != nil:
+		return pendingMember(item.WaitsWithGroup(), p.Condition)
 	case item == nil || item.Diagnosis() == nil:
 		return PendingPods{State: PendingUntried}
 	}
@@ -266,6 +268,17 @@ func (v *View) pendingState(p *record.Description, preempts bool, waiting map[*e
 		reason = cmp.Or(tooLarge(p.Parsed, groups), reason)
 	}
 	return PendingPods{State: PendingRejected, Plugin: plugin, Reason: reason}
+}
+
+// pendingMember returns what a member of a pod group waits for, whose condition is given.
+func pendingMember(g *queue.Group, condition string) PendingPods {
+	switch why := g.Held(); {
+	case why != "":
+		return PendingPods{State: PendingGated, Reason: why}
+	case condition == "":
+		return PendingPods{State: PendingUntried}
+	}
+	return PendingPods{State: PendingRejected, Reason: condition}
 }
 
 // tooLarge returns a sentence about the first resource that a pod requests more of than an empty

@@ -17,14 +17,18 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/step"
 )
 
 // Explanation is why a pod is where it is, or nowhere.
 type Explanation struct {
-	Pod     string `json:"pod"`     // namespace/name
-	Outcome string `json:"outcome"` // step.Placed, Fits, step.Waits or step.Gated
+	Pod string `json:"pod"` // namespace/name
+	// PodGroup is the group with whose members the pod is placed, as namespace/name; "" for a pod that
+	// is placed alone, or has a node.
+	PodGroup string `json:"podGroup,omitempty"`
+	Outcome  string `json:"outcome"` // step.Placed, Fits, step.Waits or step.Gated
 	// Node is where the pod is, or is being bound to; "" while it waits or is gated.
 	Node string `json:"node,omitempty"`
 	// Message is "" for a pod that has a node or fits on one.
@@ -159,8 +163,23 @@ func (v *View) explainQueued(p *record.Description, x *Explanation) {
 		x.Outcome, x.Message = string(step.Gated), p.Condition
 		return
 	}
+	if item := v.Queue.Get(uid); item != nil && item.WaitsWithGroup() != nil {
+		v.explainMember(item, p.Condition, x)
+		return
+	}
 	if v.explainNodes(p.Parsed, x); x.Outcome == string(step.Waits) {
 		x.Scaling = v.explainScaling(p)
+	}
+}
+
+// explainMember explains a member of a pod group that has no node: whether one would take it alone
+// says nothing, since the members are placed together.
+func (v *View) explainMember(item *queue.Item, condition string, x *Explanation) {
+	g := item.WaitsWithGroup()
+	x.PodGroup, x.Queue, x.Attempts = g.Key().String(), g.Item().Stage().String(), g.Item().Attempts()
+	x.Outcome, x.Message = string(step.Waits), condition
+	if why := g.Held(); why != "" {
+		x.Outcome, x.Message = string(step.Gated), why
 	}
 }
 

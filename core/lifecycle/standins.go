@@ -21,7 +21,7 @@ func StandInShape(namespace string, template *v1.PodTemplateSpec) *v1.Pod {
 	out.Namespace, out.Name, out.UID, out.OwnerReferences = namespace, "", "", nil
 	out.DeletionTimestamp = nil
 	out.Spec.PreemptionPolicy, out.Spec.NodeName = &never, ""
-	out.Spec.SchedulingGates, out.Spec.Volumes, out.Spec.ResourceClaims = nil, nil, nil
+	out.Spec.SchedulingGates, out.Spec.Volumes, out.Spec.ResourceClaims, out.Spec.SchedulingGroup = nil, nil, nil, nil
 	if out.Spec.SchedulerName == "" {
 		out.Spec.SchedulerName = v1.DefaultSchedulerName
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/berthproject/berth/core/plugins/defaultpreemption"
 	"github.com/berthproject/berth/core/plugins/dynamicresources"
 	"github.com/berthproject/berth/core/plugins/extender"
-	"github.com/berthproject/berth/core/plugins/gangscheduling"
 	"github.com/berthproject/berth/core/plugins/imagelocality"
 	"github.com/berthproject/berth/core/plugins/interpodaffinity"
 	"github.com/berthproject/berth/core/plugins/nodeaffinity"
@@ -30,6 +29,7 @@ import (
 	"github.com/berthproject/berth/core/plugins/prioritysort"
 	"github.com/berthproject/berth/core/plugins/schedulinggates"
 	"github.com/berthproject/berth/core/plugins/tainttoleration"
+	"github.com/berthproject/berth/core/plugins/topologyplacement"
 	"github.com/berthproject/berth/core/plugins/volumebinding"
 	"github.com/berthproject/berth/core/plugins/volumerestrictions"
 	"github.com/berthproject/berth/core/plugins/volumezone"
@@ -42,11 +42,8 @@ type Options struct {
 	SchedulerName string // default "default-scheduler"
 	// Rules are the plugins that filter or score, in the order in which they
 	// filter; nil for the default ones.
-	Rules []Rule
-	// NoGates leaves scheduling gates out. Members of pod groups are kept out of the queue all the same.
-	NoGates bool
-	// PlacedByOthers says that another scheduler places the pods; it may know pod groups.
-	PlacedByOthers bool
+	Rules   []Rule
+	NoGates bool // leaves scheduling gates out
 	// NoPreemption pods never take the place of others.
 	NoPreemption bool
 	Fit          noderesources.FitArgs
@@ -209,15 +206,13 @@ func Default(schema *cluster.Schema, o Options) *framework.Profile {
 		}
 		p.Plugins = append(p.Plugins, framework.Weighted{Plugin: plugin, Weight: o.weightOf(r, schema.Version())})
 	}
+	p.Plugins = append(p.Plugins, framework.Weighted{Plugin: topologyplacement.Plugin{}})
 	if len(o.Extenders) > 0 {
 		p.Extenders = o.Extenders
 		p.Plugins = append(p.Plugins, framework.Weighted{Plugin: extender.Plugin{Extenders: o.Extenders}})
 	}
 	if !o.NoGates {
 		p.Gates = append(p.Gates, schedulinggates.Plugin{})
-	}
-	if !o.PlacedByOthers {
-		p.Gates = append(p.Gates, gangscheduling.Plugin{})
 	}
 	if !o.NoPreemption {
 		p.Preempter = defaultpreemption.New(schema.Version())

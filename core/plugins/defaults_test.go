@@ -15,6 +15,7 @@ import (
 	"github.com/berthproject/berth/core/plugins/interpodaffinity"
 	"github.com/berthproject/berth/core/plugins/noderesources"
 	"github.com/berthproject/berth/core/plugins/podtopologyspread"
+	"github.com/berthproject/berth/core/plugins/topologyplacement"
 	"github.com/berthproject/berth/internal/test/testkit"
 	rt "github.com/berthproject/berth/internal/test/testkit/ruletest"
 )
@@ -35,7 +36,7 @@ func weighted(p *framework.Profile) string {
 // The default profile is kube-scheduler's.
 func TestDefaultProfile(t *testing.T) {
 	const between = " TaintToleration=3 NodeAffinity=2 NodePorts NodeResourcesFit=1 VolumeRestrictions NodeVolumeLimits "
-	const rest = " VolumeZone PodTopologySpread=2 InterPodAffinity=2 DynamicResources=2 NodeResourcesBalancedAllocation=1 ImageLocality=1 NodeDeclaredFeatures"
+	const rest = " VolumeZone PodTopologySpread=2 InterPodAffinity=2 DynamicResources=2 NodeResourcesBalancedAllocation=1 ImageLocality=1 NodeDeclaredFeatures TopologyPlacementGenerator"
 	for v, want := range map[compat.Version]string{
 		compat.V36: "NodeUnschedulable NodeName" + between + "VolumeBinding" + rest,
 		compat.V37: "NodeName NodeUnschedulable" + between + "VolumeBinding=1" + rest,
@@ -48,8 +49,8 @@ func TestDefaultProfile(t *testing.T) {
 	if p.SchedulerName != v1.DefaultSchedulerName || p.BindTimeout != 10*time.Minute {
 		t.Errorf("scheduler name %q, bind timeout %v, want %q and 10m", p.SchedulerName, p.BindTimeout, v1.DefaultSchedulerName)
 	}
-	if len(p.Gates) != 2 || p.Preempter == nil || p.Less == nil || p.Extenders != nil {
-		t.Errorf("gates %d, preempter %v, extenders %d, want two, one and none; and an order", len(p.Gates), p.Preempter, len(p.Extenders))
+	if len(p.Gates) != 1 || p.Preempter == nil || p.Less == nil || p.Extenders != nil {
+		t.Errorf("gates %d, preempter %v, extenders %d, want one, one and none; and an order", len(p.Gates), p.Preempter, len(p.Extenders))
 	}
 }
 
@@ -58,19 +59,19 @@ func TestOptions(t *testing.T) {
 	if p := build(plugins.Options{SchedulerName: "batch", BindTimeout: time.Second}); p.SchedulerName != "batch" || p.BindTimeout != time.Second {
 		t.Errorf("scheduler name %q, bind timeout %v, want batch and 1s", p.SchedulerName, p.BindTimeout)
 	}
-	if p := build(plugins.Options{NoGates: true}); len(p.Gates) != 1 || p.Preempter == nil {
+	if p := build(plugins.Options{NoGates: true}); len(p.Gates) != 0 || p.Preempter == nil {
 		t.Errorf("NoGates: gates %d, preempter %v", len(p.Gates), p.Preempter)
 	}
-	if p := build(plugins.Options{NoPreemption: true}); len(p.Gates) != 2 || p.Preempter != nil {
+	if p := build(plugins.Options{NoPreemption: true}); len(p.Gates) != 1 || p.Preempter != nil {
 		t.Errorf("NoPreemption: gates %d, preempter %v", len(p.Gates), p.Preempter)
 	}
 	p := build(plugins.Options{Rules: []plugins.Rule{{Name: "NodeName", Filters: true}, {Name: "Unknown", Filters: true}, {Name: "ImageLocality", Weight: 7}}})
-	if got := weighted(p); got != "NodeName ImageLocality=7" {
-		t.Errorf("rules: %s, want NodeName ImageLocality=7", got)
+	if got := weighted(p); got != "NodeName ImageLocality=7 TopologyPlacementGenerator" {
+		t.Errorf("rules: %s, want NodeName, ImageLocality=7 and what every profile has", got)
 	}
 	p = build(plugins.Options{Rules: []plugins.Rule{}, Extenders: []framework.Extender{{Filters: true}}})
-	if got := weighted(p); got != "Extender" || len(p.Extenders) != 1 {
-		t.Errorf("with an extender: %s, %d extenders, want Extender and one", got, len(p.Extenders))
+	if got := weighted(p); got != "TopologyPlacementGenerator Extender" || len(p.Extenders) != 1 {
+		t.Errorf("with an extender: %s, %d extenders, want what every profile has, Extender, and one", got, len(p.Extenders))
 	}
 }
 
@@ -126,26 +127,11 @@ func TestPluginsThatFilterSayWhatWakes(t *testing.T) {
 	for _, r := range plugins.DefaultRules(compat.Newest) {
 		filters[r.Name] = r.Filters
 	}
+	filters[topologyplacement.Name] = true // part of every profile
 	for _, p := range plugins.Default(cluster.NewSchema(), plugins.Options{}).Plugins {
 		w, says := p.Plugin.(framework.Waker)
 		if says != filters[p.Name()] || says && w.WakesWhen() == "" {
 			t.Errorf("%s: says what wakes %v, filters %v", p.Name(), says, filters[p.Name()])
-		}
-	}
-}
-
-// TestGatesOfProfiles: members of pod groups are kept out of the queue, unless another scheduler
-// places them.
-func TestGatesOfProfiles(t *testing.T) {
-	schema := cluster.NewSchema()
-	member := schema.ParsePod(testkit.Pod("p").PodGroup("training").Obj())
-	for _, byOthers := range []bool{false, true} {
-		held := false
-		for _, gate := range plugins.Default(schema, plugins.Options{PlacedByOthers: byOthers}).Gates {
-			held = held || gate.PreEnqueue(member) != nil
-		}
-		if held == byOthers {
-			t.Errorf("placed by others %t: a member of a pod group is kept out of the queue: %t", byOthers, held)
 		}
 	}
 }

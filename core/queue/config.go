@@ -13,6 +13,8 @@ type Config struct {
 	// again without a reason. It is a safety net: a pod that is found schedulable
 	// by it is a wake-up that was missed.
 	Leftover time.Duration
+	// PodGroups has the members of a pod group decided on together; without it each is queued alone.
+	PodGroups bool
 }
 
 // DefaultConfig returns kube-scheduler's times.

@@ -26,7 +26,15 @@ func (q *Queue) Incoming() map[Incoming]int { return q.came }
 
 // Counts are the numbers of pods by stage. Those that are held count as gated,
 // as in kube-scheduler.
-type Counts struct{ Active, Backoff, Unschedulable, Gated int }
+type Counts struct {
+	Active, Backoff, Unschedulable, Gated int
+	// Groups are the numbers of pod groups by stage, and Members those of the pods among the above that
+	// wait with their group.
+	Groups, Members StageCounts
+}
+
+// StageCounts are numbers by stage: active, backoff, unschedulable, gated.
+type StageCounts [4]int
 
 // Counts returns how many pods are at which stage. The pods of a woken class whose
 // turn is yet to come count as active or in backoff, where kube-scheduler has them.
@@ -47,7 +55,31 @@ func (q *Queue) Counts() Counts {
 			}
 		}
 	}
+	for _, g := range q.groups { // in any order, too
+		q.countGroup(&c, g)
+	}
 	return c
+}
+
+// countGroup counts the members of a group at the stage of its item, which active and expiry count as
+// one pod.
+func (q *Queue) countGroup(c *Counts, g *Group) {
+	n, at := len(g.members), 0
+	switch g.item.stage {
+	case Active:
+		c.Active += n - 1
+	case Backoff:
+		c.Backoff, at = c.Backoff+n-1, 1
+	case Unschedulable:
+		c.Unschedulable, at = c.Unschedulable+n, 2
+	case Gated:
+		c.Gated, at = c.Gated+n, 3
+		n += g.gated
+	default:
+		return
+	}
+	c.Groups[at]++
+	c.Members[at] += n
 }
 
 // Pending returns how many of the pods that are counted were tried and found no node, and how
@@ -56,6 +88,9 @@ func (q *Queue) Pending(counted func(*cluster.Pod) bool) (rejected, untried int)
 	for _, item := range q.items { // in any order: they are added up
 		switch {
 		case item.stage == Gated || item.stage == InFlight || !counted(item.Pod()):
+		case item.stage == Grouped && item.in.item.stage == Gated:
+		case item.stage == Grouped && item.attempts > 0:
+			rejected++
 		case item.diagnosis != nil:
 			rejected++
 		default:

@@ -19,6 +19,8 @@ import (
 //   - a class that waits has pods or held ones, and a diagnosis; one that is probed
 //     has a probe; an exhausted one has held pods alone
 //   - a probe is on its way: active, in backoff or in flight
+//   - a grouped pod is among the members of its group, a gated member is counted there, and a group's
+//     item is where its stage says
 //
 // It costs O(pods).
 func (q *Queue) Invariants() []string {
@@ -26,6 +28,7 @@ func (q *Queue) Invariants() []string {
 	c.heap("active", &q.active)
 	c.heap("backoff", &q.backoff)
 	c.heap("expiry", &q.expiry)
+	c.heap("unplaced", &q.unplaced)
 	longest := int64(0)
 	for _, w := range q.waiting { // in any order: the lines are sorted
 		c.heap("waiting", &w.pods)
@@ -46,6 +49,7 @@ func (q *Queue) Invariants() []string {
 	for uid, item := range q.items { // in any order: the lines are sorted
 		c.item(uid, item)
 	}
+	c.groups()
 	if c.inHeaps != c.expected {
 		c.fail("%d pods are in heaps, and %d belong there", c.inHeaps, c.expected)
 	}
@@ -90,7 +94,7 @@ func (c *checker) fail(format string, args ...any) {
 func (c *checker) heap(name string, h *itemHeap) {
 	c.inHeaps += h.Len()
 	for at, item := range h.items {
-		if c.q.items[item.Pod().UID] != item {
+		if !c.queued(item) {
 			c.fail("%s is in the heap %s, and not in the queue", item.Pod().Name(), name)
 		}
 		if *h.index(item) != at {
@@ -123,6 +127,10 @@ func (c *checker) item(uid types.UID, item *Item) {
 		}
 	case Gated:
 		c.gated++
+	case Grouped:
+		if item.in == nil || !slices.Contains(item.in.members, item) {
+			c.fail("%s is grouped, and isn't among the members of its group", item.Pod().Name())
+		}
 	case Held:
 		c.held[item.heldWith]++
 	}
@@ -135,6 +143,61 @@ func (c *checker) item(uid types.UID, item *Item) {
 	c.probes[item.probeOf] = true
 	if item.stage != Active && item.stage != Backoff && item.stage != InFlight {
 		c.fail("%s is %s, and a probe", item.Pod().Name(), item.stage)
+	}
+}
+
+// queued reports whether an item is the queue's, as a pod's or as a group's.
+func (c *checker) queued(item *Item) bool {
+	if g := item.group; g != nil {
+		return c.q.groups[g.key] == g && g.item == item
+	}
+	return c.q.items[item.Pod().UID] == item
+}
+
+// groups checks the groups.
+func (c *checker) groups() {
+	classes, gatedOf := 0, map[*Group]int{}
+	for _, item := range c.q.items {
+		if item.in != nil && item.stage == Gated {
+			gatedOf[item.in]++
+		}
+	}
+	for key, g := range c.q.groups { // in any order: the lines are sorted
+		gated := gatedOf[g]
+		for _, m := range g.members {
+			if m.in != g || m.stage != Grouped {
+				c.fail("%s is a member of %s, and is %s", m.Pod().Name(), key, m.stage)
+			}
+		}
+		switch {
+		case gated != g.gated || len(g.members) == 0 && gated == 0:
+			c.fail("group %s has %d gated members, counts %d, and has %d others", key, gated, g.gated, len(g.members))
+		case len(g.members) > 0 && g.item.Sequence() != g.members[0].Sequence():
+			c.fail("group %s has the place of another than its first member", key)
+		case !slices.IsSortedFunc(g.members, c.q.compare):
+			c.fail("the members of group %s aren't in order", key)
+		}
+		switch g.item.stage {
+		case Active:
+			c.expect(g.item, &c.q.active)
+		case Backoff:
+			c.expect(g.item, &c.q.expiry)
+			if !g.item.afterError {
+				c.expect(g.item, &c.q.backoff)
+			}
+		case Unschedulable:
+			c.expect(g.item, &c.q.unplaced)
+		}
+		if (g.item.stage == Unschedulable) != (g.waits != nil) {
+			c.fail("group %s is %s, and waits for %d classes", key, g.item.stage, len(g.waits))
+		}
+		classes += len(g.waits)
+	}
+	for _, n := range c.q.groupClasses {
+		classes -= n
+	}
+	if classes != 0 {
+		c.fail("groups wait for %d classes more than are counted", classes)
 	}
 }
 

@@ -19,14 +19,15 @@ const (
 	Unschedulable              // waits with its class for a change that helps
 	Gated                      // a plugin keeps it out of the queue
 	Held                       // its victims are being asked to leave
+	Grouped                    // it is decided on with its pod group, whose item stands for it
 )
 
 // String names the stage as kube-scheduler's metrics do.
 func (s Stage) String() string {
-	return [...]string{"in flight", "active", "backoff", "unschedulable", "gated", "held"}[s]
+	return [...]string{"in flight", "active", "backoff", "unschedulable", "gated", "held", "grouped"}[s]
 }
 
-// Item is a pod in the queue. Its fields are the queue's: others read them through
+// Item is a pod in the queue, or stands for a pod group (groups.go). Its fields are the queue's: others read them through
 // the methods here, and change them through the queue's.
 type Item struct {
 	queued   framework.QueuedPod
@@ -51,7 +52,9 @@ type Item struct {
 	heldWith  *WaitingClass // the class whose held pods it counts among; set when held
 	at        int           // index in its heap in the order of trying
 	listed    uint64        // the last Queue.listing that had it
-	expires   int           // index in the heap of backoffs that end
+	expires   int           // index in the heap of backoffs that end, or of unschedulable groups
+	group     *Group        // the group that it stands for; nil when it is a pod's own
+	in        *Group        // the group that a grouped or gated member waits with; nil for others
 }
 
 // Pod returns the pod, as it was last given to the queue.

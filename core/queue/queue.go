@@ -12,6 +12,7 @@ package queue
 //	gated          Update without a gate: active
 //	held           ReleaseToTry: active or backoff. ReleaseToWait: unschedulable.
 //	               Activate: active. Fail: backoff
+//	grouped        its pod group is decided on (groups.go): in flight
 //	in flight      Reject: unschedulable. Hold: held. Fail: backoff. Requeue: active
 //
 // Update and Reclassify move a pod whose class has changed to active, Update moves
@@ -44,8 +45,15 @@ type Queue struct {
 	waits   waitHeap        // since when each of those waits that do, and what is over
 	gated   int
 	held    int
-	next    uint64 // the next pod's sequence number
-	signing uint64 // the version by which pods are classified
+	// groups are the pod groups of which members wait (groups.go), and changed those that
+	// ChangedGroups has to return. Those that are unschedulable are in unplaced, by when they were tried;
+	// groupClasses counts what they wait for.
+	groups       map[cluster.PodGroupKey]*Group
+	changed      map[cluster.PodGroupKey]bool
+	unplaced     itemHeap
+	groupClasses map[*engine.Class]int
+	next         uint64 // the next pod's sequence number
+	signing      uint64 // the version by which pods are classified
 	// rejected is what Rejected returned last, and listing how often it was called.
 	rejected []*Item
 	listing  uint64
@@ -60,11 +68,15 @@ func New(cfg Config, less framework.Less) *Queue {
 		items:   map[types.UID]*Item{},
 		waiting: map[*engine.Class]*WaitingClass{},
 		came:    map[Incoming]int{},
+		groups:  map[cluster.PodGroupKey]*Group{}, changed: map[cluster.PodGroupKey]bool{}, groupClasses: map[*engine.Class]int{},
 	}
 	q.active = q.newHeap()
 	q.backoff = q.newHeap()
 	q.expiry = itemHeap{index: expiryIndex, less: func(a, b *Item) bool {
 		return a.until < b.until || a.until == b.until && a.Sequence() < b.Sequence()
+	}}
+	q.unplaced = itemHeap{index: expiryIndex, less: func(a, b *Item) bool {
+		return a.tried < b.tried || a.tried == b.tried && a.Sequence() < b.Sequence()
 	}}
 	return q
 }
@@ -76,7 +88,7 @@ func (q *Queue) newHeap() itemHeap { return itemHeap{less: q.less, index: tryInd
 func (q *Queue) Get(uid types.UID) *Item { return q.items[uid] }
 
 // Add queues a pod that isn't in the queue. gate is why a plugin keeps it out of
-// active, nil when none does.
+// active, nil when none does. A member of a pod group waits with its group.
 func (q *Queue) Add(now time.Time, pod *cluster.Pod, class *engine.Class, gate *framework.Reason) *Item {
 	item := &Item{queued: framework.QueuedPod{Pod: pod, Queued: now.UnixNano(), Sequence: q.next}}
 	q.classify(item, class)
@@ -85,7 +97,7 @@ func (q *Queue) Add(now time.Time, pod *cluster.Pod, class *engine.Class, gate *
 	if gate != nil {
 		q.gate(item)
 	} else {
-		q.activate(item, EventAdd)
+		q.queue(item, EventAdd)
 	}
 	return item
 }
@@ -121,7 +133,7 @@ func (q *Queue) Update(item *Item, pod *cluster.Pod, class *engine.Class, gate *
 		q.takeOut(item)
 		q.endProbe(item)
 		q.classify(item, class)
-		q.activate(item, EventUpdate)
+		q.queue(item, EventUpdate)
 	default:
 		q.classify(item, class)
 	}
@@ -131,10 +143,10 @@ func (q *Queue) Update(item *Item, pod *cluster.Pod, class *engine.Class, gate *
 // it again.
 func (q *Queue) SetPod(item *Item, pod *cluster.Pod) { item.queued.Pod, item.unsigned = pod, true }
 
-// SetClass records the class of a pod that is in flight or held, after it was
+// SetClass records the class of a pod that is in flight, held or grouped, after it was
 // signed again.
 func (q *Queue) SetClass(item *Item, class *engine.Class) {
-	if item.stage != InFlight && item.stage != Held {
+	if item.stage != InFlight && item.stage != Held && item.stage != Grouped {
 		panic("queue: SetClass of a pod that is " + item.stage.String())
 	}
 	q.classify(item, class)
@@ -207,6 +219,10 @@ func (q *Queue) Fail(now time.Time, item *Item) {
 	item.attempts++
 	item.tried = now.UnixNano()
 	item.failures++
+	if q.keyOf(item.Pod()) != nil {
+		q.failMember(now, item)
+		return
+	}
 	item.afterError = true
 	item.until = now.UnixNano() + int64(q.cfg.errorBackoff(item.failures))
 	q.backOff(item, EventFailure)
@@ -216,7 +232,7 @@ func (q *Queue) Fail(now time.Time, item *Item) {
 // pod now: the node that it had found counts no longer.
 func (q *Queue) Requeue(item *Item, pod *cluster.Pod) {
 	q.SetPod(item, pod)
-	q.activate(item, EventForceActivate)
+	q.queue(item, EventForceActivate)
 }
 
 // Activate has an unschedulable or held pod tried at once, before its backoff ends;
@@ -234,6 +250,11 @@ func (q *Queue) NextWake() time.Time {
 	if q.expiry.Len() > 0 {
 		next = q.expiry.items[0].until
 	}
+	if q.unplaced.Len() > 0 {
+		if due := q.unplaced.items[0].tried + int64(q.cfg.leftover()); next == 0 || due < next {
+			next = due
+		}
+	}
 	if since, any := q.longestWait(); any {
 		if due := since + int64(q.cfg.leftover()); next == 0 || due < next {
 			next = due
@@ -246,10 +267,11 @@ func (q *Queue) NextWake() time.Time {
 }
 
 // Rejected returns the pods that were tried and found no node, in the order of
-// scheduling: those a larger cluster might help, unless a decision has nominated them.
+// scheduling: those a larger cluster might help, unless a decision has nominated them. Members of
+// pod groups aren't among them: no nodes are bought for a part of a group.
 func (q *Queue) Rejected() []*Item {
 	rejected := func(item *Item) bool {
-		return item.diagnosis != nil && item.stage != Gated && item.stage != InFlight
+		return item.diagnosis != nil && item.stage != Gated && item.stage != InFlight && item.stage != Grouped
 	}
 	// Most are those of the last call, in their order still.
 	q.listing++
@@ -292,6 +314,9 @@ func (q *Queue) Classes() map[*engine.Class]bool {
 	for _, item := range q.items {
 		out[item.class] = true
 	}
+	for class := range q.groupClasses {
+		out[class] = true
+	}
 	for class := range q.waiting { // a held pod may have been signed again
 		out[class] = true
 	}
@@ -309,7 +334,9 @@ func (q *Queue) takeOut(item *Item) {
 		}
 		heap.Remove(&q.expiry, item.expires)
 	case Gated:
-		q.gated--
+		q.ungate(item)
+	case Grouped:
+		q.leave(item)
 	case Held:
 		q.held--
 		item.diagnosis = item.heldWith.diagnosis
@@ -317,6 +344,11 @@ func (q *Queue) takeOut(item *Item) {
 		q.prune(item.heldWith)
 		item.heldWith = nil
 	case Unschedulable:
+		if g := item.group; g != nil {
+			heap.Remove(&q.unplaced, item.expires)
+			q.dropWaits(g)
+			break
+		}
 		w := q.waiting[item.class]
 		item.diagnosis = w.diagnosis
 		heap.Remove(w.heapOf(item), item.at)
@@ -329,6 +361,33 @@ func (q *Queue) takeOut(item *Item) {
 func (q *Queue) gate(item *Item) {
 	item.stage = Gated
 	q.gated++
+	if key := q.keyOf(item.Pod()); key != nil {
+		item.in = q.groupFor(*key)
+		item.in.gated++
+	}
+}
+
+// ungate is the inverse of gate. A group has a gate of its own (HoldGroup).
+func (q *Queue) ungate(item *Item) {
+	if item.group != nil {
+		return
+	}
+	q.gated--
+	if g := item.in; g != nil {
+		item.in = nil
+		g.gated--
+		q.changed[g.key] = true
+		q.forgetIfEmpty(g)
+	}
+}
+
+// queue has a pod in flight tried, for the reason that event names: with its pod group, or alone.
+func (q *Queue) queue(item *Item, event string) {
+	if q.keyOf(item.Pod()) == nil {
+		q.activate(item, event)
+		return
+	}
+	q.retryGroup(q.join(item), event)
 }
 
 // activate puts a pod in flight into active, for the reason that event names.
@@ -344,6 +403,11 @@ func (q *Queue) backOff(item *Item, event string) {
 	item.noteEvent(event)
 	q.came[Incoming{"backoff", event}]++
 	item.stage = Backoff
+	q.pushBackoff(item)
+}
+
+// pushBackoff puts an item into the heaps of those in backoff.
+func (q *Queue) pushBackoff(item *Item) {
 	if !item.afterError {
 		heap.Push(&q.backoff, item)
 	}

@@ -275,8 +275,9 @@ func (q *Queue) ask(now time.Time, w *WaitingClass, mayHelp func(*engine.Class, 
 	q.prune(w)
 }
 
-// Sweep wakes the classes that have waited for Config.Leftover.
+// Sweep wakes the classes and the pod groups that have waited for Config.Leftover.
 func (q *Queue) Sweep(now time.Time) {
+	q.sweepGroups(now)
 	if since, any := q.longestWait(); !any || now.UnixNano()-since < int64(q.cfg.leftover()) {
 		return
 	}
@@ -415,7 +416,7 @@ func (q *Queue) Classify(classOf func(*cluster.Pod) *engine.Class) {
 	items := slices.AppendSeq(make([]*Item, 0, len(q.items)), maps.Values(q.items))
 	slices.SortFunc(items, func(a, b *Item) int { return cmp.Compare(a.Sequence(), b.Sequence()) })
 	for _, item := range items {
-		if item.stage != Active && item.stage != Gated {
+		if item.stage != Active && item.stage != Gated && item.stage != Grouped {
 			panic("queue: Classify with a pod that is " + item.stage.String())
 		}
 		q.classify(item, classOf(item.Pod()))
@@ -424,7 +425,7 @@ func (q *Queue) Classify(classOf func(*cluster.Pod) *engine.Class) {
 
 // Reclassify classifies those of the pods again that it concerns, after the rules
 // have come to read more of them, or other things of the cluster. Pods of waiting
-// classes that it splits are tried again.
+// classes that it splits are tried again, and groups of which a member has another class.
 func (q *Queue) Reclassify(classOf func(*cluster.Pod) *engine.Class, concerns func(*cluster.Pod) bool) {
 	for _, w := range q.inOrder() {
 		for _, item := range slices.Concat(w.pods.items, w.nominated.items) {
@@ -439,9 +440,14 @@ func (q *Queue) Reclassify(classOf func(*cluster.Pod) *engine.Class, concerns fu
 			q.classify(item, c)
 		}
 	}
+	for _, g := range q.Groups() {
+		if q.reclassifyMembers(g, classOf, concerns) {
+			q.retryGroup(g, EventChange)
+		}
+	}
 	for _, h := range []*itemHeap{&q.active, &q.expiry} {
 		for _, item := range h.items {
-			if concerns(item.Pod()) {
+			if item.group == nil && concerns(item.Pod()) {
 				q.classify(item, classOf(item.Pod()))
 			}
 		}

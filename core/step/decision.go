@@ -21,6 +21,8 @@ type DecisionKind string
 const (
 	Placed             DecisionKind = "Placed"             // a pod got a node
 	Expected           DecisionKind = "Expected"           // another scheduler is expected to place a pod there
+	GroupPlaced        DecisionKind = "GroupPlaced"        // enough members of a pod group got nodes; Placed says where each is
+	GroupWaits         DecisionKind = "GroupWaits"         // a pod group was tried, and too few members found nodes
 	Waits              DecisionKind = "Waits"              // a pod was tried and found no node
 	Weighed            DecisionKind = "Weighed"            // a pod that could preempt waits for a node instead
 	Preempts           DecisionKind = "Preempts"           // pods are asked to leave a node for another pod
@@ -103,6 +105,9 @@ type Decision struct {
 	Weighed *weighing.Result `json:"weighed,omitempty"`
 	// Headroom is the object that asks for headroom, as kind namespace/name.
 	Headroom string `json:"headroom,omitempty"`
+	// PodGroup is namespace/name, and Members how many of its members were decided on.
+	PodGroup string `json:"podGroup,omitempty"`
+	Members  int    `json:"members,omitempty"`
 }
 
 // RunnerUp is the best of the nodes that weren't chosen.
@@ -115,7 +120,7 @@ type RunnerUp struct {
 // String returns the decision in one line, without its time, score and reasons.
 func (d *Decision) String() string {
 	out := string(d.Kind)
-	for _, part := range []struct{ name, value string }{{"pod", d.Pod}, {"node", d.Node}, {"group", d.Group}, {"for", d.Headroom}} {
+	for _, part := range []struct{ name, value string }{{"pod", d.Pod}, {"node", d.Node}, {"group", d.Group}, {"pod group", d.PodGroup}, {"for", d.Headroom}} {
 		if part.value != "" {
 			out += " " + part.name + " " + part.value
 		}

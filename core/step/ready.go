@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -46,7 +47,7 @@ type Ready struct {
 	// TargetDecreases are to be asked of the provider: they give up nodes that it was
 	// asked for and hasn't made. Nothing is owed; the next GroupsSet tells.
 	TargetDecreases []TargetDecrease
-	// StatusWrites are to be written to objects that ask for headroom; each is owed a
+	// StatusWrites are to be written to objects that ask for headroom, and to pod groups; each is owed a
 	// StatusWritten, but for those that a later one of the same object replaces.
 	StatusWrites []StatusWrite
 	// Conditions are to be written to pod status. Nothing is owed: nothing but people
@@ -225,13 +226,14 @@ type Condition struct {
 	Event *Event
 }
 
-// StatusWrite replaces the status of a CapacityBuffer or the conditions of a
-// ProvisioningRequest: one of the two is set.
+// StatusWrite replaces the status of a CapacityBuffer, the conditions of a ProvisioningRequest, or one
+// condition of a PodGroup: one of the three is set.
 type StatusWrite struct {
 	UID             types.UID
 	Namespace, Name string
 	Buffer          *autoscalingapi.CapacityBufferStatus
 	Request         *autoscalingapi.ProvisioningRequestStatus
+	PodGroup        *metav1.Condition `json:",omitempty"`
 }
 
 // Event is a Kubernetes event about an object.

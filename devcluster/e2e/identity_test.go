@@ -51,6 +51,8 @@ var rightsOfOthers = map[string]string{
 	"get resourceclaims.resource.k8s.io":                                  "a claim that somebody else writes at the same time, and one that is taken back",
 	"delete resourceclaims.resource.k8s.io":                               "such a pod whose bind has failed",
 	"update resourceclaims/binding.resource.k8s.io":                       "the API server asks for it when a claim is allocated or reserved (feature gate DRAResourceClaimGranularStatusAuthorization); no request names it",
+	"list podgroups.scheduling.k8s.io":                                    oldServer,
+	"patch podgroups/status.scheduling.k8s.io":                            "an API server with the feature gate GenericWorkload",
 	"list jobs.batch":                                                     oldServer,
 	"list namespaces":                                                     oldServer,
 	"list persistentvolumeclaims":                                         oldServer,

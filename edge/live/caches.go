@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -68,6 +69,7 @@ func newCaches(client kubernetes.Interface, transform cache.TransformFunc, healt
 	object(m, "resourceslices", &resourcev1.ResourceSlice{}, &whereServed[*resourcev1.ResourceSliceList]{api: resource.ResourceSlices(), empty: &resourcev1.ResourceSliceList{}, log: log})
 	c.resourceClaims = object(m, "resourceclaims", &resourcev1.ResourceClaim{}, &whereServed[*resourcev1.ResourceClaimList]{api: resource.ResourceClaims(v1.NamespaceAll), empty: &resourcev1.ResourceClaimList{}, log: log})
 	object(m, "devicetaintrules", &resourcev1.DeviceTaintRule{}, &whereServed[*resourcev1.DeviceTaintRuleList]{api: resource.DeviceTaintRules(), empty: &resourcev1.DeviceTaintRuleList{}, log: log})
+	object(m, "podgroups", &schedulingv1beta1.PodGroup{}, &whereServed[*schedulingv1beta1.PodGroupList]{api: client.SchedulingV1beta1().PodGroups(v1.NamespaceAll), empty: &schedulingv1beta1.PodGroupList{}, log: log})
 	c.kinds = m.kinds
 	return c
 }

@@ -18,6 +18,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -90,8 +91,9 @@ func TestEveryKindIsWatched(t *testing.T) {
 		&storagev1.CSIStorageCapacity{ObjectMeta: meta("capacity")}, &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "attachment"}},
 		testkit.DeviceClass("devices", "example.com/gpu"), &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "slice"}},
 		&resourcev1.ResourceClaim{ObjectMeta: meta("gpus")}, &resourcev1.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: "taint"}},
+		&schedulingv1beta1.PodGroup{ObjectMeta: meta("gang")},
 	)
-	const kinds = 21
+	const kinds = 22
 	watching := make(chan struct{}, kinds) // this API tells nothing of what happened between a list and a watch
 	client.PrependWatchReactor("*", func(a clienttesting.Action) (bool, apiwatch.Interface, error) {
 		w, err := client.Tracker().Watch(a.GetResource(), a.GetNamespace())
@@ -122,7 +124,7 @@ func TestEveryKindIsWatched(t *testing.T) {
 		"DaemonSetSet daemons", "NodeSet node of group of node",
 		"ObjectSet *v1.CSIDriver driver", "ObjectSet *v1.CSINode csinode", "ObjectSet *v1.CSIStorageCapacity capacity", "ObjectSet *v1.Namespace ns",
 		"ObjectSet *v1.PersistentVolume volume", "ObjectSet *v1.PersistentVolumeClaim claim", "ObjectSet *v1.PodDisruptionBudget budget",
-		"ObjectSet *v1.StorageClass class", "ObjectSet *v1.VolumeAttachment attachment", "ObjectSet *v1.DeviceClass devices", "PodSet pod",
+		"ObjectSet *v1.StorageClass class", "ObjectSet *v1.VolumeAttachment attachment", "ObjectSet *v1.DeviceClass devices", "ObjectSet *v1beta1.PodGroup gang", "PodSet pod",
 		"ObjectSet *v1.ResourceSlice slice", "ObjectSet *v1.ResourceClaim gpus", "ObjectSet *v1.DeviceTaintRule taint",
 		fmt.Sprint("WorkloadSet ", cluster.ReplicaSet, " replicas"), fmt.Sprint("WorkloadSet ", cluster.ReplicationController, " controller"),
 		fmt.Sprint("WorkloadSet ", cluster.Service, " service"), fmt.Sprint("WorkloadSet ", cluster.StatefulSet, " stateful"),
@@ -160,6 +162,7 @@ func objectsOfEveryKind(uid types.UID) []runtime.Object {
 		&storagev1.CSIStorageCapacity{ObjectMeta: meta("capacity")}, &storagev1.VolumeAttachment{ObjectMeta: global("attachment")},
 		&resourcev1.DeviceClass{ObjectMeta: global("devices")}, &resourcev1.ResourceSlice{ObjectMeta: global("slice")},
 		&resourcev1.ResourceClaim{ObjectMeta: meta("gpus")}, &resourcev1.DeviceTaintRule{ObjectMeta: global("taint")},
+		&schedulingv1beta1.PodGroup{ObjectMeta: meta("gang")},
 	}
 }
 
@@ -293,7 +296,7 @@ func TestSchedulingAloneWatchesWhatKubeSchedulerWatches(t *testing.T) {
 			t.Errorf("it asks to %s %s", a.GetVerb(), r)
 		}
 	}
-	if got := health.Caches(); len(got) != 19 || slices.Contains(got, "jobs") || slices.Contains(got, "daemonsets") {
+	if got := health.Caches(); len(got) != 20 || slices.Contains(got, "jobs") || slices.Contains(got, "daemonsets") {
 		t.Errorf("the caches are %q", got)
 	}
 }

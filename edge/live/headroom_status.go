@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"sync"
 
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -12,7 +13,10 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
-// headroomReporter writes the statuses of CapacityBuffers and ProvisioningRequests, within
+// podGroups is the resource of the PodGroups whose condition is written.
+var podGroups = schedulingv1beta1.SchemeGroupVersion.WithResource("podgroups")
+
+// headroomReporter writes the statuses of CapacityBuffers and ProvisioningRequests, and conditions of PodGroups, within
 // the reporter's budget: binds never wait for it. The core has at most one write of an
 // object under way.
 type headroomReporter struct {
@@ -32,16 +36,19 @@ func (r *headroomReporter) run(ctx context.Context, wg *sync.WaitGroup) {
 // write replaces the status. The object's UID in it makes the call fail when another object
 // has the name by now.
 func (r *headroomReporter) write(ctx context.Context, x step.StatusWrite) error {
-	kind, status := capacityBuffers, any(x.Buffer)
-	if x.Request != nil {
-		kind, status = provisioningRequests, x.Request
+	resource, status, merge := capacityBuffers.resource, any(x.Buffer), types.MergePatchType
+	switch {
+	case x.Request != nil:
+		resource, status = provisioningRequests.resource, x.Request
+	case x.PodGroup != nil: // others write other conditions
+		resource, status, merge = podGroups, map[string]any{"conditions": []metav1.Condition{*x.PodGroup}}, types.StrategicMergePatchType
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": x.UID}, "status": status})
 	if err != nil {
 		return err
 	}
 	return persist(ctx, func() error {
-		_, err := r.client.Resource(kind.resource).Namespace(x.Namespace).Patch(ctx, x.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+		_, err := r.client.Resource(resource).Namespace(x.Namespace).Patch(ctx, x.Name, merge, patch, metav1.PatchOptions{}, "status")
 		return err
 	})
 }

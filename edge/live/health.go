@@ -35,7 +35,7 @@ const headroomCache = "headroom"
 var cacheNames = []string{
 	"pods", "nodes", "services", "replicationcontrollers", "replicasets", "statefulsets", "namespaces",
 	"persistentvolumeclaims", "persistentvolumes", "poddisruptionbudgets", "storageclasses", "csinodes", "csidrivers",
-	"csistoragecapacities", "volumeattachments", "deviceclasses", "resourceslices", "resourceclaims", "devicetaintrules",
+	"csistoragecapacities", "volumeattachments", "deviceclasses", "resourceslices", "resourceclaims", "devicetaintrules", "podgroups",
 }
 
 // scalingCaches are those of what only the autoscaler reads.

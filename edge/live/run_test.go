@@ -220,7 +220,7 @@ func TestAnIdleInstanceTellsItsCoreNothing(t *testing.T) {
 func TestNoCandidateBeforeTheCachesAreFull(t *testing.T) {
 	testkit.WithoutErrorBackoff(t)
 	for _, name := range NewHealth(false).Caches() {
-		if slices.Contains([]string{"deviceclasses", "resourceslices", "resourceclaims", "devicetaintrules"}, name) { // Berth can do without (whereServed)
+		if slices.Contains([]string{"deviceclasses", "resourceslices", "resourceclaims", "devicetaintrules", "podgroups"}, name) { // Berth can do without (whereServed)
 			continue
 		}
 		for _, standBy := range []StandBy{Watching, Idle} {

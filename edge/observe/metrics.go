@@ -25,6 +25,7 @@ type Metrics struct {
 	attempts      *prometheus.CounterVec
 	duration      *prometheus.HistogramVec
 	algorithm     prometheus.Histogram
+	groups        groupMetrics
 	victims       prometheus.Histogram
 	attempted     prometheus.Counter // preemptions
 	pending       *prometheus.GaugeVec
@@ -109,8 +110,11 @@ func (m *Metrics) Step(now time.Time, took time.Duration, inputs []step.Input, r
 	}
 	tried := 0
 	for i := range ready.Decisions {
-		if k := ready.Decisions[i].Kind; k == step.Placed || k == step.Waits {
+		switch d := &ready.Decisions[i]; d.Kind {
+		case step.Placed, step.Waits:
 			tried++
+		case step.GroupWaits:
+			tried += d.Members
 		}
 	}
 	share := took / time.Duration(max(tried, 1))
@@ -147,6 +151,8 @@ func (m *Metrics) decided(d *step.Decision, took time.Duration) {
 	case step.Refused:
 		m.attempts.WithLabelValues("unschedulable", d.Profile).Inc()
 		m.duration.WithLabelValues("unschedulable", d.Profile).Observe(took.Seconds())
+	case step.GroupPlaced, step.GroupWaits:
+		m.groups.decided(d, took*time.Duration(d.Members))
 	case step.Preempts:
 		m.victims.Observe(float64(len(d.Victims)))
 	}
@@ -190,7 +196,8 @@ func (m *Metrics) State(c *core.Core) {
 	q := c.Queue()
 	for i, n := range []int{q.Active, q.Backoff, q.Unschedulable, q.Gated} {
 		m.pending.WithLabelValues(queues[i]).Set(float64(n))
-		m.entities.WithLabelValues(queues[i], entityPod).Set(float64(n))
+		m.entities.WithLabelValues(queues[i], entityPod).Set(float64(n - q.Members[i]))
+		m.entities.WithLabelValues(queues[i], entityPodGroup).Set(float64(q.Groups[i]))
 	}
 	m.unschedulable.Reset()
 	for by, n := range c.Rejecters() {

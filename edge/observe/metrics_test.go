@@ -102,7 +102,7 @@ func TestMetricsOfAHistory(t *testing.T) {
 			scheduler_schedule_attempts_total{profile="default-scheduler",result="unschedulable"} 2
 			`,
 		"scheduler_pending_pods": `
-			# HELP scheduler_pending_pods Number of pending pods by queue: active, backoff, unschedulable, or gated, which includes pods whose preemption victims are being deleted. incomplete and pending are for pods that wait for their pod group, and always 0.
+			# HELP scheduler_pending_pods Number of pending pods by queue: active, backoff, unschedulable, or gated, which includes pods whose preemption victims are being deleted. incomplete and pending are always 0: pods whose pod group can't be tried count as gated.
 			# TYPE scheduler_pending_pods gauge
 			scheduler_pending_pods{queue="active"} 0
 			scheduler_pending_pods{queue="backoff"} 0
@@ -112,7 +112,7 @@ func TestMetricsOfAHistory(t *testing.T) {
 			scheduler_pending_pods{queue="unschedulable"} 1
 			`,
 		"scheduler_queued_entities": `
-			# HELP scheduler_queued_entities Number of entities that are scheduled as one, by queue as in pending_pods and by type. Each pod is one; podgroup is always 0.
+			# HELP scheduler_queued_entities Number of entities that are scheduled as one, by queue as in pending_pods and by type: a pod group with its pending members, or a pod without one.
 			# TYPE scheduler_queued_entities gauge
 			scheduler_queued_entities{queue="active",type="pod"} 0
 			scheduler_queued_entities{queue="active",type="podgroup"} 0

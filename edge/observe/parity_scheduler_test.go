@@ -20,38 +20,35 @@ const (
 	noCallQueue     = "calls to the API server are not queued by type: goroutines has those in flight"
 	noEventList     = "an input is applied in the step that it arrives in: berth_step_duration_seconds has its time"
 	noBatches       = "pods that no rule distinguishes are always evaluated once, there are no hints to be used or flushed, and no node is rescored for one"
-	noPodGroups     = "pod groups are not scheduled as one"
-	noPlacements    = "pod groups are not scheduled as one, so no placements are generated for them"
+	noPodGroups     = "pod groups do not preempt yet"
+	noPlacements    = "the topology domains that could hold a pod group are found by a bound, and few are tried: the ledger says which was taken"
 	noHints         = "rules are asked about all changes of a step together, and most answer from an index: berth_step_duration_seconds has their time"
 )
 
 // notServed says why Berth has no metric of a name.
 var notServed = map[string]string{
-	"event_handling_duration_seconds":                noEventList,
-	"inflight_events":                                noEventList,
-	"batch_attempts_total":                           noBatches,
-	"batch_cache_flushed_total":                      noBatches,
-	"batch_rescore_attempts_total":                   noBatches,
-	"batch_rescore_duration_seconds":                 noBatches,
-	"get_node_hint_duration_seconds":                 noBatches,
-	"store_schedule_results_duration_seconds":        noBatches,
-	"plugin_execution_duration_seconds":              pluginsTogether,
-	"queueing_hint_execution_duration_seconds":       noHints,
-	"pre_queueing_hint_evaluations_total":            noHints,
-	"async_api_call_execution_total":                 noCallQueue,
-	"async_api_call_execution_duration_seconds":      noCallQueue,
-	"pending_async_api_calls":                        noCallQueue,
-	"podgroup_schedule_attempts_total":               noPodGroups,
-	"podgroup_scheduling_attempt_duration_seconds":   noPodGroups,
-	"podgroup_scheduling_algorithm_duration_seconds": noPodGroups,
-	"workload_preemption_attempts_total":             noPodGroups,
-	"workload_preemption_victims":                    noPodGroups,
-	"preemption_workload_disruptions":                noPodGroups,
-	"generated_placements_total":                     noPlacements,
-	"placement_evaluations_total":                    noPlacements,
-	"placement_evaluation_duration_seconds":          noPlacements,
-	"volume_binder_cache_requests_total":             "volumes are matched in the state of the cluster, there is no cache beside it",
-	"volume_scheduling_stage_error_total":            "a volume that can't be bound rejects nodes, which unschedulable_pods counts; a failed write is an attempt that ends in an error",
+	"event_handling_duration_seconds":           noEventList,
+	"inflight_events":                           noEventList,
+	"batch_attempts_total":                      noBatches,
+	"batch_cache_flushed_total":                 noBatches,
+	"batch_rescore_attempts_total":              noBatches,
+	"batch_rescore_duration_seconds":            noBatches,
+	"get_node_hint_duration_seconds":            noBatches,
+	"store_schedule_results_duration_seconds":   noBatches,
+	"plugin_execution_duration_seconds":         pluginsTogether,
+	"queueing_hint_execution_duration_seconds":  noHints,
+	"pre_queueing_hint_evaluations_total":       noHints,
+	"async_api_call_execution_total":            noCallQueue,
+	"async_api_call_execution_duration_seconds": noCallQueue,
+	"pending_async_api_calls":                   noCallQueue,
+	"workload_preemption_attempts_total":        noPodGroups,
+	"workload_preemption_victims":               noPodGroups,
+	"preemption_workload_disruptions":           noPodGroups,
+	"generated_placements_total":                noPlacements,
+	"placement_evaluations_total":               noPlacements,
+	"placement_evaluation_duration_seconds":     noPlacements,
+	"volume_binder_cache_requests_total":        "volumes are matched in the state of the cluster, there is no cache beside it",
+	"volume_scheduling_stage_error_total":       "a volume that can't be bound rejects nodes, which unschedulable_pods counts; a failed write is an attempt that ends in an error",
 }
 
 // defined is a metric as a version of kube-scheduler defines it.

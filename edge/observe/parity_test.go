@@ -64,7 +64,7 @@ var ofClusterAutoscaler = []upstream{
 	{name: "max_node_skip_eval_duration_seconds", kind: "gauge"},
 	{name: "node_removal_latency_seconds", kind: "histogram", labels: "deleted delay_reason", buckets: prometheus.ExponentialBuckets(1, 1.5, 19)},
 	{name: "inconsistent_instances_migs_count", kind: "gauge", why: "it compares two lists of Google's API; a provider tells Berth one"},
-	{name: "dra_node_template_resources_mismatch", kind: "gauge", labels: "driver mismatch_type", why: "pods with resource claims aren't placed yet"},
+	{name: "dra_node_template_resources_mismatch", kind: "gauge", labels: "driver mismatch_type", why: "the devices of nodes are not compared with those of their templates"},
 	{name: "skipped_pods_count", kind: "gauge", labels: "requestor", why: "no simulation skips pods"},
 }
 

@@ -95,7 +95,7 @@ func (r *registry) summaries(name, help string, labels ...string) *prometheus.Su
 var queues = []string{"active", "backoff", "unschedulable", "gated"}
 
 // groupQueues are further ones of kube-scheduler 1.37, for pods that wait for their pod group. No pod
-// of Berth's is there: it schedules each pod by itself.
+// of Berth's is there: those whose group can't be tried are gated.
 var groupQueues = []string{"incomplete", "pending"}
 
 // The values of the labels type and preemptor: what is scheduled as one.
@@ -152,10 +152,15 @@ func newMetrics(r *registry) *Metrics {
 	m.attempts = r.counters("schedule_attempts_total", "Number of attempts to schedule pods, by result: scheduled, unschedulable, or error for an internal error of Berth or the API server.", "result", "profile")
 	m.duration = r.histograms("scheduling_attempt_duration_seconds", "Scheduling attempt latency: the attempt's share of the decisions made together, plus binding.", exp(0.001, 2, 15), "result", "profile")
 	m.algorithm = r.histogram("scheduling_algorithm_duration_seconds", "Scheduling algorithm latency: the decision's share of those made together.", exp(0.001, 2, 15))
+	m.groups = groupMetrics{
+		attempts:  r.counters("podgroup_schedule_attempts_total", "Number of attempts to schedule pod groups, by result: scheduled when enough members got nodes, or unschedulable.", "result", "profile"),
+		duration:  r.histograms("podgroup_scheduling_attempt_duration_seconds", "Pod group scheduling attempt latency: the attempt's share of the decisions made together.", exp(0.001, 2, 15), "result", "profile"),
+		algorithm: r.histogram("podgroup_scheduling_algorithm_duration_seconds", "Pod group scheduling algorithm latency: the attempt's share of the decisions made together.", exp(0.001, 2, 15)),
+	}
 	m.victims = r.histogram("preemption_victims", "Number of selected preemption victims.", exp(1, 2, 7))
 	m.attempted = r.counter("preemption_attempts_total", "Number of scheduling attempts that found no node. Each counts as a preemption attempt, as in kube-scheduler, also if the pod may not preempt.")
-	m.pending = r.gauges("pending_pods", "Number of pending pods by queue: active, backoff, unschedulable, or gated, which includes pods whose preemption victims are being deleted. incomplete and pending are for pods that wait for their pod group, and always 0.", "queue")
-	m.entities = r.gauges("queued_entities", "Number of entities that are scheduled as one, by queue as in pending_pods and by type. Each pod is one; podgroup is always 0.", "queue", "type")
+	m.pending = r.gauges("pending_pods", "Number of pending pods by queue: active, backoff, unschedulable, or gated, which includes pods whose preemption victims are being deleted. incomplete and pending are always 0: pods whose pod group can't be tried count as gated.", "queue")
+	m.entities = r.gauges("queued_entities", "Number of entities that are scheduled as one, by queue as in pending_pods and by type: a pod group with its pending members, or a pod without one.", "queue", "type")
 	m.incoming = r.counters("queue_incoming_pods_total", "Number of pods added to scheduling queues, by event and queue.", "queue", "event")
 	m.incomingBy = r.counters("queue_incoming_entities_total", "Number of entities added to scheduling queues, by event, queue and type. Each pod is one.", "queue", "event", "type")
 	m.tries = r.histogram("pod_scheduling_attempts", "Number of attempts to successfully schedule a pod.", exp(1, 2, 5))

@@ -15,6 +15,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
@@ -135,6 +136,8 @@ func everyInputWithObjects() []step.Input {
 	for _, m := range []*metav1.ObjectMeta{&daemons.Spec.Template.ObjectMeta, &template.Template.ObjectMeta, &scalable.Template.ObjectMeta} {
 		annotate(m)
 	}
+	podGroup := filled(&schedulingv1beta1.PodGroup{})
+	podGroup.Status.Conditions[0].Type = schedulingv1beta1.PodGroupInitiallyScheduled
 	request := filled(&autoscalingapi.ProvisioningRequest{})
 	request.Spec.Parameters[autoscalingapi.NoRetry], request.Spec.Parameters[autoscalingapi.ValidUntilSeconds] = "*", "*"
 
@@ -145,7 +148,7 @@ func everyInputWithObjects() []step.Input {
 	}
 	for _, o := range []cluster.Object{filled(&v1.Namespace{}), claim, volume, filled(&storagev1.StorageClass{}), csiNode,
 		filled(&storagev1.CSIDriver{}), filled(&storagev1.CSIStorageCapacity{}), filled(&storagev1.VolumeAttachment{}), filled(&policyv1.PodDisruptionBudget{}), filled(&resourcev1.DeviceClass{}),
-		filled(&resourcev1.ResourceSlice{}), filled(&resourcev1.ResourceClaim{}), filled(&resourcev1.DeviceTaintRule{}),
+		filled(&resourcev1.ResourceSlice{}), filled(&resourcev1.ResourceClaim{}), filled(&resourcev1.DeviceTaintRule{}), podGroup,
 		template, scalable, filled(&autoscalingapi.CapacityBuffer{}), request} {
 		inputs = append(inputs, step.ObjectSet{Object: o})
 	}

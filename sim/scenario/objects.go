@@ -15,6 +15,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -45,7 +46,7 @@ var kinds = []runtime.Object{
 	&batchv1.Job{}, &policyv1.PodDisruptionBudget{}, &v1.Namespace{}, &v1.PersistentVolumeClaim{}, &v1.PersistentVolume{},
 	&storagev1.StorageClass{}, &storagev1.CSINode{}, &storagev1.CSIDriver{}, &storagev1.CSIStorageCapacity{}, &storagev1.VolumeAttachment{},
 	&resourcev1.DeviceClass{}, &resourcev1.ResourceSlice{}, &resourcev1.ResourceClaim{}, &resourcev1.ResourceClaimTemplate{}, &resourcev1.DeviceTaintRule{},
-	&v1.PodTemplate{}, &autoscalingapi.CapacityBuffer{}, &autoscalingapi.ProvisioningRequest{},
+	&schedulingv1beta1.PodGroup{}, &v1.PodTemplate{}, &autoscalingapi.CapacityBuffer{}, &autoscalingapi.ProvisioningRequest{},
 }
 
 // kindOf returns the kind of an object by its Go type, since objects in memory have no kind.

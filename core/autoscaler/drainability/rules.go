@@ -77,8 +77,7 @@ func onCompletion(_ *Context, p *cluster.Pod) (Outcome, string, bool) {
 	return WaitFor, "has the annotation " + cluster.SafeToEvictAnnotation + ": on-completion", p.Eviction.Safe == cluster.SafeOnCompletion
 }
 
-// podGroup: the replacement of a pod group's member would wait for the group's placement, which Berth
-// can't do.
+// podGroup: the members of a pod group would have to move together, which no removal plans.
 func podGroup(_ *Context, p *cluster.Pod) (Outcome, string, bool) {
 	group := p.PodGroup()
 	if group == "" {

@@ -100,8 +100,8 @@ func New(profiles Profiles, pods lifecycle.Pods[Pod], others Others) *Machine {
 
 // PodPlaced takes over a pod that a decision has placed on a node in the state: it is
 // reserved for, asks for permission, and is bound, unless a plugin is against it or has
-// it wait. writes are what was assumed of objects for it.
-func (m *Machine) PodPlaced(t *lifecycle.Turn, p *Pod, item *queue.Item, n *cluster.Node, writes []cluster.ObjectChange) {
+// it wait. What was assumed of objects for it has been told before (Assume).
+func (m *Machine) PodPlaced(t *lifecycle.Turn, p *Pod, item *queue.Item, n *cluster.Node) {
 	pod := item.Pod()
 	p.state, p.pod, p.node = Binding, pod, n.Name
 	profile := m.profiles.Profile(pod)
@@ -109,7 +109,6 @@ func (m *Machine) PodPlaced(t *lifecycle.Turn, p *Pod, item *queue.Item, n *clus
 		Profile: pod.Object.Spec.SchedulerName, Attempts: item.Attempts() + 1, Queued: item.Queued(),
 		Extender: profile.ExtenderBinds(pod.Object)}
 	if t.State.TakesObjects(pod) {
-		m.assume(p, writes)
 		for _, w := range p.writes {
 			bind.Writes = append(bind.Writes, w.New)
 		}
@@ -124,12 +123,13 @@ func (m *Machine) PodPlaced(t *lifecycle.Turn, p *Pod, item *queue.Item, n *clus
 	m.resolve(t)
 }
 
-// assume remembers what a decision has changed in objects for a pod.
-func (m *Machine) assume(p *Pod, writes []cluster.ObjectChange) {
+// Assume remembers what a decision has changed in objects for a pod. When one has placed several, they
+// may share objects: then what was assumed for each is told before PodPlaced of any.
+func (m *Machine) Assume(p *Pod, pod *cluster.Pod, writes []cluster.ObjectChange) {
 	p.writes = nil
 	for _, w := range writes {
 		if cluster.KindOf(w.New) == cluster.ResourceClaimKind {
-			m.claims.add(p.pod.UID, w)
+			m.claims.add(pod.UID, w)
 		} else {
 			p.writes = append(p.writes, w)
 		}

@@ -137,7 +137,7 @@ func (w *world) place(name, node, reserve, permit string, change ...func(*testki
 		w.pods[uid] = &binding.Pod{}
 	}
 	w.State.Place(item.Pod(), node)
-	w.m.PodPlaced(w.Turn, w.pods[uid], item, w.State.NodeByName(node), nil)
+	w.m.PodPlaced(w.Turn, w.pods[uid], item, w.State.NodeByName(node))
 }
 
 // forget is what the core does with a pod that is gone or shown on a node.

@@ -21,7 +21,7 @@ import (
 // come in, taking back one pod's hold leaves those of others, and the last leaves what the API has.
 //
 //	a hold is     from                              until
-//	assumed       PodPlaced                         the pod leaves its node again: ended; its bind is
+//	assumed       Assume                            the pod leaves its node again: ended; its bind is
 //	                                                posted: owed
 //	owed          the bind is posted                BindDone: written, or ended after an error
 //	abandoned     the pod is gone while it is owed  BindDone: ended. The bind may have written the claim

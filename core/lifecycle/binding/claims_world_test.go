@@ -261,7 +261,8 @@ func (d *devicesWorld) placePod(uid types.UID, node string) bool {
 			writes = append(writes, *changes[i].Object)
 		}
 	}
-	d.m.PodPlaced(d.Turn, d.pods[uid], item, n, writes)
+	d.m.Assume(d.pods[uid], item.Pod(), writes)
+	d.m.PodPlaced(d.Turn, d.pods[uid], item, n)
 	d.collect()
 	return true
 }

@@ -99,14 +99,26 @@ func (m *Machine) PodGated(t *lifecycle.Turn, p *Pod, obj *v1.Pod, gate *framewo
 	if gate.Plugin == framework.SchedulingGates {
 		reason, message = v1.PodReasonSchedulingGated, "Scheduling is blocked due to non-empty scheduling gates: "+message
 	}
-	if p.condition != message {
-		t.Decide(step.Decision{Kind: step.Gated, Pod: obj.Namespace + "/" + obj.Name, Reason: message})
-	}
 	if reason == v1.PodReasonSchedulingGated && saysGated(obj) {
+		p.noteGated(t, obj, message)
 		p.condition = message
 		return
 	}
+	m.PodHeld(t, p, obj, reason, message)
+}
+
+// PodHeld reports that a pod is kept out of the queue, for what a condition has as its reason and
+// message.
+func (m *Machine) PodHeld(t *lifecycle.Turn, p *Pod, obj *v1.Pod, reason, message string) {
+	p.noteGated(t, obj, message)
 	m.PodUnschedulable(t, p, obj, reason, message)
+}
+
+// noteGated enters into the ledger that a pod is kept out of the queue, once for the same message.
+func (p *Pod) noteGated(t *lifecycle.Turn, obj *v1.Pod, message string) {
+	if p.condition != message {
+		t.Decide(step.Decision{Kind: step.Gated, Pod: obj.Namespace + "/" + obj.Name, Reason: message})
+	}
 }
 
 // saysGated reports whether a pod's condition says that it has scheduling gates.

@@ -18,6 +18,10 @@
 - apiGroups: [resource.k8s.io]
   resources: [deviceclasses, resourceslices, resourceclaims, devicetaintrules]
   verbs: [list, watch]
+# Which pods are placed together, where the API server serves this version.
+- apiGroups: [scheduling.k8s.io]
+  resources: [podgroups]
+  verbs: [list, watch]
 # What asks for headroom, where these kinds are defined, and what they refer to.
 - apiGroups: [autoscaling.x-k8s.io]
   resources: [capacitybuffers, provisioningrequests]
@@ -40,6 +44,9 @@
   verbs: [patch]
 - apiGroups: [autoscaling.x-k8s.io]
   resources: [capacitybuffers/status, provisioningrequests/status]
+  verbs: [patch]
+- apiGroups: [scheduling.k8s.io]
+  resources: [podgroups/status]
   verbs: [patch]
 {{- end }}
 

@@ -104,7 +104,7 @@ var described = map[string][]string{
 	"core/lifecycle/planning":     {"State", "Unknown"},
 	"core/lifecycle/reservation":  {"Place"},
 	"core/lifecycle/keptnodes":    {"Stay"},
-	"core/queue":                  {"Item", "Unschedulable", "WaitingClass"},
+	"core/queue":                  {"Group", "Item", "Unschedulable", "WaitingClass"},
 	"core/record":                 {"Description"},
 }
 

@@ -4,11 +4,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // This file builds the other objects that rules read: disruption budgets, namespaces,
-// and workloads by their selectors. Those with a namespace are in namespace "default".
+// pod groups, and workloads by their selectors. Those with a namespace are in namespace "default".
 
 // Budget returns a disruption budget over pods with a label, of which so many may be
 // disrupted now.
@@ -62,4 +64,19 @@ func labelMap(pairs []string) map[string]string {
 		out[pairs[i]] = pairs[i+1]
 	}
 	return out
+}
+
+// PodGroup returns a PodGroup of which so many members are placed together; 0 for the basic policy.
+// With a label all members' nodes have to have one value of it.
+func PodGroup(name string, minCount int, label string) *schedulingv1beta1.PodGroup {
+	g := &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("group-" + name)}}
+	if minCount > 0 {
+		g.Spec.SchedulingPolicy.Gang = &schedulingv1beta1.GangSchedulingPolicy{MinCount: int32(minCount)}
+	} else {
+		g.Spec.SchedulingPolicy.Basic = &schedulingv1beta1.BasicSchedulingPolicy{}
+	}
+	if label != "" {
+		g.Spec.SchedulingConstraints = &schedulingv1beta1.PodGroupSchedulingConstraints{Topology: []schedulingv1beta1.TopologyConstraint{{Key: label}}}
+	}
+	return g
 }

@@ -108,6 +108,9 @@ func RandomPod(t *rapid.T, name string) *v1.Pod {
 	if maybe(t, 20, "indexed") {
 		b.Label("index", fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "index")))
 	}
+	if maybe(t, 15, "member") {
+		b.PodGroup(pick(t, podGroups, "member of"))
+	}
 	drawNodeRules(t, b)
 	drawPodRules(t, b)
 	drawStatus(t, b)

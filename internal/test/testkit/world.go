@@ -109,6 +109,9 @@ func (w *World) Change(t *rapid.T) string {
 	case k < 79:
 		return w.changeStorage(t)
 	case k < 80:
+		if maybe(t, 60, "group") {
+			return w.changePodGroup(t)
+		}
 		return w.changeDeviceClass(t)
 	case k < 83:
 		return w.changeBudget(t)

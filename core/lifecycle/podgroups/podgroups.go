@@ -1,0 +1,217 @@
+package podgroups
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/scheduler"
+	"github.com/berthproject/berth/core/step"
+)
+
+// Members is who follows single pods: the core.
+type Members interface {
+	// Class returns the class of a member that is to be tried, as it is signed now.
+	Class(*queue.Item) *engine.Class
+	// Known reports whether a pod is one of ours that the API shows on no node.
+	Known(types.UID) bool
+	// Assumed takes over what a decision has changed in objects for a member that it has placed. It
+	// comes before Placed of any member: they may share objects.
+	Assumed(item *queue.Item, writes []cluster.ObjectChange)
+	// Placed carries out that a member was placed in the state; the decision has seen the changes up
+	// to seen.
+	Placed(t *lifecycle.Turn, item *queue.Item, d scheduler.Decision, seen cluster.Seq)
+	// Waits carries out that a member found no node.
+	Waits(t *lifecycle.Turn, uid types.UID, why string)
+	// Held reports why a member isn't tried; failure says that it is an error of somebody's.
+	Held(t *lifecycle.Turn, uid types.UID, why string, failure bool)
+	// Decides reports whether what is decided is done, and told.
+	Decides() bool
+}
+
+// Machine takes pod groups through the core. Only the core's goroutine may call it.
+type Machine struct {
+	scheduler *scheduler.Scheduler // set by Use
+	members   Members
+	state     *cluster.State
+	said      map[types.UID]*said // by the object's UID
+	// toCome is how many members have places that are being carried out, and weren't asked about yet.
+	toCome int
+}
+
+// New returns a machine over a state.
+func New(state *cluster.State, members Members) *Machine {
+	return &Machine{state: state, members: members, said: map[types.UID]*said{}}
+}
+
+// Use gives the machine the scheduler, whose profiles have the machine as a Permitter.
+func (m *Machine) Use(s *scheduler.Scheduler) { m.scheduler = s }
+
+// Check holds the groups that can't be tried, and releases those that can: of the groups that members
+// have joined or left, and those that the changes since the last call concern. The queue is asked about
+// the changes after that.
+func (m *Machine) Check(t *lifecycle.Turn, known bool, changes []cluster.Change) {
+	if !t.Queue.AnyGroups() {
+		return
+	}
+	groups := t.Queue.ChangedGroups()
+	if !known {
+		groups = t.Queue.Groups()
+	}
+	retry := map[*queue.Group]bool{}
+	concerns := func(key cluster.PodGroupKey, helps bool) {
+		if g := t.Queue.Group(key); g != nil {
+			retry[g] = retry[g] || helps
+			groups = append(groups, g)
+		}
+	}
+	for i := range changes {
+		m.groupsChanged(t.State, &changes[i], concerns)
+	}
+	slices.SortFunc(groups, func(a, b *queue.Group) int { return a.Key().Compare(b.Key()) })
+	for _, g := range slices.Compact(groups) {
+		if m.check(t, g) && retry[g] {
+			t.Queue.RetryGroup(g)
+		}
+	}
+}
+
+// groupsChanged calls concerns with the groups that a change is about: their object, which members are on
+// nodes, and in which domains these are. helps says that fewer members may have to be placed together
+// now, or that they may be elsewhere: a group that waits is tried again.
+func (m *Machine) groupsChanged(s *cluster.State, c *cluster.Change, concerns func(key cluster.PodGroupKey, helps bool)) {
+	switch c.Op {
+	case cluster.ObjectSet:
+		if key, ok := c.Object.PodGroup(); ok {
+			concerns(key, true)
+		}
+	case cluster.PodAdded, cluster.PodRemoved, cluster.OrphanAdded, cluster.OrphanRemoved:
+		if c.Pod.Group != nil {
+			concerns(*c.Pod.Group, c.Op != cluster.PodAdded || !m.members.Known(c.Pod.UID))
+		}
+	case cluster.NodeUpdated:
+		if !s.AnyMemberOn(c.Node) {
+			return
+		}
+		for _, p := range s.Node(c.Node).Pods {
+			if p.Group != nil {
+				concerns(*p.Group, true)
+			}
+		}
+	}
+}
+
+// check holds a group or releases it, and reports whether it can be tried.
+func (m *Machine) check(t *lifecycle.Turn, g *queue.Group) bool {
+	x := &Group{Key: g.Key(), Gated: g.Gated(), Consults: func(p *cluster.Pod) bool { return m.scheduler.Profile(p).Consults(p.Object) }}
+	for _, item := range g.Members() {
+		x.Waiting = append(x.Waiting, item.Pod())
+	}
+	why, failure := Hold(x, t.State)
+	if why == "" {
+		t.Queue.ReleaseGroup(t.Now, g)
+		return true
+	}
+	t.Queue.HoldGroup(g, why)
+	for _, p := range x.Waiting {
+		m.members.Held(t, p.UID, why, failure)
+	}
+	if failure {
+		m.failed(t, g.Key(), why)
+	}
+	return false
+}
+
+// MayHelp returns what tells the queue which classes of members changes may help. Changes that aren't
+// known may help any.
+func (m *Machine) MayHelp(known bool, changes []cluster.Change) func(*engine.Class, bool) bool {
+	return func(class *engine.Class, everywhere bool) bool {
+		return !known || m.scheduler.Engine(class.Pod()).MayHelpMembers(class, everywhere, changes)
+	}
+}
+
+// Try decides on a group that was popped.
+func (m *Machine) Try(t *lifecycle.Turn, g *queue.Group) {
+	items := slices.Clone(g.Members())
+	object := t.State.PodGroup(g.Key())
+	if object == nil || len(items) == 0 { // it is checked in the next Step
+		t.Queue.RejectGroup(t.Now, g, nil)
+		return
+	}
+	r := scheduler.GroupRequest{Members: make([]scheduler.Member, len(items)), Placed: t.State.PlacedMembers(g.Key()),
+		MinCount: MinCount(object), Topology: cluster.RequiredTopology(object)}
+	for i, item := range items {
+		r.Members[i] = scheduler.Member{Pod: item.Pod(), Class: m.members.Class(item)}
+	}
+	seen := t.State.Head()
+	d := m.scheduler.DecideGroup(&r)
+	m.note(t, g.Key(), items, &d, seen)
+	m.carryOut(t, g, items, &r, &d, seen)
+	m.decided(t, object, &d)
+}
+
+// carryOut does what follows from a decision that has seen the state's changes up to seen.
+func (m *Machine) carryOut(t *lifecycle.Turn, g *queue.Group, items []*queue.Item, r *scheduler.GroupRequest, d *scheduler.GroupDecision, seen cluster.Seq) {
+	placed := make([]*queue.Item, len(d.Places))
+	for i := range d.Places {
+		placed[i] = items[d.Places[i].Member]
+	}
+	t.Queue.MembersPlaced(g, placed)
+	if len(placed) < len(items) {
+		m.wait(t, g, items, r, d)
+	}
+	t.Ready.Binds, t.Ready.Decisions = slices.Grow(t.Ready.Binds, len(placed)), slices.Grow(t.Ready.Decisions, len(placed))
+	for i, item := range placed {
+		m.members.Assumed(item, d.Places[i].Choice.Writes)
+	}
+	m.toCome = len(placed)
+	for i, item := range placed {
+		at := &d.Places[i]
+		t.Queue.SetClass(item, at.Class)
+		m.members.Placed(t, item, scheduler.Decision{Class: at.Class, Node: t.State.Node(at.Choice.Node), Score: at.Choice.Score,
+			Writes: at.Choice.Writes, Breakdown: engine.Breakdown{RunnerUp: cluster.NoNode}}, seen)
+	}
+	m.toCome = 0
+}
+
+// maxWaits is how many classes a group waits for; one with members of more is tried after any change.
+const maxWaits = 16
+
+// wait has the members wait that have no place.
+func (m *Machine) wait(t *lifecycle.Turn, g *queue.Group, items []*queue.Item, r *scheduler.GroupRequest, d *scheduler.GroupDecision) {
+	var waits []queue.GroupWait
+	for i, why := range d.Why {
+		if why == "" {
+			continue
+		}
+		w := queue.GroupWait{Class: r.Members[i].Class, Everywhere: d.Rejected[r.Members[i].Class]}
+		if len(waits) <= maxWaits && !slices.Contains(waits, w) {
+			waits = append(waits, w)
+		}
+		m.members.Waits(t, items[i].Pod().UID, why)
+	}
+	if len(waits) > maxWaits {
+		waits = nil
+	}
+	t.Queue.RejectGroup(t.Now, g, waits)
+}
+
+// note enters a decision about a group into the ledger.
+func (m *Machine) note(t *lifecycle.Turn, key cluster.PodGroupKey, items []*queue.Item, d *scheduler.GroupDecision, seen cluster.Seq) {
+	note := step.Decision{Kind: step.GroupWaits, PodGroup: key.String(), Members: len(items), Profile: items[0].Pod().Object.Spec.SchedulerName, Position: uint64(seen), Reason: d.Message}
+	if len(d.Places) > 0 {
+		note.Kind, note.Reason = step.GroupPlaced, fmt.Sprintf("%d of %d members were placed %s", len(d.Places), len(items), d.Search)
+		if d.Domain != "" {
+			note.Reason += " in " + d.Domain
+		}
+	}
+	if d.Diagnosis != nil {
+		note.Rejected = step.WhyRejected(d.Diagnosis)
+	}
+	t.Decide(note)
+}

@@ -1,0 +1,172 @@
+package core_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/test/testkit"
+)
+
+// licences is a Reserver that has so many.
+type licences struct{ left int }
+
+func (*licences) Name() string { return "licences" }
+
+func (x *licences) Reserve(*cluster.Pod, *cluster.Node) *framework.Reason {
+	if x.left == 0 {
+		return &framework.Reason{Plugin: x.Name(), Messages: []string{"no licence is left"}}
+	}
+	x.left--
+	return nil
+}
+
+func (x *licences) Unreserve(*cluster.Pod, string, framework.WaitingPods) { x.left++ }
+
+// groupWorld is a core with a profile, and nodes in two zones.
+type groupWorld struct {
+	*core.Core
+	t   *testing.T
+	now time.Time
+}
+
+func newGroupWorld(t *testing.T, change func(*framework.Profile)) *groupWorld {
+	schema := cluster.NewSchema()
+	profile := plugins.Default(schema, plugins.Options{})
+	change(profile)
+	c, err := core.New(schema, core.DefaultConfig(profile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &groupWorld{c, t, time.Unix(1000, 0)}
+	for i := range 4 {
+		w.step(step.NodeSet{Node: testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", "4", "memory", "8Gi").Zone(fmt.Sprint("z", i/2)).Obj()})
+	}
+	return w
+}
+
+// step runs a Step, checks the invariants, and returns the names of the pods to be bound.
+func (w *groupWorld) step(in ...step.Input) (binds []string) {
+	w.t.Helper()
+	r := w.Step(w.now, door.Must(in...)...)
+	for _, b := range r.Binds {
+		binds = append(binds, b.Name)
+	}
+	if broken := w.Invariants(); broken != nil {
+		w.t.Errorf("broken invariants: %q", broken)
+	}
+	return binds
+}
+
+// members are pods of the group gang.
+func members(names ...string) (in []step.Input) {
+	for _, name := range names {
+		in = append(in, step.PodSet{Pod: testkit.Pod(name).Req("cpu", "1").PodGroup("gang").Obj()})
+	}
+	return in
+}
+
+// placed returns how many members are on nodes in the state.
+func (w *groupWorld) placed() int {
+	return w.State().PlacedMembers(cluster.PodGroupKey{Namespace: "default", Name: "gang"})
+}
+
+// TestMembersWaitForOneThatIsRefused: while a plugin refuses one member, no member is bound, and the
+// others keep their nodes; if the one gets a node in time all are bound, and else none keeps its own.
+func TestMembersWaitForOneThatIsRefused(t *testing.T) {
+	for _, inTime := range []bool{true, false} {
+		x := &licences{left: 2}
+		w := newGroupWorld(t, func(p *framework.Profile) { p.Reservers = append(p.Reservers, x) })
+		w.step(step.ObjectSet{Object: testkit.PodGroup("gang", 3, "")})
+		if binds := w.step(members("a", "b", "c")...); binds != nil || w.placed() != 2 {
+			t.Fatalf("%q are bound, and %d have nodes; want none, and 2", binds, w.placed())
+		}
+		if inTime {
+			x.left++
+			w.now = w.now.Add(time.Minute)
+			binds := w.step()
+			if slices.Sort(binds); !slices.Equal(binds, []string{"a", "b", "c"}) || w.placed() != 3 {
+				t.Errorf("with a licence more %q are bound, want all", binds)
+			}
+			continue
+		}
+		w.now = w.now.Add(4 * time.Minute)
+		if binds := w.step(); binds != nil || w.placed() != 2 {
+			t.Errorf("after 4 minutes %q are bound, and %d have nodes; want none, and 2", binds, w.placed())
+		}
+		w.now = w.now.Add(2 * time.Minute)
+		if binds := w.step(); binds != nil {
+			t.Errorf("after 6 minutes %q are bound, want none", binds)
+		}
+		if w.placed() > 0 {
+			w.now = w.now.Add(10 * time.Minute)
+			w.step()
+		}
+		if x.left+w.placed() != 2 {
+			t.Errorf("%d members have nodes, and %d licences are left", w.placed(), x.left)
+		}
+	}
+}
+
+// TestAMemberWhoseBindFailsComesBack to the domain of the others, though another has more room.
+func TestAMemberWhoseBindFailsComesBack(t *testing.T) {
+	w := newGroupWorld(t, func(*framework.Profile) {})
+	w.step(step.ObjectSet{Object: testkit.PodGroup("gang", 3, v1.LabelTopologyZone)})
+	if binds := w.step(members("a", "b", "c")...); len(binds) != 3 {
+		t.Fatalf("%q are bound, want all", binds)
+	}
+	zone := w.State().NodeOf("pod-a").Object.Labels[v1.LabelTopologyZone]
+	for _, uid := range []types.UID{"pod-a", "pod-b"} {
+		w.step(step.BindDone{UID: uid})
+	}
+	if binds := w.step(step.BindDone{UID: "pod-c", Err: errRefused}); binds != nil || w.placed() != 2 {
+		t.Errorf("%q are bound at once, and %d have nodes; want none, and 2", binds, w.placed())
+	}
+	w.now = w.now.Add(time.Minute)
+	if binds := w.step(); !slices.Equal(binds, []string{"c"}) {
+		t.Fatalf("%q are bound after the backoff, want c", binds)
+	}
+	if got := w.State().NodeOf("pod-c").Object.Labels[v1.LabelTopologyZone]; got != zone {
+		t.Errorf("c is in %s, and the others in %s", got, zone)
+	}
+}
+
+// TestGroupsOfManyAreBounded has 2,000 groups that no node takes, each of two members that differ, wait
+// while things change that don't help them: no group is tried again.
+func TestGroupsOfManyAreBounded(t *testing.T) {
+	w := newGroupWorld(t, func(*framework.Profile) {})
+	var in []step.Input
+	const groups = 2000
+	for i := range groups {
+		name := fmt.Sprint("g", i)
+		in = append(in, step.ObjectSet{Object: testkit.PodGroup(name, 2, "")})
+		for k, cpu := range []string{"3", "5"} {
+			in = append(in, step.PodSet{Pod: testkit.Pod(fmt.Sprint(name, "-", k)).Req("cpu", cpu).PodGroup(name).Obj()})
+		}
+	}
+	w.step(in...)
+	for range 3 * groups * 2 / 64 {
+		w.step()
+	}
+	tried := w.Stats().Unschedulable
+	if tried != 2*groups {
+		t.Fatalf("%d members were found unschedulable, want each once", tried)
+	}
+	for i := range 20 {
+		w.now = w.now.Add(time.Second)
+		w.step(step.PodSet{Pod: testkit.Pod(fmt.Sprint("other", i)).Req("cpu", "100m").Obj()})
+	}
+	if got := w.Stats().Unschedulable; got != tried {
+		t.Errorf("%d more members were tried after changes that don't help", got-tried)
+	}
+}

@@ -1,0 +1,110 @@
+package scheduler
+
+// This file chooses the topology domain of a group that requires one and has no member on a node
+// (KEP-5732). kube-scheduler tries all domains from scratch. Here, what each could hold is bounded
+// first, by the local rules alone, and only those that could hold enough are tried: those first that
+// could hold all members, the one with the least room for others before the rest.
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+)
+
+// maxDomains is how many domains a decision tries.
+const maxDomains = 64
+
+// boundedClasses is how many classes of members bound what a domain holds; members of others count as
+// if it held them.
+const boundedClasses = 8
+
+// unbounded is more pods than any node takes, and small enough to be added up.
+const unbounded = 1 << 20
+
+// domain is a domain of the required topology.
+type domain struct {
+	value string
+	nodes []cluster.NodeIndex
+	// holds bounds how many of the members its nodes take, and room how many pods like them.
+	holds, room int
+}
+
+// findDomain takes enough places in one domain, and reports whether there are.
+func (t *transaction) findDomain() bool {
+	all := t.domains()
+	list := slices.DeleteFunc(slices.Clone(all), func(d domain) bool { return d.holds < t.need })
+	slices.SortFunc(list, func(a, b domain) int { return compareDomains(&a, &b, len(t.request.Members)) })
+	list = list[:min(len(list), maxDomains)]
+	if t.findIn(list, t.tryInOrder) || t.findIn(list, t.searchFurther) {
+		return true
+	}
+	if t.status == "" { // no domain could hold enough
+		most := t.request.Placed
+		for i := range all {
+			most = max(most, all[i].holds)
+		}
+		t.status = fmt.Sprintf("minCount (%d) cannot be satisfied: no placement has room for more than %d", t.request.MinCount, most)
+	}
+	t.status = fmt.Sprintf("0/%d placements are available, first placement status: %s", len(all), t.status)
+	return false
+}
+
+// findIn searches one domain after the other.
+func (t *transaction) findIn(list []domain, search func() bool) bool {
+	for i := range list {
+		t.nodes, t.inDomain, t.domain = list[i].nodes, map[*engine.Class]*engine.Class{}, list[i].value
+		if search() {
+			return true
+		}
+	}
+	return false
+}
+
+// compareDomains puts domains first that may hold all members, of these the ones with the least room,
+// and then those that may hold the most.
+func compareDomains(a, b *domain, members int) int {
+	return cmp.Or(cmp.Compare(min(b.holds, members), min(a.holds, members)), cmp.Compare(a.room, b.room), cmp.Compare(a.value, b.value))
+}
+
+// domains returns the domains of the required topology by their labels' values. It costs O(nodes ×
+// classes).
+func (t *transaction) domains() (out []domain) {
+	values, nodes := t.state.Topology(t.request.Topology).Domains()
+	classes, counts := t.classes()
+	for i, value := range values {
+		d := domain{value: value, nodes: nodes[i]}
+		for k, c := range classes {
+			if k >= boundedClasses {
+				d.holds, d.room = d.holds+counts[k], d.room+counts[k]
+				continue
+			}
+			room := 0
+			for _, n := range nodes[i] {
+				room += t.engine.HoldsAtMost(c, t.state.Node(n), unbounded)
+			}
+			t.work += len(nodes[i])
+			d.holds, d.room = d.holds+min(room, counts[k]), d.room+room
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// classes returns the classes of the members in the order of scheduling, and how many are of each.
+func (t *transaction) classes() (classes []*engine.Class, counts []int) {
+	at := map[*engine.Class]int{}
+	for i := range t.request.Members {
+		c := t.request.Members[i].Class
+		k, known := at[c]
+		if !known {
+			k = len(classes)
+			at[c] = k
+			classes, counts = append(classes, c), append(counts, 0)
+		}
+		counts[k]++
+	}
+	return classes, counts
+}

@@ -1,0 +1,118 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/scheduler"
+	"github.com/berthproject/berth/internal/test/testkit"
+)
+
+// group is a request for members of the group gang, of which so many have to find nodes.
+func (w *world) group(min int, label string, members ...*testkit.PodBuilder) *scheduler.GroupRequest {
+	w.SetObject(testkit.PodGroup("gang", min, label))
+	r := &scheduler.GroupRequest{MinCount: min, Topology: label}
+	for _, m := range members {
+		p := w.pod(m.PodGroup("gang"))
+		r.Members = append(r.Members, scheduler.Member{Pod: p, Class: w.Class(p)})
+	}
+	return r
+}
+
+// where returns where a decision has placed the members, in their order; "-" for nowhere.
+func (w *world) where(r *scheduler.GroupRequest) string {
+	var out []string
+	for _, m := range r.Members {
+		node := "-"
+		if n := w.NodeOf(m.Pod.UID); n != nil {
+			node = n.Name
+		}
+		out = append(out, node)
+	}
+	return strings.Join(out, " ")
+}
+
+// TestWhereAGroupGoes has groups decided on, and by which search their places were found.
+func TestWhereAGroupGoes(t *testing.T) {
+	small := func(name string) *testkit.PodBuilder { return testkit.Pod(name).Req("cpu", "1") }
+	large := func(name string) *testkit.PodBuilder { return testkit.Pod(name).Req("cpu", "4") }
+	zoned := func(name, cpu, zone string) *testkit.NodeBuilder {
+		return testkit.Node(name).Alloc("cpu", cpu, "memory", "8Gi").Zone(zone)
+	}
+	racks := []*testkit.NodeBuilder{zoned("a1", "8", "a"), zoned("b1", "4", "b"), zoned("c1", "2", "c")}
+	for _, c := range []struct {
+		name    string
+		nodes   []*testkit.NodeBuilder
+		placed  []*testkit.PodBuilder
+		min     int
+		label   string
+		members []*testkit.PodBuilder
+		want    string // "all": each has a node
+		search  scheduler.Search
+		message string
+	}{
+		{name: "on the best nodes, in order", nodes: fours("n1", "n2"), min: 2, members: []*testkit.PodBuilder{small("a"), small("b")}, want: "all", search: scheduler.InOrder},
+		{name: "too few fit", nodes: fours("n1"), min: 2, members: []*testkit.PodBuilder{large("a"), large("b")}, want: "- -",
+			message: "minCount (2) cannot be satisfied: 1 scheduled, 0 remaining"},
+		{name: "too few can fit any more", nodes: fours("n1"), min: 3, members: []*testkit.PodBuilder{large("a"), large("b"), large("c")}, want: "- - -",
+			message: "minCount (3) cannot be satisfied: 1 scheduled, 1 remaining"},
+		{name: "enough fit, and the others don't", nodes: fours("n1"), min: 1, members: []*testkit.PodBuilder{large("a"), large("b")}, want: "n1 -", search: scheduler.InOrder},
+		{name: "the large one after the small ones, which took its room", nodes: append(fours("n1"), testkit.Node("n2").Alloc("cpu", "1", "memory", "8Gi")), min: 2,
+			members: []*testkit.PodBuilder{small("a"), large("b")}, want: "n2 n1", search: scheduler.RarestFirst},
+		{name: "those first that can go nowhere else", nodes: []*testkit.NodeBuilder{zoned("a1", "2", "a"), zoned("b1", "4", "b")}, min: 3,
+			members: []*testkit.PodBuilder{small("a"), small("b"), large("c")}, want: "a1 a1 b1", search: scheduler.RarestFirst},
+		{name: "nodes that aren't the best", nodes: fours("n1", "n2"), min: 4,
+			members: []*testkit.PodBuilder{small("a"), small("b"), testkit.Pod("c").Req("cpu", "2"), large("d")}, want: "n1 n1 n1 n2", search: scheduler.Exhaustive},
+		{name: "the fullest domain that has room for all", nodes: racks, min: 3, label: v1.LabelTopologyZone, members: []*testkit.PodBuilder{small("a"), small("b"), small("c")},
+			want: "b1 b1 b1", search: scheduler.InOrder},
+		{name: "a domain with room for all before a fuller one", nodes: racks, min: 2, label: v1.LabelTopologyZone, members: []*testkit.PodBuilder{small("a"), small("b"), small("c")},
+			want: "b1 b1 b1", search: scheduler.InOrder},
+		{name: "no domain has room", nodes: racks, min: 9, label: v1.LabelTopologyZone, want: "- - - - - - - - -",
+			members: []*testkit.PodBuilder{small("a"), small("b"), small("c"), small("d"), small("e"), small("f"), small("g"), small("h"), small("i")},
+			message: "0/3 placements are available, first placement status: minCount (9) cannot be satisfied: no placement has room for more than 8"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, c.nodes, c.placed...)
+			r := w.group(c.min, c.label, c.members...)
+			d := w.DecideGroup(r)
+			got := w.where(r)
+			if c.want == "all" && !strings.Contains(got, "-") { // which of equal nodes is taken is chance
+				got = c.want
+			}
+			if got != c.want || d.Search != c.search || d.Message != c.message {
+				t.Errorf("they are on %q, found %q, %q; want %q, %q, %q", got, d.Search, d.Message, c.want, c.search, c.message)
+			}
+		})
+	}
+}
+
+// TestMembersKeepApartFromOneAnother, where nothing before has read the label by which they do.
+func TestMembersKeepApartFromOneAnother(t *testing.T) {
+	w := newWorld(t, []*testkit.NodeBuilder{testkit.Node("n1").Alloc("cpu", "16", "memory", "32Gi"), four("n2")})
+	leader := testkit.Pod("leader").Req("cpu", "1").Label("role", "leader").Apart(v1.LabelHostname, "role", "worker")
+	worker := testkit.Pod("worker").Req("cpu", "1").Label("role", "worker").Apart(v1.LabelHostname, "role", "worker")
+	r := w.group(2, "", leader, worker)
+	w.DecideGroup(r)
+	if got := w.where(r); got != "n1 n2" {
+		t.Errorf("the leader and the worker are on %s, want n1 n2", got)
+	}
+}
+
+// TestNominatedMembers: what is kept for a member is no obstacle to it, it goes there if it can, and
+// stays nominated if the group isn't placed, or it isn't.
+func TestNominatedMembers(t *testing.T) {
+	for _, min := range []int{1, 2} {
+		w := newWorld(t, fours("n1", "n2"), running("full", "4", 0, "n2"))
+		r := w.group(min, "", testkit.Pod("a").Req("cpu", "3"), testkit.Pod("b").Req("cpu", "3"))
+		w.Nominate(r.Members[0].Pod, "n1")
+		w.Nominate(r.Members[1].Pod, "n2")
+		w.DecideGroup(r)
+		got := fmt.Sprint(w.where(r), "; ", w.NominatedTo("pod-a"), ", ", w.NominatedTo("pod-b"))
+		if want := map[int]string{1: "n1 -; , n2", 2: "- -; n1, n2"}[min]; got != want {
+			t.Errorf("of which %d are needed: %s, want %s", min, got, want)
+		}
+	}
+}
