@@ -10,7 +10,7 @@ import (
 
 // This file finds the metrics that an expression is over.
 
-var ours = regexp.MustCompile(`\b(?:scheduler|cluster_autoscaler|berth)_[a-z0-9_]+`)
+var ours = regexp.MustCompile(`\b(?:scheduler|cluster_autoscaler|berth|dynamic_resource_allocation)_[a-z0-9_]+`)
 
 // check refuses an expression over a metric of ours that isn't in the list. used records
 // those that are.
