@@ -396,6 +396,7 @@ func TestOutcomesComeAfterTheClaimsAreTold(t *testing.T) {
 			ended := false
 			b.backlog <- b.add(deviceBind(), func(err error) { outcome, ended = err, true })
 			time.Sleep(time.Minute)
+			synctest.Wait()
 			if ended {
 				t.Error("the outcome has come before the claim was told")
 			}
@@ -403,6 +404,7 @@ func TestOutcomesComeAfterTheClaimsAreTold(t *testing.T) {
 			s.seen = s.version
 			s.mu.Unlock()
 			time.Sleep(time.Second)
+			synctest.Wait()
 			if !ended || (outcome != nil) != fails {
 				t.Errorf("ended %t: %v", ended, outcome)
 			}
