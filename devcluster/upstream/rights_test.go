@@ -16,6 +16,7 @@ import (
 // Why Berth has rights that kube-scheduler doesn't have.
 const (
 	forHeadroom = "what asks for headroom, which Berth watches with a provider only"
+	forGroups   = "kube-scheduler has it with the feature gate GenericWorkload only"
 	ownLease    = "Berth's own Lease: in kube-scheduler's place it takes kube-scheduler's"
 )
 
@@ -23,12 +24,15 @@ const (
 var beyondKubeScheduler = map[string]string{
 	"list capacitybuffers.autoscaling.x-k8s.io":              forHeadroom,
 	"list deployments.apps":                                  forHeadroom,
+	"list podgroups.scheduling.k8s.io":                       forGroups,
 	"list podtemplates":                                      forHeadroom,
 	"list provisioningrequests.autoscaling.x-k8s.io":         forHeadroom,
 	"patch capacitybuffers.autoscaling.x-k8s.io/status":      forHeadroom,
+	"patch podgroups.scheduling.k8s.io/status":               forGroups,
 	"patch provisioningrequests.autoscaling.x-k8s.io/status": forHeadroom,
 	"watch capacitybuffers.autoscaling.x-k8s.io":             forHeadroom,
 	"watch deployments.apps":                                 forHeadroom,
+	"watch podgroups.scheduling.k8s.io":                      forGroups,
 	"watch podtemplates":                                     forHeadroom,
 	"watch provisioningrequests.autoscaling.x-k8s.io":        forHeadroom,
 	"get leases.coordination.k8s.io berth in kube-system":    ownLease,
