@@ -40,7 +40,9 @@ func difference(c *oracle.Cluster, want, got *oracle.Outcome) string {
 	// What DynamicResources frees for the next attempt, or that there is nothing to free, isn't part of
 	// Berth's message.
 	for _, freed := range []string{"deletion of ResourceClaim completed", "deallocation of ResourceClaim completed", "no new claims to deallocate", "still not schedulable"} {
-		want.Message = strings.TrimSpace(strings.Replace(strings.Replace(want.Message, " "+freed+",", "", 1), " "+freed, "", 1))
+		for _, o := range []*oracle.Outcome{want, got} {
+			o.Message = strings.TrimSpace(strings.Replace(strings.Replace(o.Message, " "+freed+",", "", 1), " "+freed, "", 1))
+		}
 	}
 	// Where a plugin rejects the pod in PreFilter, the PostFilter of DynamicResources finds no state of
 	// its own, and kube-scheduler tells people what that returns instead of anything about preemption.

@@ -76,7 +76,7 @@ func TestPropertyOracle(t *testing.T) {
 // counts what the cases have reached, for reached.
 func compare(t *rapid.T, upstream peer, o plugins.Options, seen map[string]int) {
 	c := randomCluster(t)
-	if upstream.version < compat.V37 {
+	if !upstream.devices {
 		dropDevices(c)
 	}
 	if err := upstream.Set(c); err != nil {

@@ -27,6 +27,7 @@ var programs = map[compat.Version]string{compat.V36: "../oracle136"}
 type peer struct {
 	oracle.Asked
 	version compat.Version
+	devices bool // what it says of devices is compared
 }
 
 // linked is what the kube-scheduler of the tests has and an older one hasn't.
@@ -43,7 +44,10 @@ var linked = oracle.Linked{
 // An error says what it refuses.
 func peerOf(t *testing.T, v compat.Version, text string) (peer, error) {
 	t.Helper()
-	return peerWith(t, v, oracle.Setup{Config: text, Devices: comparesDevices})
+	// Devices are compared in the default profile only: others may lack the plugins before DynamicResources.
+	p, err := peerWith(t, v, oracle.Setup{Config: text, Devices: comparesDevices && text == ""})
+	p.devices = comparesDevices && text == "" && v >= compat.V37
+	return p, err
 }
 
 // peerWith returns kube-scheduler of a version as it is set up, until t ends.
@@ -52,7 +56,7 @@ func peerWith(t *testing.T, v compat.Version, setup oracle.Setup) (peer, error) 
 	if v == compat.Newest {
 		setup.Linked = linked
 		o, err := oracle.New(t.Context(), setup)
-		return peer{o, v}, err
+		return peer{Asked: o, version: v}, err
 	}
 	c := exec.CommandContext(t.Context(), programOf(t, v))
 	c.Stderr = os.Stderr
@@ -69,7 +73,7 @@ func peerWith(t *testing.T, v compat.Version, setup oracle.Setup) (peer, error) 
 	}
 	t.Cleanup(func() { _ = c.Wait() }) // killed with the context of t
 	o, err := oracle.Connect(to, bufio.NewReaderSize(from, 1<<20), setup)
-	return peer{o, v}, err
+	return peer{Asked: o, version: v}, err
 }
 
 // built are the programs that this process has built.
