@@ -1,5 +1,5 @@
-// Package migrate turns what a Cluster Autoscaler is started with into the values of Berth's chart, and says of
-// each setting what becomes of it.
+// Package migrate turns the flags and values of a Cluster Autoscaler into values of Berth's chart, and reports
+// for each setting what becomes of it.
 //
 //	migrate.go     where settings come from, and what comes out
 //	chart.go       values of Cluster Autoscaler's chart

@@ -172,6 +172,7 @@ func (v *Inventory) removeSlice(o *resourcev1.ResourceSlice) {
 	p := v.pool(poolOf(o))
 	at, found := slices.BinarySearchFunc(p.slices, o.Name, bySliceName)
 	if !found {
+		v.drop(p)
 		return
 	}
 	s := p.slices[at]

@@ -11,12 +11,12 @@ import (
 // Question stands for claims, and what their classes say.
 type Question uint32
 
-// Answer is what the library says of claims on nodes of one content.
+// Answer tells whether claims can be allocated on nodes of one content.
 type Answer struct {
 	Fits  bool
 	Score int64 // of the allocation, as Score says
-	// Failed is set when the library returned an error instead. What it says names claims and nodes, so
-	// who wants to know asks again (Allocate).
+	// Failed is set when the library returned an error instead. Its text names claims and nodes, and is
+	// found by asking again (Allocate).
 	Failed bool
 }
 

@@ -62,8 +62,8 @@ func (v *Inventory) book(c *resourcev1.ResourceClaim, sign int) {
 			p.claims = slices.Insert(p.claims, at, c)
 		case sign < 0 && found:
 			p.claims = slices.Delete(p.claims, at, at+1)
-			v.drop(p)
 		}
+		v.drop(p)
 	}
 }
 

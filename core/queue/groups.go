@@ -207,7 +207,8 @@ func (q *Queue) HoldGroup(g *Group, why string) {
 	g.held = why
 }
 
-// ReleaseGroup has a group tried that was held, when its backoff is over; others are left alone.
+// ReleaseGroup lets a group that was held be tried, once its backoff is over. Other groups stay as they
+// are.
 func (q *Queue) ReleaseGroup(now time.Time, g *Group) {
 	g.held = ""
 	if g.item.stage != Gated {
@@ -231,9 +232,9 @@ func (q *Queue) MembersPlaced(g *Group, placed []*Item) {
 	q.forgetIfEmpty(g)
 }
 
-// RejectGroup has a group in flight wait: members of it, of these classes, found no node; without
-// classes any change has it tried again. The backoff
-// of groups is longer than that of pods, as kube-scheduler's is: by the square root of their size.
+// RejectGroup lets a group in flight wait: members of it, of these classes, found no node. Without
+// classes, it is tried again after any change. The backoff of groups is longer than that of pods by the
+// square root of their size, as in kube-scheduler.
 func (q *Queue) RejectGroup(now time.Time, g *Group, waits []GroupWait) {
 	item := g.item
 	item.attempts++
@@ -274,7 +275,8 @@ func (q *Queue) failMember(now time.Time, item *Item) {
 	}
 }
 
-// retryGroup has an unschedulable group tried, when its backoff is over; others are left alone.
+// retryGroup lets an unschedulable group be tried, once its backoff is over. Other groups stay as they
+// are.
 func (q *Queue) retryGroup(g *Group, event string) {
 	if g.item.stage != Unschedulable {
 		return
@@ -283,7 +285,7 @@ func (q *Queue) retryGroup(g *Group, event string) {
 	q.backOff(g.item, event) // Pop ends a backoff whose time is over
 }
 
-// RetryGroup is for a group that has changed: it is tried as of one of which a member has.
+// RetryGroup lets a group that has changed be tried again, as after a change of one of its members.
 func (q *Queue) RetryGroup(g *Group) { q.retryGroup(g, EventUpdate) }
 
 // reclassifyMembers classifies those members of a group again that it concerns, and reports whether any
@@ -300,8 +302,8 @@ func (q *Queue) reclassifyMembers(g *Group, classOf func(*cluster.Pod) *engine.C
 	return changed
 }
 
-// WakeGroups asks, once for each class that unschedulable groups wait for, whether changes may have
-// more pods of it fit, and has the groups tried that wait for one which they help.
+// WakeGroups asks, once for each class that unschedulable groups wait for, whether changes may make
+// room for more pods of it, and retries the groups that wait for such a class.
 func (q *Queue) WakeGroups(now time.Time, mayHelp func(*engine.Class, bool) bool) {
 	if q.unplaced.Len() == 0 {
 		return

@@ -104,7 +104,7 @@ type pages struct {
 	ended bool   // a page says that it is the last one
 }
 
-// add takes a page of a file, with what it says of the next page.
+// add records a page of a file, and the link in it to the next page, "" for none.
 func (p *pages) add(file, next string) {
 	if next == "" {
 		p.ended = true

@@ -23,7 +23,7 @@ import (
 // it counts as a launch that has failed (Launched) unless pods use it as it is, and its group backs off:
 // otherwise a node that will lack the same would be bought after each start-up time.
 
-// promises are what new nodes of each group will have, beside what the template says of a Node object.
+// promises are what new nodes of each group will have besides what is in the template's Node object.
 type promises struct {
 	state     *cluster.State
 	readiness *autoscaler.Readiness

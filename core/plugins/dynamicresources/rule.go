@@ -13,8 +13,8 @@ import (
 	"github.com/berthproject/berth/core/framework"
 )
 
-// rule implements framework.LocalRule for the pods of one class. What it says of a node changes with
-// the content of the node's devices, which touches the node.
+// rule implements framework.LocalRule for the pods of one class. Its answer for a node changes with the
+// content of the node's devices, which touches the node.
 type rule struct {
 	state *cluster.State
 	demand
