@@ -42,3 +42,11 @@ func (s *State) Template(group string) *NodeInfo {
 func (s *State) Groups() []*NodeGroup {
 	return slices.SortedFunc(maps.Values(s.groups), func(a, b *NodeGroup) int { return strings.Compare(a.ID, b.ID) })
 }
+
+// EachGroup calls f for every node group, in any order: for what doesn't depend on it. It doesn't
+// allocate.
+func (s *State) EachGroup(f func(*NodeGroup)) {
+	for _, g := range s.groups {
+		f(g)
+	}
+}

@@ -37,7 +37,7 @@ func Survey(s *cluster.State, conditions map[string]autoscaler.GroupCondition, r
 		}
 	})
 	promises := newPromises(s, readiness, serverNow)
-	notLate(s, groups, readiness, serverNow, func(n *cluster.Node) {
+	notLate(s, readiness, serverNow, func(n *cluster.Node) {
 		c := out[n.Group]
 		if c == nil || isLost(conditions, n) {
 			return
@@ -55,8 +55,8 @@ func Survey(s *cluster.State, conditions map[string]autoscaler.GroupCondition, r
 
 // notLate calls f with the nodes of which some group's nodes aren't late yet, by index: only new ones
 // may be starting.
-func notLate(s *cluster.State, groups []*cluster.NodeGroup, readiness *autoscaler.Readiness, serverNow time.Time, f func(*cluster.Node)) {
-	s.CreatedSince(serverNow.Add(-longestStartup(groups, readiness)), f)
+func notLate(s *cluster.State, readiness *autoscaler.Readiness, serverNow time.Time, f func(*cluster.Node)) {
+	s.CreatedSince(serverNow.Add(-longestStartup(s, readiness)), f)
 }
 
 // isLost reports whether the instance of a node is gone, by the condition of its group.

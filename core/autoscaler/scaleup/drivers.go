@@ -40,12 +40,9 @@ func (p *promises) promisedDrivers(demanded []string) map[string][]storagev1.CSI
 // grown returns how many nodes of each group are ready and so old that all they get is there.
 func (p *promises) grown() map[string]int {
 	out := map[string]int{}
-	groups := p.state.Groups()
-	for _, g := range groups {
-		out[g.ID] = p.state.GroupSize(g.ID)
-	}
+	p.state.EachGroup(func(g *cluster.NodeGroup) { out[g.ID] = p.state.GroupSize(g.ID) })
 	p.state.Unready(func(n *cluster.Node) { out[n.Group]-- })
-	notLate(p.state, groups, p.readiness, p.serverNow, func(n *cluster.Node) {
+	notLate(p.state, p.readiness, p.serverNow, func(n *cluster.Node) {
 		if n.Ready() && !p.late(n) {
 			out[n.Group]--
 		}

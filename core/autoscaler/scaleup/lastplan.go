@@ -52,7 +52,7 @@ func (m *Memory) remember(s *cluster.State, req *autoscaler.Request, plan *autos
 // anyStarting reports whether a node isn't usable yet, or waits for a CSI driver, and isn't late.
 func anyStarting(s *cluster.State, req *autoscaler.Request) (starting bool) {
 	p := newPromises(s, &req.Readiness, req.ServerNow)
-	notLate(s, s.Groups(), &req.Readiness, req.ServerNow, func(n *cluster.Node) { starting = starting || p.starting(n) })
+	notLate(s, &req.Readiness, req.ServerNow, func(n *cluster.Node) { starting = starting || p.starting(n) })
 	return starting
 }
 

@@ -81,9 +81,9 @@ type FailedLaunch struct {
 // that aren't ready, or are on their way out, don't count. It costs O(groups + new nodes + nodes that
 // aren't ready).
 func Launched(s *cluster.State, readiness *autoscaler.Readiness, last, serverNow time.Time) map[string]*Launches {
-	out := map[string]*Launches{}
+	var out map[string]*Launches // mostly none: this is asked in every scan
 	before := newPromises(s, readiness, last)
-	s.CreatedSince(last.Add(-2*longestStartup(s.Groups(), readiness)), func(n *cluster.Node) {
+	s.CreatedSince(last.Add(-2*longestStartup(s, readiness)), func(n *cluster.Node) {
 		g := s.Group(n.Group)
 		length, _ := readiness.StartupOf(g)
 		if g == nil || !n.Ready() || n.HasTaint(autoscaler.ToBeDeletedTaint) || last.Sub(n.Object.CreationTimestamp.Time) > 2*length {
@@ -92,6 +92,9 @@ func Launched(s *cluster.State, readiness *autoscaler.Readiness, last, serverNow
 		of := out[g.ID]
 		if of == nil {
 			of = &Launches{}
+			if out == nil {
+				out = map[string]*Launches{}
+			}
 			out[g.ID] = of
 		}
 		switch lack := before.lack(n); {
@@ -108,11 +111,11 @@ func Launched(s *cluster.State, readiness *autoscaler.Readiness, last, serverNow
 }
 
 // longestStartup returns the longest start-up time of any group.
-func longestStartup(groups []*cluster.NodeGroup, readiness *autoscaler.Readiness) time.Duration {
+func longestStartup(s *cluster.State, readiness *autoscaler.Readiness) time.Duration {
 	longest := readiness.StartupTime
-	for _, g := range groups {
+	s.EachGroup(func(g *cluster.NodeGroup) {
 		length, _ := readiness.StartupOf(g)
 		longest = max(longest, length)
-	}
+	})
 	return longest
 }

@@ -24,6 +24,9 @@ func (m *Machine) LookAtLaunched(t *lifecycle.Turn) {
 		return // nodes that were late before aren't this process's to judge
 	}
 	launched := scaleup.Launched(t.State, &m.cfg.Readiness, last, now)
+	if len(launched) == 0 {
+		return
+	}
 	for _, id := range slices.Sorted(maps.Keys(launched)) {
 		of := launched[id]
 		for i := range of.Failed {
