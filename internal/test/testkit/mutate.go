@@ -147,7 +147,8 @@ func mutatePointer(t *rapid.T, v reflect.Value, depth int) {
 }
 
 // mutateSlice replaces a slice by a copy with an element changed, and maybe one more or
-// one less.
+// one less. A slice or map without elements becomes nil: the API server leaves such fields
+// out, and rules tell an empty list from one that isn't there.
 func mutateSlice(t *rapid.T, v reflect.Value, depth int) {
 	fresh := reflect.MakeSlice(v.Type(), v.Len(), v.Len()+1)
 	reflect.Copy(fresh, v)
@@ -156,10 +157,12 @@ func mutateSlice(t *rapid.T, v reflect.Value, depth int) {
 	} else if maybe(t, 20, "drop") {
 		fresh = fresh.Slice(0, v.Len()-1)
 	}
-	v.Set(fresh)
-	if v.Len() > 0 {
-		mutate(t, v.Index(rapid.IntRange(0, v.Len()-1).Draw(t, "at")), depth+1)
+	if fresh.Len() == 0 {
+		v.SetZero()
+		return
 	}
+	v.Set(fresh)
+	mutate(t, v.Index(rapid.IntRange(0, v.Len()-1).Draw(t, "at")), depth+1)
 }
 
 // mutateMap replaces a map by a copy with a random key set or deleted.
@@ -175,5 +178,9 @@ func mutateMap(t *rapid.T, v reflect.Value, depth int) {
 		e = reflect.Value{}
 	}
 	fresh.SetMapIndex(k, e)
+	if fresh.Len() == 0 {
+		v.SetZero()
+		return
+	}
 	v.Set(fresh)
 }
