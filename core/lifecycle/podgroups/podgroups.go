@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -143,16 +144,25 @@ func (m *Machine) Try(t *lifecycle.Turn, g *queue.Group) {
 		t.Queue.RejectGroup(t.Now, g, nil)
 		return
 	}
-	r := scheduler.GroupRequest{Members: make([]scheduler.Member, len(items)), Placed: t.State.PlacedMembers(g.Key()),
-		MinCount: MinCount(object), Topology: cluster.RequiredTopology(object)}
-	for i, item := range items {
-		r.Members[i] = scheduler.Member{Pod: item.Pod(), Class: m.members.Class(item)}
-	}
+	r := m.request(object, len(items), func(i int) scheduler.Member {
+		return scheduler.Member{Pod: items[i].Pod(), Class: m.members.Class(items[i])}
+	})
 	seen := t.State.Head()
 	d := m.scheduler.DecideGroup(&r)
 	m.note(t, g.Key(), items, &d, seen)
 	m.carryOut(t, g, items, &r, &d, seen)
 	m.decided(t, object, &d)
+}
+
+// request returns what is asked about a group of which so many members have no node.
+func (m *Machine) request(g *schedulingv1beta1.PodGroup, waiting int, member func(int) scheduler.Member) scheduler.GroupRequest {
+	key := cluster.PodGroupKey{Namespace: g.Namespace, Name: g.Name}
+	r := scheduler.GroupRequest{Members: make([]scheduler.Member, waiting), Placed: m.state.PlacedMembers(key),
+		MinCount: MinCount(g), Topology: cluster.RequiredTopology(g)}
+	for i := range r.Members {
+		r.Members[i] = member(i)
+	}
+	return r
 }
 
 // carryOut does what follows from a decision that has seen the state's changes up to seen.
