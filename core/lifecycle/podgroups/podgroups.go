@@ -71,8 +71,9 @@ func (m *Machine) Check(t *lifecycle.Turn, known bool, changes []cluster.Change)
 			groups = append(groups, g)
 		}
 	}
+	shown := shownAnew(t.State, changes)
 	for i := range changes {
-		m.groupsChanged(t.State, &changes[i], concerns)
+		m.groupsChanged(t.State, &changes[i], shown, concerns)
 	}
 	slices.SortFunc(groups, func(a, b *queue.Group) int { return a.Key().Compare(b.Key()) })
 	for _, g := range slices.Compact(groups) {
@@ -82,17 +83,41 @@ func (m *Machine) Check(t *lifecycle.Turn, known bool, changes []cluster.Change)
 	}
 }
 
+// shownAnew returns the members that have left their node by some changes and are there again: only
+// something else about them has changed.
+func shownAnew(s *cluster.State, changes []cluster.Change) map[types.UID]bool {
+	var left map[types.UID]cluster.NodeIndex
+	for i := range changes {
+		if c := &changes[i]; c.Op == cluster.PodRemoved && c.Pod.Group != nil {
+			if left == nil {
+				left = map[types.UID]cluster.NodeIndex{}
+			}
+			if _, known := left[c.Pod.UID]; !known {
+				left[c.Pod.UID] = c.Node
+			}
+		}
+	}
+	shown := map[types.UID]bool{}
+	for uid, node := range left {
+		if now, placed := s.Placed(uid); placed && now == node {
+			shown[uid] = true
+		}
+	}
+	return shown
+}
+
 // groupsChanged calls concerns with the groups that a change is about: their object, which members are on
 // nodes, and in which domains these are. helps says that fewer members may have to be placed together
-// now, or that they may be elsewhere: a group that waits is tried again.
-func (m *Machine) groupsChanged(s *cluster.State, c *cluster.Change, concerns func(key cluster.PodGroupKey, helps bool)) {
+// now, or that they may be elsewhere: a group that waits is tried again. Members of shown are where they
+// were.
+func (m *Machine) groupsChanged(s *cluster.State, c *cluster.Change, shown map[types.UID]bool, concerns func(key cluster.PodGroupKey, helps bool)) {
 	switch c.Op {
 	case cluster.ObjectSet:
 		if key, ok := c.Object.PodGroup(); ok {
-			concerns(key, true)
+			concerns(key, c.Object.GroupSpecChanged())
 		}
 	case cluster.PodAdded, cluster.PodRemoved, cluster.OrphanAdded, cluster.OrphanRemoved:
-		if c.Pod.Group != nil {
+		if c.Pod.Group != nil && !shown[c.Pod.UID] {
 			concerns(*c.Pod.Group, c.Op != cluster.PodAdded || !m.members.Known(c.Pod.UID))
 		}
 	case cluster.NodeUpdated:
