@@ -159,8 +159,8 @@ func (v *View) explainQueued(p *record.Description, x *Explanation) {
 			x.Victims = append(x.Victims, v.Name())
 		}
 	}
-	if gate := v.Scheduler.Gate(p.Parsed); gate != nil {
-		x.Outcome, x.Message = string(step.Gated), p.Condition
+	if gate := v.Scheduler.Gate(p.Parsed); gate != nil && p.Node == "" {
+		x.Outcome, x.Message = string(step.Gated), cmp.Or(p.Condition, gate.Messages[0])
 		return
 	}
 	if item := v.Queue.Get(uid); item != nil && item.WaitsWithGroup() != nil {
