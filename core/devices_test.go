@@ -195,3 +195,66 @@ func TestClaimsOfABoundPodAreHeldUntilItIsGone(t *testing.T) {
 		t.Errorf("binds %+v, want one of b; unsettled: %q", r.Binds, c.Unsettled())
 	}
 }
+
+// TestPodsWaitForTheirClaimsOutsideTheQueue: a pod whose claim isn't there, isn't made of its template
+// yet, or is on its way out is kept out of the queue, without a condition or an event, and is tried as
+// soon as the claim is there.
+func TestPodsWaitForTheirClaimsOutsideTheQueue(t *testing.T) {
+	templated := gpuUser("a", "a")
+	templated.Pod.Spec.ResourceClaims[0] = v1.PodResourceClaim{Name: "gpu", ResourceClaimTemplateName: new("gpus")}
+	made := step.PodSet{Pod: templated.Pod.DeepCopy()}
+	made.Pod.Status.ResourceClaimStatuses = []v1.PodResourceClaimStatus{{Name: "gpu", ResourceClaimName: new("a")}}
+	own := gpuClaim("a", "")
+	own.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "a", UID: "pod-a", Controller: new(true)}}
+	leaving := gpuClaim("a", "")
+	leaving.DeletionTimestamp = &metav1.Time{Time: time.Unix(900, 0)}
+	for _, c := range []struct {
+		name, why string
+		pod       step.PodSet
+		before    []step.Input
+		lets      []step.Input // has the pod tried
+	}{
+		{"no claim", `could not find ResourceClaim "default/a"`, gpuUser("a", "a"), nil, []step.Input{step.ObjectSet{Object: gpuClaim("a", "")}}},
+		{"not made of the template", `pod "default/a": ResourceClaim not created yet`, templated, nil, []step.Input{step.ObjectSet{Object: own}, made}},
+		{"being deleted", `resourceclaim "a" is being deleted`, gpuUser("a", "a"), []step.Input{step.ObjectSet{Object: leaving}},
+			[]step.Input{step.ObjectGone{Kind: cluster.ResourceClaimKind, Namespace: "default", Name: "a"}, step.ObjectSet{Object: gpuClaim("a", "")}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			advance, core := deviceWorld(t)
+			r := advance(append(c.before, c.pod)...)
+			if len(r.Conditions) > 0 || len(r.Events) > 0 || len(r.Binds) > 0 {
+				t.Fatalf("conditions %+v, events %+v, binds %+v, want none", r.Conditions, r.Events, r.Binds)
+			}
+			if len(r.Decisions) != 1 || r.Decisions[0].Kind != step.Gated || r.Decisions[0].Reason != c.why {
+				t.Errorf("decisions %+v, want that the pod is kept out: %s", r.Decisions, c.why)
+			}
+			if r := advance(step.ObjectSet{Object: gpuClaim("other", "")}); len(r.Decisions) > 0 {
+				t.Errorf("another claim has brought %+v", r.Decisions)
+			}
+			if n := core.Stats().Unschedulable; n != 0 {
+				t.Errorf("%d attempts in vain, want none", n)
+			}
+			if r := advance(c.lets...); len(r.Binds) != 1 {
+				t.Errorf("binds %+v, want the pod's", r.Binds)
+			}
+		})
+	}
+}
+
+// TestPodsWhoseClaimGoesAreTakenOutOfTheQueue: a pod that waits for a device, and whose claim is
+// deleted, isn't tried and told of it.
+func TestPodsWhoseClaimGoesAreTakenOutOfTheQueue(t *testing.T) {
+	advance, _ := deviceWorld(t)
+	advance(step.ObjectSet{Object: gpuClaim("x", "n0", "x")}, step.ObjectSet{Object: gpuClaim("y", "n1", "y")})
+	if r := advance(step.ObjectSet{Object: gpuClaim("a", "")}, gpuUser("a", "a")); len(r.Conditions) != 1 || r.Conditions[0].Event == nil {
+		t.Fatalf("conditions %+v, want that the pod waits for a device", r.Conditions)
+	}
+	r := advance(step.ObjectGone{Kind: cluster.ResourceClaimKind, Namespace: "default", Name: "a"})
+	if len(r.Conditions) > 0 || len(r.Decisions) != 1 || r.Decisions[0].Kind != step.Gated {
+		t.Fatalf("conditions %+v, decisions %+v, want the pod kept out", r.Conditions, r.Decisions)
+	}
+	r = advance(step.ObjectSet{Object: gpuClaim("a", "")}, step.ObjectSet{Object: gpuClaim("x", "")})
+	if len(r.Binds) != 1 {
+		t.Errorf("binds %+v, want the pod's", r.Binds)
+	}
+}

@@ -21,6 +21,9 @@ import (
 
 // difference says where two outcomes differ, "" for nowhere.
 func difference(c *oracle.Cluster, want, got *oracle.Outcome) string {
+	if problem := answerDifference(want.Held, got.Held); problem != "" {
+		return "before the queue: " + problem
+	}
 	for _, n := range c.Nodes {
 		if _, asked := want.Nodes[n.Name]; want.Error != "" && !asked { // without it the node would be feasible
 			continue
