@@ -38,6 +38,8 @@ const (
 
 // All are the planted faults.
 var All = []Mutant{
+	{"a group is tried again when a member is shown running", "core/lifecycle/podgroups/podgroups.go", "c.Pod.Group != nil && !shown[c.Pod.UID]", "c.Pod.Group != nil", "./core", "TestAGroupIsTriedAgain", "1"},
+	{"a group is tried again when its condition is written", "core/lifecycle/podgroups/podgroups.go", "concerns(key, c.Object.GroupSpecChanged())", "concerns(key, true)", "./core", "TestAGroupIsTriedAgain", "1"},
 	{"the weight of a preferred term isn't signed", "core/plugins/interpodaffinity/interpodaffinity.go", "group.Int(int64(t.Weight))", "", "./core/engine", signature, "800"},
 	{"whether a pod meets its own affinity isn't signed", "core/plugins/interpodaffinity/interpodaffinity.go", "group.Bool(selectsItself(pod, state))", "", "./core/engine", signature, "800"},
 	{"labels that others' terms read aren't signed", "core/plugins/interpodaffinity/interpodaffinity.go", "group.OptStr(value, ok)", "_, _ = value, ok", "./core/engine", signature, "800"},
