@@ -222,7 +222,7 @@ func (v *View) explainNodes(pod *cluster.Pod, x *Explanation) {
 	case len(x.Candidates) > 0:
 		x.Outcome = "Fits"
 	default:
-		x.Outcome, x.Message = string(step.Waits), d.Message()
+		x.Outcome, x.Message = string(step.Waits), cmp.Or(e.Failure(class), d.Message())
 		explainWait(e, class, d, x)
 		x.Reserved = v.reservedFrom(e, class)
 	}

@@ -14,6 +14,7 @@ package scheduler
 // What a decision may cost is bounded by counts, not by a clock: it is the same in a replay.
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -310,7 +311,8 @@ func (t *transaction) explain(failed []int) {
 		c := t.classOf(&t.request.Members[i])
 		if _, known := messages[c]; !known {
 			d := t.engine.Diagnose(c)
-			if messages[c] = d.Message(); t.first == nil {
+			messages[c] = cmp.Or(t.engine.Failure(c), d.Message())
+			if t.first == nil {
 				t.first = d
 			}
 		}

@@ -214,23 +214,26 @@ func (m *Machine) carryOut(t *lifecycle.Turn, g *queue.Group, items []*queue.Ite
 	m.toCome = 0
 }
 
-// maxWaits is how many classes a group waits for; one with members of more is tried after any change.
+// maxWaits is how many classes a group waits for; one with members of more is tried after any change,
+// and so is one for whose member an attempt ended with an error.
 const maxWaits = 16
 
 // wait has the members wait that have no place.
 func (m *Machine) wait(t *lifecycle.Turn, g *queue.Group, items []*queue.Item, r *scheduler.GroupRequest, d *scheduler.GroupDecision) {
 	var waits []queue.GroupWait
+	failed := false // what may help a member then isn't known
 	for i, why := range d.Why {
 		if why == "" {
 			continue
 		}
+		failed = failed || m.scheduler.Engine(items[i].Pod()).Failure(r.Members[i].Class) != ""
 		w := queue.GroupWait{Class: r.Members[i].Class, Everywhere: d.Rejected[r.Members[i].Class]}
 		if len(waits) <= maxWaits && !slices.Contains(waits, w) {
 			waits = append(waits, w)
 		}
 		m.members.Waits(t, items[i].Pod().UID, why)
 	}
-	if len(waits) > maxWaits {
+	if len(waits) > maxWaits || failed {
 		waits = nil
 	}
 	t.Queue.RejectGroup(t.Now, g, waits)
