@@ -207,10 +207,10 @@ func (v *View) explainPlaced(pod *cluster.Pod, x *Explanation) {
 func (v *View) explainNodes(pod *cluster.Pod, x *Explanation) {
 	mark := v.State.Mark()
 	defer v.State.Rollback(mark)
-	// Otherwise the pod would compete with itself, for resources and in its own (anti-)affinity.
-	v.State.Remove(pod.UID)
-	v.State.Nominate(pod, "")
+	// Otherwise the pod would compete with itself, for resources and devices and in its own (anti-)affinity.
 	e := v.Scheduler.Engine(pod)
+	e.TakeOff(pod)
+	v.State.Nominate(pod, "")
 	class := e.Class(pod)
 	d := e.Diagnose(class)
 	x.Reasons = step.WhyRejected(d)

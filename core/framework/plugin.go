@@ -55,6 +55,11 @@ type Assumer interface {
 	// that it changes have to be written, and take effect, before the pod is
 	// bound.
 	Assume(pod *cluster.Pod, n *cluster.Node, state *cluster.State)
+	// Release is the inverse of Assume: it gives back what the pod has taken and
+	// what is free once the pod has ended. A what-if that takes a pod off its
+	// node calls it; the state then is as the pod's replacement finds it. It
+	// changes nothing when it is called again.
+	Release(pod *cluster.Pod, state *cluster.State)
 }
 
 // Claimer is implemented by the plugin that takes devices for pods by resource claims.
