@@ -312,6 +312,8 @@ var All = []Mutant{
 	{"a node takes a pod though another has an error", "core/engine/best.go", "	if e.firstFailing(c, col) != nil {", "	if false {", "./core/engine", "TestErrorsEndAttempts", "1"},
 	{"a node goes on failing when its error is gone", "core/engine/failing.go", "	case cl.failing && !cl.objectFails:", "	case false:", "./core/engine", "TestErrorsEndAttempts", "1"},
 	{"a class that would fail isn't woken", "core/engine/wake.go", "		if fails && f.code(n)", "		if false && f.code(n)", "./core/engine", "TestErrorsWakeClasses", "1"},
+	{"a taken device is free in explanations", "core/plugins/dynamicresources/detail.go", "		case d.Taken && !admin:", "		case false && !admin:", "./core/explain", "TestExplainsWhatDevicesLack", "1"},
+	{"explanations know no tainted devices", "core/devices/judge.go", "t.Effect != resourcev1.DeviceTaintEffectNone &&", "false &&", "./core/explain", "TestExplainsWhatDevicesLack", "1"},
 	{"a device plugin's resource is asked of devices", "core/plugins/dynamicresources/rule.go", " && n.Allocatable.At(d.extended[i].id) <= 0 {", " {", "./core/plugins/dynamicresources", "TestFilter", "1"},
 	{"a gate that another version has is refused", "config/featuregates.go", `only != ""`, `false && only != ""`, "./config", "TestFeatureGates", "1"},
 	{"every version has the newest gates", "config/featuregates.go", "compat.V36: readGates(gates136)", "compat.V36: readGates(gates137)", "./config", "TestFeatureGates|TestRulesKnow", "1"},
