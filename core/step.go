@@ -173,7 +173,7 @@ func (c *Core) wake() {
 	}
 	if concerned != nil {
 		c.queue.Reclassify(c.sched.Class, concerned)
-		c.regate(concerned)
+		regate(c, concerned)
 	}
 	c.woken = c.state.Head()
 	c.podGroups.Check(c.turn, known, changes)
@@ -191,11 +191,11 @@ func (c *Core) wake() {
 }
 
 // regate asks plugins again whether pods that changes concern are to be kept out of the queue.
-func (c *Core) regate(concerned func(*cluster.Pod) bool) {
+func regate(c *Core, concerned func(*cluster.Pod) bool) {
 	for _, item := range c.queue.Regate(concerned, c.sched.Gate) {
 		p := c.pods[item.Pod().UID]
 		if item.Stage() == queue.Gated {
-			c.gated(p)
+			endPlans(c, p)
 			c.mode.reportGate(p)
 		} else {
 			c.takeHome(p)

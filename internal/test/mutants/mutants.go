@@ -324,6 +324,8 @@ var All = []Mutant{
 	{"a node free of charge is given up", "core/autoscaler/mix/close.go", " || b.r.cost[nodes[n].group] <= minCost", "", "./core/autoscaler/mix", "TestSolve", "1"},
 	{"the bound has nodes hold parts of pods", "core/autoscaler/mix/mix.go", "max(s.LowerBound, bound), s.Work+work", "max(s.LowerBound, 0*bound), s.Work+work", "./core/autoscaler/mix", "TestTheLowerBoundKnows", "1"},
 	{"a node is worth what most of the pods in it are", "core/autoscaler/mix/worths.go", "excess = max(excess, most/cost)", "excess = min(excess, most/cost)", "./core/autoscaler/mix", "PropertyWhateverTheWorths", "300"},
+	{"a taken device is free in explanations", "core/plugins/dynamicresources/detail.go", "		case d.Taken && !admin:", "		case false && !admin:", "./core/explain", "TestExplainsWhatDevicesLack", "1"},
+	{"explanations know no tainted devices", "core/devices/judge.go", "t.Effect != resourcev1.DeviceTaintEffectNone &&", "false &&", "./core/explain", "TestExplainsWhatDevicesLack", "1"},
 	{"a device plugin's resource is asked of devices", "core/plugins/dynamicresources/rule.go", " && n.Allocatable.At(d.extended[i].id) <= 0 {", " {", "./core/plugins/dynamicresources", "TestFilter", "1"},
 	{"a gate that another version has is refused", "config/featuregates.go", `only != ""`, `false && only != ""`, "./config", "TestFeatureGates", "1"},
 	{"every version has the newest gates", "config/featuregates.go", "compat.V36: readGates(gates136)", "compat.V36: readGates(gates137)", "./config", "TestFeatureGates|TestRulesKnow", "1"},
