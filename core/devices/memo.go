@@ -26,7 +26,8 @@ type memo struct {
 	asked       Question // the last one
 	mu          sync.RWMutex
 	answers     map[asked]Answer
-	asks        int // how often the library was asked
+	takes       map[asked]*Loose // see Take
+	asks        int              // how often the library was asked
 	expressions *cel.Cache
 }
 
@@ -38,7 +39,9 @@ type asked struct {
 // remembered is how many answers are kept at most.
 const remembered = 1 << 17
 
-func (m *memo) init() { m.questions, m.answers = map[string]Question{}, map[asked]Answer{} }
+func (m *memo) init() {
+	m.questions, m.answers, m.takes = map[string]Question{}, map[asked]Answer{}, map[asked]*Loose{}
+}
 
 // keep drops the answers for contents that are gone, and the questions without an answer.
 func (m *memo) keep(live map[Content]bool) {
@@ -49,8 +52,16 @@ func (m *memo) keep(live map[Content]bool) {
 			delete(m.answers, a)
 		}
 	}
+	for a := range m.takes {
+		if !live[a.content] {
+			delete(m.takes, a)
+		}
+	}
 	asked := map[Question]bool{}
 	for a := range m.answers {
+		asked[a.question] = true
+	}
+	for a := range m.takes {
 		asked[a.question] = true
 	}
 	for text, q := range m.questions {
@@ -77,7 +88,13 @@ func (v *Inventory) Question(text []byte) Question {
 // asked once for each content. It may be called by several goroutines, for what it returns doesn't
 // depend on who comes first.
 func (v *Inventory) Ask(q Question, i int32, n *v1.Node, claims []*resourcev1.ResourceClaim, classes Classes, steps int) Answer {
-	key := asked{q, v.Content(i)}
+	return v.remember(asked{q, v.Content(i)}, claims, func() ([]resourcev1.AllocationResult, error) {
+		return v.Allocate(i, n, claims, classes, steps)
+	})
+}
+
+// remember returns what is known of a question and a content, and asks the library where nothing is.
+func (v *Inventory) remember(key asked, claims []*resourcev1.ResourceClaim, allocate func() ([]resourcev1.AllocationResult, error)) Answer {
 	v.mu.RLock()
 	a, ok := v.answers[key]
 	v.mu.RUnlock()
@@ -90,7 +107,7 @@ func (v *Inventory) Ask(q Question, i int32, n *v1.Node, claims []*resourcev1.Re
 		return a
 	}
 	v.asks++
-	out, err := v.Allocate(i, n, claims, classes, steps)
+	out, err := allocate()
 	a = Answer{Fits: out != nil, Failed: err != nil}
 	for k := range out {
 		a.Score += Score(claims[k], &out[k])
@@ -102,5 +119,5 @@ func (v *Inventory) Ask(q Question, i int32, n *v1.Node, claims []*resourcev1.Re
 	return a
 }
 
-// Asks returns how often the library was asked by Ask.
+// Asks returns how often the library was asked by Ask, AskLoose and Take.
 func (v *Inventory) Asks() int { return v.asks }

@@ -41,10 +41,14 @@ var (
 	_ framework.Assumer      = Plugin{}
 	_ framework.Claimer      = Plugin{}
 	_ framework.Reclassifier = Plugin{}
+	_ framework.PartsNeeder  = Plugin{}
 )
 
 // Name implements framework.Plugin.
 func (Plugin) Name() string { return Name }
+
+// NeedsParts implements framework.PartsNeeder.
+func (Plugin) NeedsParts() cluster.NodeParts { return cluster.Devices }
 
 // WakesWhen implements framework.Waker.
 func (Plugin) WakesWhen() string {
@@ -75,10 +79,14 @@ func (p Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *f
 		return framework.Rules{}, nil
 	}
 	r := newRule(d, state, p.steps)
-	if !d.scores() {
-		return framework.Rules{Local: r}, nil
+	out := framework.Rules{Local: r}
+	if len(d.had) == 0 && !d.named {
+		out.Local = ownRule{r}
 	}
-	return framework.Rules{Local: r, Group: alternatives{rule: r}}, nil
+	if d.scores() {
+		out.Group = alternatives{rule: r}
+	}
+	return out, nil
 }
 
 // Reclassifies implements framework.Reclassifier:
