@@ -179,6 +179,10 @@ func TestWhatIsRememberedOfDevicesStays(t *testing.T) {
 	if v.Asks() != asks {
 		t.Errorf("the library was asked %d times more about devices that are as they were", v.Asks()-asks)
 	}
+	left := v.Take(v.LooseOf(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}), q, nil, gpus, 1000)
+	if v.Take(left, v.Question([]byte("two")), []*resourcev1.ResourceClaim{claim("c", 2)}, gpus, 1000) == nil {
+		t.Error("two devices are left of three when one is taken, and can't be had")
+	}
 	v.SetSlice(nil, again)
 	count(0)
 }
