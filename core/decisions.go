@@ -186,7 +186,9 @@ func (m *groupMembers) Placed(t *lifecycle.Turn, item *queue.Item, d scheduler.D
 // Waits implements podgroups.Members.
 func (m *groupMembers) Waits(_ *lifecycle.Turn, uid types.UID, why string) {
 	m.c.stats.Unschedulable++
-	m.c.mode.memberRejected(m.c.pods[uid], why)
+	p := m.c.pods[uid]
+	m.c.mode.memberRejected(p, why)
+	m.c.wantPlan(p)
 }
 
 // Held implements podgroups.Members.

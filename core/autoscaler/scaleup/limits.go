@@ -94,6 +94,9 @@ const (
 	NoTemplate = "template error"
 )
 
+// otherDomain keeps a group from growing for a gang whose members have to be elsewhere.
+const otherDomain = "its new nodes are not in the topology domain of the pod group, or it is not known in which they are"
+
 // MaxNodesTotal is the limit of the whole cluster's nodes.
 const MaxNodesTotal = "max total nodes in cluster reached"
 
@@ -128,6 +131,9 @@ func (b *builder) unknown(g *cluster.NodeGroup) bool {
 func (b *builder) headroom(g *cluster.NodeGroup) (int, string) {
 	if b.plan.Sick != "" {
 		return 0, b.plan.Sick
+	}
+	if b.gangs.only != nil && !b.gangs.only[g.ID] {
+		return 0, otherDomain
 	}
 	if b.req.Conditions[g.ID].BackingOff {
 		return 0, InBackoff

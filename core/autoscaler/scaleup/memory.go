@@ -65,11 +65,12 @@ type modelKey struct {
 	csi                        *storagev1.CSINode        // of the live node
 	promised                   []storagev1.CSINodeDriver // promises.drivers
 	mirrors                    []*cluster.Pod            // of the live node
+	domains                    []predictedDomain         // that gangs require
 }
 
 func (k *modelKey) equal(o *modelKey) bool {
 	return k.template == o.template && k.newest == o.newest && k.starting == o.starting && k.csi == o.csi &&
-		slices.EqualFunc(k.promised, o.promised, sameDriver) && slices.Equal(k.mirrors, o.mirrors)
+		slices.EqualFunc(k.promised, o.promised, sameDriver) && slices.Equal(k.mirrors, o.mirrors) && slices.Equal(k.domains, o.domains)
 }
 
 // sameDriver reports whether two drivers attach as many volumes.
