@@ -127,7 +127,7 @@ func (b *builder) unknown(g *cluster.NodeGroup) bool {
 }
 
 // headroom returns how many more nodes the plan may propose of a group, and, when that
-// is none, why, in Cluster Autoscaler's words.
+// is none, why, in Cluster Autoscaler's words. An atomic group may have all of its nodes, or none.
 func (b *builder) headroom(g *cluster.NodeGroup) (int, string) {
 	if b.plan.Sick != "" {
 		return 0, b.plan.Sick
@@ -147,7 +147,7 @@ func (b *builder) headroom(g *cluster.NodeGroup) (int, string) {
 	if room <= 0 {
 		return 0, "max node group size reached"
 	}
-	all := b.proposed.all
+	all, whole, why := b.proposed.all, room, ""
 	limits := &b.req.Limits
 	for _, limit := range []struct {
 		max, used int
@@ -161,8 +161,11 @@ func (b *builder) headroom(g *cluster.NodeGroup) (int, string) {
 		if limit.max <= 0 {
 			continue
 		}
-		if room = min(room, limit.max-limit.used); room <= 0 {
-			return 0, limit.why
+		if left := limit.max - limit.used; left < room {
+			room, why = left, limit.why
+		}
+		if room <= 0 {
+			return 0, why
 		}
 	}
 	for i, t := range b.limits.totals {
@@ -170,9 +173,15 @@ func (b *builder) headroom(g *cluster.NodeGroup) (int, string) {
 		if each == 0 {
 			continue
 		}
-		if room = min(room, int(max(t.max-t.used-b.proposed.sum(i), 0)/each)); room <= 0 {
-			return 0, TotalReached(t.name)
+		if left := int(max(t.max-t.used-b.proposed.sum(i), 0) / each); left < room {
+			room, why = left, TotalReached(t.name)
 		}
+		if room <= 0 {
+			return 0, why
+		}
+	}
+	if room < whole && atomicGroup(g) {
+		return 0, why
 	}
 	return room, ""
 }
