@@ -35,6 +35,9 @@ type Stats struct {
 	// Unused are the nodes that Berth bought and that, when the world has come to rest,
 	// have no pod but those of DaemonSets. Options.Check finds them.
 	Unused []string
+	// InVain are the nodes that Berth bought and that are gone without a pod but those of DaemonSets
+	// having been on them.
+	InVain []string
 	// Devices count what became of resource claims.
 	Devices DeviceStats
 	// Samples are in order of time, at least sampleEvery apart.
@@ -247,7 +250,7 @@ func (s *Stats) decided(list []step.Decision) {
 		s.noteRest()
 		switch {
 		case s.w.now-s.w.lastChange < restTime:
-		case list[i].Kind == step.Waits:
+		case list[i].Kind == step.Waits || list[i].Kind == step.GroupWaits:
 			s.restAttempts++
 		case list[i].Kind == step.NodeStays:
 			s.restStays++

@@ -23,7 +23,8 @@ import (
 //	none has the label            hasn't              is atomic            a domain of the group's own
 //	none has the label            hasn't              isn't atomic         nothing
 //
-// An atomic group (ZeroOrMaxNodeScaling) is what a provider has for nodes that belong together, as
+// When the newest node that was usable, which may be gone, lacked the label, nothing is predicted
+// either: whatever the template promises, new nodes didn't have it. An atomic group (ZeroOrMaxNodeScaling) is what a provider has for nodes that belong together, as
 // those of a rack. Of a group for which nothing is predicted no node is bought for such a gang.
 
 // gangDomain is a domain in which a gang could be.
@@ -78,7 +79,7 @@ func (b *builder) predictDomains(labels []string) map[string][]predictedDomain {
 				value, has = g.Template.Object.Labels[label]
 			}
 			switch {
-			case differ[x]:
+			case differ[x], seen[x] == "" && lacks(b.req.Conditions[g.ID].Newest, label):
 				value = ""
 			case !has && atomicGroup(g):
 				value = ownDomain(g)
@@ -87,6 +88,15 @@ func (b *builder) predictDomains(labels []string) map[string][]predictedDomain {
 		}
 	}
 	return out
+}
+
+// lacks reports whether there is a node, and it hasn't the label.
+func lacks(n *cluster.NodeInfo, label string) bool {
+	if n == nil {
+		return false
+	}
+	_, has := n.Object.Labels[label]
+	return !has
 }
 
 // ownDomain is the value of a label that the nodes of an atomic group will share. No label has such a
