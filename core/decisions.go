@@ -191,8 +191,10 @@ func (m *groupMembers) Waits(_ *lifecycle.Turn, uid types.UID, why string) {
 	m.c.wantPlan(p)
 }
 
-// Held implements podgroups.Members.
-func (m *groupMembers) Held(_ *lifecycle.Turn, uid types.UID, why string, failure bool) {
+// Held implements podgroups.Members. No place is kept for a group that can't be tried, say because a member
+// is gone: others may use the nodes, and those that are coming are given up.
+func (m *groupMembers) Held(t *lifecycle.Turn, uid types.UID, why string, failure bool) {
+	m.c.reservation.ReleasePod(t, uid)
 	m.c.mode.reportHeld(m.c.pods[uid], why, failure)
 }
 

@@ -1,6 +1,7 @@
 package scaleup
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -118,7 +119,7 @@ func (b *builder) try(g *gang, pods []*cluster.Pod, need int, d *gangDomain, gro
 		left = b.purchase(merged(left))
 	}
 	if fits = len(pods) - count(left); fits >= need {
-		a = b.record(pods, d, &before, &proposed)
+		a = b.record(pods, d, &before, b.dropNeedless(b.newNodes(&proposed)))
 	}
 	answers := b.plan.Answers // a replay asks again
 	b.State.Rollback(mark)
@@ -129,33 +130,53 @@ func (b *builder) try(g *gang, pods []*cluster.Pod, need int, d *gangDomain, gro
 	return a, fits
 }
 
-// record returns the attempt that has led to the state and the plan as they are; nil when an atomic
-// group can't be bought whole.
-func (b *builder) record(pods []*cluster.Pod, d *gangDomain, before *autoscaler.Plan, proposed *proposals) *attempt {
-	a := &attempt{domain: d, choice: map[string]*autoscaler.Choice{}}
-	for _, pod := range pods {
-		if n := b.State.NodeOf(pod.UID); n != nil {
-			a.places = append(a.places, memberPlace{pod, n.Name})
+// newNodes returns the nodes that are proposed beyond those before, by group and number.
+func (b *builder) newNodes(before *proposals) (out []newNodeOf) {
+	for _, g := range b.State.Groups() {
+		m := b.models[g.ID]
+		for i := before.of(m); i < b.proposed.of(m); i++ {
+			out = append(out, newNodeOf{m, newNode(g, i)})
 		}
+	}
+	return out
+}
+
+// record returns the attempt that has led to the state and the plan as they are; nil when an atomic
+// group can't be bought whole. The nodes that are bought are numbered anew: some may have been dropped.
+func (b *builder) record(pods []*cluster.Pod, d *gangDomain, before *autoscaler.Plan, nodes []newNodeOf) *attempt {
+	a := &attempt{domain: d, choice: map[string]*autoscaler.Choice{}}
+	names, counts := map[string]string{}, map[*model]int{}
+	for _, n := range nodes {
+		counts[n.model]++
 	}
 	priced := true
 	for _, g := range b.State.Groups() {
 		m := b.models[g.ID]
-		had, has := proposed.of(m), b.proposed.of(m)
-		if has > had && atomicGroup(g) {
-			if room, _ := b.headroom(g); room < g.Max-g.Target-has {
+		first, count := b.proposed.of(m)-counts[m], counts[m]
+		if count > 0 && atomicGroup(g) {
+			if room, _ := b.headroom(g); room < g.Max-g.Target-first-count {
 				return nil
 			}
-			has = g.Max - g.Target
+			count = g.Max - g.Target - first
 		}
-		for i := had; i < has; i++ {
-			a.nodes = append(a.nodes, newNodeOf{m, newNode(g, i)})
+		for i := range count {
+			a.nodes = append(a.nodes, newNodeOf{m, newNode(g, first+i)})
 			a.price += g.Price
 			priced = priced && g.Price > 0
 		}
+		counts[m] = first
+	}
+	for _, n := range nodes {
+		names[n.name] = newNode(n.model.group, counts[n.model])
+		counts[n.model]++
 	}
 	if !priced {
 		a.price = 0
+	}
+	for _, pod := range pods {
+		if n := b.State.NodeOf(pod.UID); n != nil {
+			a.places = append(a.places, memberPlace{pod, cmp.Or(names[n.Name], n.Name)})
+		}
 	}
 	for i := len(before.ScaleUps); i < len(b.plan.ScaleUps); i++ {
 		if up := &b.plan.ScaleUps[i]; a.choice[up.Group] == nil {
