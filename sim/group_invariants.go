@@ -23,19 +23,7 @@ func memberOf(p *v1.Pod) string {
 
 // checkGroupsAtRest verifies what must hold of pod groups when nothing has happened for long.
 func (w *World) checkGroupsAtRest() {
-	bound, waiting, ended := map[string]int{}, map[string][]*pod{}, map[string]int{}
-	for _, p := range w.sortedPods() {
-		key := p.obj.Namespace + "/" + memberOf(p.obj)
-		switch {
-		case memberOf(p.obj) == "":
-		case p.ended:
-			ended[key]++
-		case p.obj.Spec.NodeName != "":
-			bound[key]++
-		default:
-			waiting[key] = append(waiting[key], p)
-		}
-	}
+	bound, waiting, ended := w.members()
 	for _, g := range objectsOf[*schedulingv1beta1.PodGroup](w) {
 		key, gang := g.Namespace+"/"+g.Name, g.Spec.SchedulingPolicy.Gang
 		if gang == nil {
@@ -76,14 +64,41 @@ func perNode(allocatable v1.ResourceList, p *v1.Pod) int {
 	return int(most)
 }
 
+// members returns how many members of each pod group, as namespace/name, are on nodes, those that wait, and how many have
+// ended.
+func (w *World) members() (bound map[string]int, waiting map[string][]*pod, ended map[string]int) {
+	bound, waiting, ended = map[string]int{}, map[string][]*pod{}, map[string]int{}
+	for _, p := range w.sortedPods() {
+		key := p.obj.Namespace + "/" + memberOf(p.obj)
+		switch {
+		case memberOf(p.obj) == "":
+		case p.ended:
+			ended[key]++
+		case p.obj.Spec.NodeName != "":
+			bound[key]++
+		default:
+			waiting[key] = append(waiting[key], p)
+		}
+	}
+	return bound, waiting, ended
+}
+
 // checkBoughtInVain looks for nodes that were bought and never used, in worlds in which nothing but stock is short: all
-// pods are members of groups and run for ever, so that no room comes free for a group whose nodes are under way.
+// pods are members of groups and run for ever, so that no room comes free for a group whose nodes are under way. When all
+// groups have found their nodes, a node may have become needless because a larger one was bought beside it.
 func (w *World) checkBoughtInVain() {
 	spec := &w.run.Spec
 	forever := !slices.ContainsFunc(spec.Workload, func(x scenario.Workload) bool {
 		return x.RunFor != nil || x.DeleteAfter.Duration > 0 || x.Template.Spec.SchedulingGroup == nil
 	})
 	if !forever || slices.ContainsFunc(spec.Faults, func(f scenario.Fault) bool { return f.Kind != scenario.StockOut }) {
+		return
+	}
+	bound, waiting, _ := w.members()
+	if !slices.ContainsFunc(objectsOf[*schedulingv1beta1.PodGroup](w), func(g *schedulingv1beta1.PodGroup) bool {
+		key, gang := g.Namespace+"/"+g.Name, g.Spec.SchedulingPolicy.Gang
+		return gang != nil && bound[key] == 0 && len(waiting[key]) >= int(gang.MinCount)
+	}) {
 		return
 	}
 	for _, name := range w.stats.InVain {
