@@ -62,6 +62,7 @@ func (c *Core) BecomeLeader(now time.Time) {
 	c.mode = c.mode.lead()
 	c.queue.Classify(c.mode.class)
 	c.signedAt = c.state.SignatureVersion()
+	c.queue.Regate(func(*cluster.Pod) bool { return true }, c.sched.Gate)
 	if c.cfg.Autoscale != nil {
 		c.scale.launches.BecomeLeader()
 		c.scale.candidates.BecomeLeader()
@@ -172,6 +173,7 @@ func (c *Core) wake() {
 	}
 	if concerned != nil {
 		c.queue.Reclassify(c.sched.Class, concerned)
+		c.regate(concerned)
 	}
 	c.woken = c.state.Head()
 	c.podGroups.Check(c.turn, known, changes)
@@ -186,6 +188,19 @@ func (c *Core) wake() {
 	}
 	c.preemption.Advance(c.turn)
 	c.queue.Sweep(c.turn.Now)
+}
+
+// regate asks plugins again whether pods that changes concern are to be kept out of the queue.
+func (c *Core) regate(concerned func(*cluster.Pod) bool) {
+	for _, item := range c.queue.Regate(concerned, c.sched.Gate) {
+		p := c.pods[item.Pod().UID]
+		if item.Stage() == queue.Gated {
+			c.gated(p)
+			c.mode.reportGate(p)
+		} else {
+			c.takeHome(p)
+		}
+	}
 }
 
 // mayHelp returns what tells the queue which classes changes may help. Changes that aren't
@@ -214,6 +229,7 @@ func (c *Core) tryNominated(known bool, changes []cluster.Change) {
 	for i := range changes {
 		touched[changes[i].Node] = true
 	}
+	groups := map[*queue.Group]bool{}
 	beyond := len(changes) > 0 && c.queue.AnyNominatedWaits((*engine.Class).LooksBeyondNode)
 	helped := c.helpedElsewhere(changes)
 	for _, n := range slices.Clone(c.state.NominatedNodes()) {
@@ -222,11 +238,15 @@ func (c *Core) tryNominated(known bool, changes []cluster.Change) {
 		}
 		for _, p := range slices.Clone(c.state.Node(n).Nominated) {
 			item := c.queue.Get(p.UID)
-			if !known || touched[n] || item != nil && c.mayFitNow(item, n, helped) {
+			switch {
+			case item != nil && item.WaitsWithGroup() != nil:
+				groups[item.WaitsWithGroup()] = true
+			case !known || touched[n] || item != nil && c.mayFitNow(item, n, helped):
 				c.tryNominatedPod(item)
 			}
 		}
 	}
+	c.podGroups.NodesChanged(c.turn, groups)
 }
 
 // mayFitNow reports whether changes elsewhere may let a nominated pod onto its node, which they

@@ -83,9 +83,9 @@ func (w *World) members() (bound map[string]int, waiting map[string][]*pod, ende
 	return bound, waiting, ended
 }
 
-// checkBoughtInVain looks for nodes that were bought and never used, in worlds in which nothing but stock is short: all
-// pods are members of groups and run for ever, so that no room comes free for a group whose nodes are under way. When all
-// groups have found their nodes, a node may have become needless because a larger one was bought beside it.
+// checkBoughtInVain looks for nodes that were bought for a pod group that hasn't found enough nodes, in worlds with one group
+// whose members run for ever and in which nothing but stock is short. When the group has found its nodes, one may have
+// become needless because a larger one was bought beside it.
 func (w *World) checkBoughtInVain() {
 	spec := &w.run.Spec
 	forever := !slices.ContainsFunc(spec.Workload, func(x scenario.Workload) bool {
@@ -94,11 +94,8 @@ func (w *World) checkBoughtInVain() {
 	if !forever || slices.ContainsFunc(spec.Faults, func(f scenario.Fault) bool { return f.Kind != scenario.StockOut }) {
 		return
 	}
-	bound, waiting, _ := w.members()
-	if !slices.ContainsFunc(objectsOf[*schedulingv1beta1.PodGroup](w), func(g *schedulingv1beta1.PodGroup) bool {
-		key, gang := g.Namespace+"/"+g.Name, g.Spec.SchedulingPolicy.Gang
-		return gang != nil && bound[key] == 0 && len(waiting[key]) >= int(gang.MinCount)
-	}) {
+	groups := objectsOf[*schedulingv1beta1.PodGroup](w)
+	if bound, _, _ := w.members(); len(groups) != 1 || bound[groups[0].Namespace+"/"+groups[0].Name] > 0 {
 		return
 	}
 	for _, name := range w.stats.InVain {

@@ -26,6 +26,7 @@ const (
 	GroupPlanned       DecisionKind = "GroupPlanned"       // a plan has places for enough members of a pod group, on nodes that are bought or coming
 	GroupNotPlanned    DecisionKind = "GroupNotPlanned"    // a plan hasn't, and nothing is bought for the group
 	Waits              DecisionKind = "Waits"              // a pod was tried and found no node
+	Failed             DecisionKind = "Failed"             // a pod was tried, and an error of a rule ended the attempt
 	Weighed            DecisionKind = "Weighed"            // a pod that could preempt waits for a node instead
 	Preempts           DecisionKind = "Preempts"           // pods are asked to leave a node for another pod
 	PreemptionFailed   DecisionKind = "PreemptionFailed"   // a victim could not be asked to leave

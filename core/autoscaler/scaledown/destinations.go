@@ -52,7 +52,7 @@ func (w *WhatIf) Destinations(n *cluster.Node, rules *drainability.Context) (out
 	slices.SortFunc(movers, largestFirst)
 	w.state.SetNode(asLeaving(n.NodeInfo))
 	for _, p := range movers {
-		w.state.Remove(p.UID)
+		w.engine(p).TakeOff(p)
 	}
 	for _, p := range movers {
 		e := w.engine(p)
@@ -60,7 +60,7 @@ func (w *WhatIf) Destinations(n *cluster.Node, rules *drainability.Context) (out
 		d := Destination{Pod: p}
 		if best, ok := e.Best(class); ok {
 			d.Node = w.state.Node(best.Node).Name
-			w.state.PlaceAt(p, best.Node)
+			e.PlaceOn(p, best.Node)
 		} else {
 			d.Why = e.Diagnose(class).Message()
 		}
