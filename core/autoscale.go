@@ -46,6 +46,8 @@ type autoscaling struct {
 	// toldSick and toldFull say that the last plan had found the cluster too sick to be resized,
 	// or with as many nodes as it may have: events say so when that begins.
 	toldSick, toldFull bool
+	// gangs is what the last plan had for pod groups, by namespace/name, as the ledger has it.
+	gangs map[string]string
 	// survey is what is coming since the last input, or since the Step began; nil until it is
 	// asked for (Core.survey).
 	survey map[string]*scaleup.Coming

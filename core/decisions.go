@@ -191,7 +191,9 @@ func (m *groupMembers) Placed(t *lifecycle.Turn, item *queue.Item, d scheduler.D
 // Waits implements podgroups.Members.
 func (m *groupMembers) Waits(_ *lifecycle.Turn, item *queue.Item, why string) {
 	m.c.stats.Unschedulable++
-	m.c.mode.memberRejected(m.c.pods[item.Pod().UID], item, why)
+	p := m.c.pods[item.Pod().UID]
+	m.c.mode.memberRejected(p, item, why)
+	m.c.wantPlan(p)
 }
 
 // Preempts implements podgroups.Members.
@@ -199,8 +201,10 @@ func (m *groupMembers) Preempts(_ *lifecycle.Turn, g *schedulingv1beta1.PodGroup
 	m.c.mode.groupPreempts(g, members, victims)
 }
 
-// Held implements podgroups.Members.
-func (m *groupMembers) Held(_ *lifecycle.Turn, uid types.UID, why string, failure bool) {
+// Held implements podgroups.Members. No place is kept for a group that can't be tried, say because a member
+// is gone: others may use the nodes, and those that are coming are given up.
+func (m *groupMembers) Held(t *lifecycle.Turn, uid types.UID, why string, failure bool) {
+	m.c.reservation.ReleasePod(t, uid)
 	m.c.mode.reportHeld(m.c.pods[uid], why, failure)
 }
 

@@ -33,6 +33,8 @@ func (c *Core) planMade(in step.PlanMade) {
 //
 //  1. headroom: whether all that the plan buys can be ordered is asked before anything is. The
 //     pods of a request that is booked now are queued, so that what follows finds them waiting.
+//     Which pod groups' purchases can't be ordered in full any more is asked as well: of these
+//     nothing is done. Places end of those that are planned anew.
 //  2. reservation: pods get the places on nodes that are coming. What is free goes before what
 //     has to be kept or bought: a pod that has got something doesn't count for the next.
 //  3. nodedeletion: nodes on their way out stay for pods that still wait.
@@ -51,13 +53,18 @@ func (c *Core) planMade(in step.PlanMade) {
 func (c *Core) commitPlan(plan *autoscaler.Plan) {
 	before := len(c.turn.Ready.ScaleUps)
 	c.headroom.WholePlanned(c.turn, plan.Whole && c.scale.groups.HasRoom(c.turn, plan.ScaleUps)) // 1
-	for i := range plan.Joins {                                                                  // 2
-		c.join(&plan.Joins[i])
+	outdated := c.outdatedGangs(plan)
+	c.endGangPlaces(plan, outdated)
+	for i := range plan.Joins { // 2
+		if !outdated[plan.Joins[i].Gang] {
+			c.join(&plan.Joins[i])
+		}
 	}
 	c.scale.deletions.Recall(c.turn, plan.Recalls, c.whyRecalled) // 3
-	helped := c.commitScaleUps(plan)                              // 4
-	c.endPlaces(plan, helped)                                     // 5
-	for _, x := range c.mayCancel(plan) {                         // 6
+	helped := c.commitScaleUps(plan, outdated)                    // 4
+	c.decideGangs(plan, outdated)
+	c.endPlaces(plan, helped)             // 5
+	for _, x := range c.mayCancel(plan) { // 6
 		c.reservation.OrderCancelled(x.Group, c.scale.groups.Cancel(c.turn, x.Group, min(x.Nodes, c.reservation.Spare(x.Group))))
 	}
 	c.noteCut(plan, len(c.turn.Ready.ScaleUps) > before || len(plan.Recalls) > 0) // 7
@@ -67,10 +74,10 @@ func (c *Core) commitPlan(plan *autoscaler.Plan) {
 	c.tellLimits(plan)     // 10
 }
 
-// commitScaleUps orders what a plan buys. It returns the pods that need nothing else, those for
+// commitScaleUps orders what a plan buys, but for pod groups for which it is outdated. It returns the pods that need nothing else, those for
 // which nodes on their way out stay included; of those with a place on an order only while pods
 // ask for places.
-func (c *Core) commitScaleUps(plan *autoscaler.Plan) (helped map[types.UID]bool) {
+func (c *Core) commitScaleUps(plan *autoscaler.Plan, outdated map[string]bool) (helped map[types.UID]bool) {
 	if len(plan.Recalls)+len(plan.ScaleUps) == 0 {
 		return nil
 	}
@@ -81,6 +88,9 @@ func (c *Core) commitScaleUps(plan *autoscaler.Plan) (helped map[types.UID]bool)
 		}
 	}
 	for i := range plan.ScaleUps {
+		if outdated[plan.ScaleUps[i].Gang] {
+			continue
+		}
 		placed := c.commitScaleUp(&plan.ScaleUps[i])
 		if !c.reservation.AnyAsks() {
 			continue
@@ -210,7 +220,7 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp) (helped []types.UID) {
 		return nil
 	}
 	c.scale.consolidation.NodesOrdered(c.turn.Now)
-	c.reservation.NodesOrdered(c.turn, up.Group, growth.Bins)
+	c.reservation.NodesOrdered(c.turn, up.Group, growth.Bins, growth.Spare)
 	c.bought(up.Group, growth.Bins)
 	asked := c.scale.groups.LastAsked(up.Group)
 	for _, uid := range up.Pods {

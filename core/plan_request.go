@@ -29,6 +29,11 @@ func (c *Core) requestPlan(podsLeft bool) {
 	for _, pod := range req.Pending {
 		c.pods[pod.UID].Planned = true
 	}
+	for i := range req.Gangs {
+		for _, pod := range req.Gangs[i].Members {
+			c.pods[pod.UID].Planned = true
+		}
+	}
 	s.planning.Request(c.turn, req)
 	s.placesChecked = false
 	c.noteRequested(req)
@@ -64,6 +69,8 @@ func (c *Core) newRequest() (req *autoscaler.Request, early []*record.Pod) {
 			early = append(early, p)
 		}
 	}
+	gangs, tooEarly := c.gangsToPlan()
+	req.Gangs, early = gangs, append(early, tooEarly...)
 	if len(req.Pending) > 0 {
 		req.Recallable = s.deletions.Recallable(c.state)
 	}

@@ -35,7 +35,7 @@ import (
 //	budget NAME app=LABEL [allowed=0] [healthy=0]
 //	daemonset NAME …            with the arguments of a pod for its template
 //	server-time AGO             an answer of the API server says that it is that long ago; ahead of this clock when negative
-//	group NAME [cents=0] [cpu=4] [memory=8Gi] [gpus=0] [min=0] [max=10] [target=0] [instances=(A,B)] [failed=A] [out-of-stock] [keep=WHY]
+//	group NAME [cents=0] [cpu=4] [memory=8Gi] [gpus=0] [min=0] [max=10] [target=0] [instances=(A,B)] [failed=A] [out-of-stock] [keep=WHY] [zone=ZONE] [atomic]
 //
 // Outcomes of the work that a Ready asked for:
 //
@@ -273,7 +273,11 @@ func replicas(args *script.Args) step.Input {
 // group returns the provider's list of groups with this one at its end.
 func (w *world) group(args *script.Args) step.Input {
 	name := args.Name()
-	template := gpus(args, testkit.Node(name).Alloc("cpu", args.Quantity("cpu", "4"), "memory", args.Quantity("memory", "8Gi"))).Obj()
+	node := gpus(args, testkit.Node(name).Alloc("cpu", args.Quantity("cpu", "4"), "memory", args.Quantity("memory", "8Gi")))
+	if zone := args.String("zone", ""); zone != "" {
+		node.Zone(zone)
+	}
+	template := node.Obj()
 	g := nodegroup.Group{ID: name, Min: args.Int("min", 0), Max: args.Int("max", 10), Target: args.Int("target", 0), Template: template, Price: float64(args.Int("cents", 0)) / 100}
 	for _, id := range args.List("instances") {
 		g.Instances = append(g.Instances, nodegroup.Instance{ID: id, Node: id})
@@ -289,6 +293,9 @@ func (w *world) group(args *script.Args) step.Input {
 		}
 	}
 	g.KeepNodes = args.String("keep", "")
+	if args.Flag("atomic") {
+		g.Options = &cluster.GroupOptions{ZeroOrMax: true}
+	}
 	w.groups = slices.DeleteFunc(w.groups, func(x nodegroup.Group) bool { return x.ID == name })
 	w.groups = append(w.groups, g)
 	return step.GroupsSet{Groups: slices.Clone(w.groups)}

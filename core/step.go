@@ -280,12 +280,27 @@ func (c *Core) helpedElsewhere(changes []cluster.Change) func(*engine.Class) boo
 // tryNominatedPod has a nominated pod tried if its node takes it now, or if it waits for
 // that in vain. item may be nil.
 func (c *Core) tryNominatedPod(item *queue.Item) {
+	if item != nil && item.WaitsWithGroup() != nil {
+		c.tryGroupInPlaces(item.WaitsWithGroup())
+		return
+	}
 	if item == nil || item.Stage() != queue.Unschedulable {
 		return
 	}
 	if pod, class := item.Pod(), item.Class(); c.sched.FitsNominated(pod, class) || c.sched.WaitsInVain(pod, class) {
 		c.queue.WakePod(c.turn.Now, item)
 	}
+}
+
+// tryGroupInPlaces has a pod group tried, whatever its backoff, once the nodes are there that it has
+// waited for: each member that has a place fits on its node.
+func (c *Core) tryGroupInPlaces(g *queue.Group) {
+	for _, item := range g.Members() {
+		if pod := item.Pod(); c.reservation.WaitsFor(pod.UID) && !c.sched.FitsNominated(pod, item.Class()) {
+			return
+		}
+	}
+	c.queue.ActivateGroup(g)
 }
 
 // schedule tries pods until there is none to try or the Step is full, and reports whether

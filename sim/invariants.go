@@ -102,6 +102,7 @@ func (w *World) checkQuiet() {
 	}
 	w.checkRest()
 	w.checkDevicesAtRest()
+	w.checkGroupsAtRest()
 	w.checkPending(nodes)
 }
 
@@ -164,6 +165,7 @@ func (w *World) checkPending(nodes []*v1.Node) {
 			if n := w.nodes[p.obj.Spec.NodeName]; n != nil {
 				pods = append(pods, w.byPlugins(p.obj, n.obj))
 			}
+		case memberOf(p.obj) != "": // checkGroupsAtRest looks at it
 		case p.active() && len(p.obj.Spec.SchedulingGates) == 0:
 			pending = append(pending, p)
 		}

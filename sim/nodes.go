@@ -31,7 +31,8 @@ type node struct {
 	dead        bool   // its instance is gone
 	lingers     bool   // it is dead, and the API keeps its object
 	duties      nodeDuties
-	evicted     int // pods that Berth evicted so that it could go
+	used        bool // a pod other than a daemon's has been on it
+	evicted     int  // pods that Berth evicted so that it could go
 	counted     bool
 	countedAs   *int  // the count of its state in the stats
 	cpu, memory int64 // what the stats count of it, when ready
@@ -140,6 +141,9 @@ func (w *World) removeNode(n *node, byBerth bool) {
 	}
 	delete(w.nodes, n.obj.Name)
 	n.dead = true
+	if n.inVain() {
+		w.stats.InVain = append(w.stats.InVain, n.obj.Name)
+	}
 	w.stats.nodeGone(n)
 	w.losePods(n, byBerth)
 	w.slicesLost(n)

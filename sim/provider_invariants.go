@@ -69,7 +69,7 @@ func (w *World) notePending() {
 // each takes one at least.
 func (w *World) checkOrder(x *step.ScaleUp) {
 	g := w.group(x.Group)
-	if g == nil || g.toldAt < 0 || g.target < g.cfg.Min || x.Nodes+g.target <= g.cfg.Min {
+	if g == nil || g.atomic() || g.toldAt < 0 || g.target < g.cfg.Min || x.Nodes+g.target <= g.cfg.Min {
 		return
 	}
 	coming, pods := 0, w.stats.Pending

@@ -35,6 +35,9 @@ type Stats struct {
 	// Unused are the nodes that Berth bought and that, when the world has come to rest,
 	// have no pod but those of DaemonSets. Options.Check finds them.
 	Unused []string
+	// InVain are the nodes that Berth bought and that are gone without a pod but those of DaemonSets
+	// having been on them.
+	InVain []string
 	// Devices count what became of resource claims.
 	Devices DeviceStats
 	// Samples are in order of time, at least sampleEvery apart.

@@ -37,8 +37,11 @@ type Request struct {
 	Limits    Limits
 	Readiness Readiness
 	Balancing Balancing
+	// Gangs are the pod groups that were tried and found too few nodes, in the order of scheduling.
+	// Their members aren't in Pending.
+	Gangs []Gang
 	// Places are the ordered nodes by the pods that they are for and that wait still, those
-	// ordered first in front. Each of these pods is pending.
+	// ordered first in front. Each of these pods is pending, or a member of a gang.
 	Places []Place
 	// Spare is how many nodes of each group were ordered for pods that need them no more,
 	// and aren't registered; groups without any have no entry.
@@ -108,6 +111,8 @@ type Join struct {
 	With  types.UID // a pod for which a place on the node is kept already; "" when none is
 	// Pods are in the order in which they were placed on the node.
 	Pods []types.UID
+	// Gang is the pod group that the pods are members of, if they join for a GangPlan.
+	Gang string
 }
 
 // Limits bound what plans may propose.
@@ -172,8 +177,12 @@ type Plan struct {
 	// Joins are the coming nodes with those of these pods that are on them and have no place
 	// there yet, by group; the starting nodes of a group before those that aren't registered.
 	Joins []Join
-	// Unneeded are groups of Request.Spare, sorted, with the number of nodes that are
-	// coming, aren't registered, and are of no use to any pending pod: no more than Spare.
+	// Gangs are what the plan has for each of Request.Gangs that it has come to, in the order in which
+	// they were tried.
+	Gangs []GangPlan
+	// Unneeded are groups of Request.Spare, or with places of gangs that were planned anew, sorted,
+	// with the number of nodes that are coming, aren't registered, and are of no use to any pending
+	// pod: no more than there are of these.
 	Unneeded []GroupNodes
 	// Whole says that the plan has a place for all of Request.Whole. When it is false, none
 	// of them is in the plan.
@@ -249,6 +258,9 @@ type ScaleUp struct {
 	Bins [][]types.UID
 	// Replaces is how many nodes go once these are there, of a consolidation; else 0.
 	Replaces int
+	// Gang is the pod group that the nodes are bought for, as namespace/name: all of its scale-ups
+	// are ordered in full, or none is. "" for nodes that are of use one by one.
+	Gang string
 }
 
 // Mix is a purchase of nodes of several groups together, and how good it is.

@@ -21,6 +21,7 @@ package queue
 // is first in the queue's order.
 
 import (
+	"cmp"
 	"container/heap"
 	"math"
 	"slices"
@@ -283,6 +284,26 @@ func (q *Queue) retryGroup(g *Group, event string) {
 	}
 	q.takeOut(g.item)
 	q.backOff(g.item, event) // Pop ends a backoff whose time is over
+}
+
+// RejectedGroups returns the groups that were tried and found too few nodes, in the order of scheduling,
+// but for those that can't be tried any more.
+func (q *Queue) RejectedGroups() (out []*Group) {
+	for _, g := range q.groups {
+		if g.held == "" && g.item.stage != InFlight && g.item.attempts > 0 && len(g.members) > 0 {
+			out = append(out, g)
+		}
+	}
+	slices.SortFunc(out, func(a, b *Group) int { return cmp.Or(q.compare(a.item, b.item), a.key.Compare(b.key)) })
+	return out
+}
+
+// ActivateGroup lets a group be tried though its backoff isn't over.
+func (q *Queue) ActivateGroup(g *Group) {
+	if g.item.stage == Unschedulable || g.item.stage == Backoff {
+		q.takeOut(g.item)
+		q.activate(g.item, EventForceActivate)
+	}
 }
 
 // RetryGroup lets a group that has changed be tried again, as after a change of one of its members.

@@ -268,7 +268,7 @@ func (q *Queue) NextWake() time.Time {
 
 // Rejected returns the pods that were tried and found no node, in the order of
 // scheduling: those a larger cluster might help, unless a decision has nominated them. Members of
-// pod groups aren't among them: no nodes are bought for a part of a group.
+// pod groups aren't among them: nodes are bought for a group as a whole (RejectedGroups).
 func (q *Queue) Rejected() []*Item {
 	rejected := func(item *Item) bool {
 		return item.diagnosis != nil && item.stage != Gated && item.stage != InFlight && item.stage != Grouped

@@ -28,8 +28,9 @@ const unbounded = 1 << 20
 type domain struct {
 	value string
 	nodes []cluster.NodeIndex
-	// holds bounds how many of the members its nodes take, and room how many pods like them.
-	holds, room int
+	// holds bounds how many of the members its nodes take, and room how many pods like them. nominated is
+	// how many members are nominated to its nodes.
+	holds, room, nominated int
 }
 
 // findDomain takes enough places in one domain, and reports whether there are.
@@ -63,10 +64,11 @@ func (t *transaction) findIn(list []domain, search func() bool) bool {
 	return false
 }
 
-// compareDomains puts domains first that may hold all members, of these the ones with the least room,
-// and then those that may hold the most.
+// compareDomains puts the domain first whose nodes members are nominated to: they were bought for the
+// group, or others have left them. Then come those that may hold all members, of these the ones with the
+// least room, and then those that may hold the most.
 func compareDomains(a, b *domain, members int) int {
-	return cmp.Or(cmp.Compare(min(b.holds, members), min(a.holds, members)), cmp.Compare(a.room, b.room), cmp.Compare(a.value, b.value))
+	return cmp.Or(cmp.Compare(b.nominated, a.nominated), cmp.Compare(min(b.holds, members), min(a.holds, members)), cmp.Compare(a.room, b.room), cmp.Compare(a.value, b.value))
 }
 
 // domains returns the domains of the required topology by their labels' values. It costs O(nodes ×
@@ -74,8 +76,9 @@ func compareDomains(a, b *domain, members int) int {
 func (t *transaction) domains() (out []domain) {
 	values, nodes := t.state.Topology(t.request.Topology).Domains()
 	classes, counts := t.classes()
+	nominated := t.nominatedIn()
 	for i, value := range values {
-		d := domain{value: value, nodes: nodes[i]}
+		d := domain{value: value, nodes: nodes[i], nominated: nominated[value]}
 		for k, c := range classes {
 			if k >= boundedClasses {
 				d.holds, d.room = d.holds+counts[k], d.room+counts[k]
@@ -89,6 +92,23 @@ func (t *transaction) domains() (out []domain) {
 			d.holds, d.room = d.holds+min(room, counts[k]), d.room+room
 		}
 		out = append(out, d)
+	}
+	return out
+}
+
+// nominatedIn returns how many members are nominated to nodes of each domain, by its value; nil when
+// none is.
+func (t *transaction) nominatedIn() map[string]int {
+	if t.nominated == nil {
+		return nil
+	}
+	out := map[string]int{}
+	for _, name := range t.nominated {
+		if n := t.state.NodeByName(name); n != nil {
+			if value, has := n.Object.Labels[t.request.Topology]; has {
+				out[value]++
+			}
+		}
 	}
 	return out
 }

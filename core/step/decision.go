@@ -23,6 +23,8 @@ const (
 	Expected           DecisionKind = "Expected"           // another scheduler is expected to place a pod there
 	GroupPlaced        DecisionKind = "GroupPlaced"        // enough members of a pod group got nodes; Placed says where each is
 	GroupWaits         DecisionKind = "GroupWaits"         // a pod group was tried, and too few members found nodes
+	GroupPlanned       DecisionKind = "GroupPlanned"       // a plan has places for enough members of a pod group, on nodes that are bought or coming
+	GroupNotPlanned    DecisionKind = "GroupNotPlanned"    // a plan hasn't, and nothing is bought for the group
 	Waits              DecisionKind = "Waits"              // a pod was tried and found no node
 	Failed             DecisionKind = "Failed"             // a pod was tried, and an error of a rule ended the attempt
 	Weighed            DecisionKind = "Weighed"            // a pod that could preempt waits for a node instead

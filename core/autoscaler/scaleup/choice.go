@@ -16,12 +16,7 @@ func (b *builder) recordChoice(by string, r *round, chosen int) *autoscaler.Choi
 	options := r.options
 	choice := &autoscaler.Choice{Plan: b.req.Number, By: by, Options: make([]autoscaler.Option, 0, len(options))}
 	for i := range options {
-		o := &options[i]
-		option := autoscaler.Option{Group: o.Group.ID, Nodes: o.Nodes, Pods: o.Pods.Len(), Wasted: o.Wasted, Price: o.Price()}
-		for _, s := range o.Similar {
-			option.With = append(option.With, s.Group.ID)
-		}
-		choice.Options = append(choice.Options, option)
+		choice.Options = append(choice.Options, optionFor(&options[i]))
 	}
 	choice.Unpriced = b.Expander.ReadsPrices() && !slices.ContainsFunc(choice.Options, func(o autoscaler.Option) bool { return o.Price > 0 })
 	if !(choice.Options[chosen].Price > 0) {
@@ -35,6 +30,15 @@ func (b *builder) recordChoice(by string, r *round, chosen int) *autoscaler.Choi
 		}
 	}
 	return choice
+}
+
+// optionFor describes an option of an expander's round.
+func optionFor(o *expander.Option) autoscaler.Option {
+	out := autoscaler.Option{Group: o.Group.ID, Nodes: o.Nodes, Pods: o.Pods.Len(), Wasted: o.Wasted, Price: o.Price()}
+	for _, s := range o.Similar {
+		out.With = append(out.With, s.Group.ID)
+	}
+	return out
 }
 
 // held returns how many pods of each class were packed.

@@ -1,6 +1,8 @@
 package scaleup
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -20,16 +22,16 @@ import (
 // usable. Of those that aren't registered no more of a group stand in the state, beside those of
 // places, than there are pods to be placed: a target may be any number that a provider says.
 func (b *builder) cover(pending []*run) []*run {
-	left := b.fillPlaces(pending, b.usablePlace, b.fitsNow)
+	left, members := b.splitMembers(b.fillPlaces(slices.Concat(pending, b.membersWithPlaces()), b.usablePlace, b.fitsNow))
 	left = b.placeAnd(left, func(pod *cluster.Pod, c engine.Choice) { b.fitsNow(pod, c.Node) })
 	b.joins = map[cluster.NodeIndex]*autoscaler.Join{}
 	for _, g := range b.State.Groups() {
 		b.arriving[g.ID] = b.arrivals(g)
 	}
-	left = b.fillPlaces(left, b.comingPlace, func(*cluster.Pod, cluster.NodeIndex) {})
+	left, _ = b.splitMembers(b.fillPlaces(slices.Concat(left, members), b.comingPlace, func(*cluster.Pod, cluster.NodeIndex) {}))
 	for _, g := range b.State.Groups() {
 		a := b.arriving[g.ID]
-		for free := count(left); a.unregistered > 0 && free > 0; free-- {
+		for free := count(left) + len(b.gangs.byMember); a.unregistered > 0 && free > 0; free-- {
 			b.next(a)
 		}
 	}
@@ -70,7 +72,7 @@ func (b *builder) arrivals(g *cluster.NodeGroup) *arrivals {
 	coming := b.coming[g.ID]
 	a := &arrivals{group: g, unregistered: coming.Unregistered, starting: len(coming.Starting)}
 	for _, starting := range coming.Starting {
-		n := b.State.SetNode(asTemplate(b.req.Readiness.Started(starting.NodeInfo, g.Template)))
+		n := b.State.SetNode(inPredictedDomains(asTemplate(b.req.Readiness.Started(starting.NodeInfo, g.Template)), b.domains[g.ID], true))
 		b.addDrivers(b.models[g.ID], starting.Name)
 		b.addDevices(b.models[g.ID], starting.Name)
 		b.addDaemons(n)
@@ -110,6 +112,7 @@ func (b *builder) comingPlace(p *autoscaler.Place) *cluster.Node {
 	}
 	if n != nil && b.joins[n.Index] != nil {
 		b.joins[n.Index].With = p.Pods[0]
+		b.gangs.places[n.Index] = p
 	}
 	return n
 }
@@ -149,8 +152,9 @@ func (b *builder) fillPlaces(runs []*run, nodeOf func(*autoscaler.Place) *cluste
 // unneeded returns how many of the coming nodes that aren't registered take no pending pod,
 // by group, where nodes have become spare.
 func (b *builder) unneeded() (out []autoscaler.GroupNodes) {
+	given := b.givenUp()
 	for _, g := range b.State.Groups() {
-		spare := b.req.Spare[g.ID]
+		spare := b.req.Spare[g.ID] + given[g.ID]
 		if spare == 0 {
 			continue
 		}
@@ -160,6 +164,9 @@ func (b *builder) unneeded() (out []autoscaler.GroupNodes) {
 			if b.State.Node(i).Workload == 0 {
 				empty++
 			}
+		}
+		if atomicGroup(g) && empty < b.coming[g.ID].Nodes() {
+			continue // its nodes go all together
 		}
 		if n := min(empty, spare); n > 0 {
 			out = append(out, autoscaler.GroupNodes{Group: g.ID, Nodes: n})

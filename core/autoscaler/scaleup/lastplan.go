@@ -33,20 +33,20 @@ func (m *Memory) recall(s *cluster.State, req *autoscaler.Request, plan *autosca
 	if l == nil || l.epoch != s.Epoch() || l.head != s.Head() || !sameRequest(&l.req, req) || !q.Skip(l.asked) {
 		return false
 	}
-	plan.Sick, plan.NoHelp, plan.Packed = l.plan.Sick, l.plan.NoHelp, l.plan.Packed
+	plan.Sick, plan.NoHelp, plan.Packed, plan.Gangs = l.plan.Sick, l.plan.NoHelp, l.plan.Packed, l.plan.Gangs
 	return true
 }
 
 // remember keeps a plan that wasn't cut short, if the next may be the same: it has nothing to
 // propose, and asked nobody outside.
 func (m *Memory) remember(s *cluster.State, req *autoscaler.Request, plan *autoscaler.Plan, asked int) {
-	if len(req.Pending) == 0 || len(req.Whole)+len(req.Places)+len(req.Spare)+len(req.Recallable) > 0 ||
-		len(plan.ScaleUps)+len(plan.Recalls)+len(plan.Answers)+plan.Covered+plan.Unplanned > 0 || anyStarting(s, req) {
+	if len(req.Pending)+len(req.Gangs) == 0 || len(req.Whole)+len(req.Places)+len(req.Spare)+len(req.Recallable) > 0 ||
+		len(plan.ScaleUps)+len(plan.Recalls)+len(plan.Answers)+plan.Covered+plan.Unplanned+len(plan.Fitting) > 0 || anyStarting(s, req) {
 		return
 	}
 	m.last = &lastPlan{epoch: s.Epoch(), head: s.Head(), req: *req, plan: *plan, asked: asked}
 	kept := &m.last.req // whoever made the request may change it
-	kept.Pending, kept.NotFor, kept.Conditions = slices.Clone(kept.Pending), maps.Clone(kept.NotFor), maps.Clone(kept.Conditions)
+	kept.Pending, kept.Gangs, kept.NotFor, kept.Conditions = slices.Clone(kept.Pending), slices.Clone(kept.Gangs), maps.Clone(kept.NotFor), maps.Clone(kept.Conditions)
 }
 
 // anyStarting reports whether a node isn't usable yet, or waits for a CSI driver or devices, and isn't late.
@@ -61,8 +61,13 @@ func anyStarting(s *cluster.State, req *autoscaler.Request) (starting bool) {
 // the same.
 func sameRequest(a, b *autoscaler.Request) bool {
 	return len(b.Whole)+len(b.Places)+len(b.Spare)+len(b.Recallable) == 0 && !b.ServerNow.Before(a.ServerNow) &&
-		slices.Equal(a.Pending, b.Pending) && maps.Equal(a.NotFor, b.NotFor) && maps.EqualFunc(a.Conditions, b.Conditions, sameCondition) &&
+		slices.Equal(a.Pending, b.Pending) && slices.EqualFunc(a.Gangs, b.Gangs, sameGang) && maps.Equal(a.NotFor, b.NotFor) && maps.EqualFunc(a.Conditions, b.Conditions, sameCondition) &&
 		reflect.DeepEqual(a.Limits, b.Limits) && reflect.DeepEqual(a.Readiness, b.Readiness) && reflect.DeepEqual(a.Balancing, b.Balancing)
+}
+
+// sameGang reports whether two gangs differ in nothing.
+func sameGang(a, b autoscaler.Gang) bool {
+	return a.Key == b.Key && a.MinCount == b.MinCount && a.Topology == b.Topology && slices.Equal(a.Members, b.Members)
 }
 
 // sameCondition reports whether two conditions of a group differ in nothing.

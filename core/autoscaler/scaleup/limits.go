@@ -94,6 +94,9 @@ const (
 	NoTemplate = "template error"
 )
 
+// otherDomain keeps a group from growing for a gang whose members have to be elsewhere.
+const otherDomain = "its new nodes are not in the topology domain of the pod group, or it is not known in which they are"
+
 // MaxNodesTotal is the limit of the whole cluster's nodes.
 const MaxNodesTotal = "max total nodes in cluster reached"
 
@@ -124,10 +127,13 @@ func (b *builder) unknown(g *cluster.NodeGroup) bool {
 }
 
 // headroom returns how many more nodes the plan may propose of a group, and, when that
-// is none, why, in Cluster Autoscaler's words.
+// is none, why, in Cluster Autoscaler's words. An atomic group may have all of its nodes, or none.
 func (b *builder) headroom(g *cluster.NodeGroup) (int, string) {
 	if b.plan.Sick != "" {
 		return 0, b.plan.Sick
+	}
+	if b.gangs.only != nil && !b.gangs.only[g.ID] {
+		return 0, otherDomain
 	}
 	if b.req.Conditions[g.ID].BackingOff {
 		return 0, InBackoff
@@ -141,7 +147,7 @@ func (b *builder) headroom(g *cluster.NodeGroup) (int, string) {
 	if room <= 0 {
 		return 0, "max node group size reached"
 	}
-	all := b.proposed.all
+	all, whole, why := b.proposed.all, room, ""
 	limits := &b.req.Limits
 	for _, limit := range []struct {
 		max, used int
@@ -155,8 +161,11 @@ func (b *builder) headroom(g *cluster.NodeGroup) (int, string) {
 		if limit.max <= 0 {
 			continue
 		}
-		if room = min(room, limit.max-limit.used); room <= 0 {
-			return 0, limit.why
+		if left := limit.max - limit.used; left < room {
+			room, why = left, limit.why
+		}
+		if room <= 0 {
+			return 0, why
 		}
 	}
 	for i, t := range b.limits.totals {
@@ -164,9 +173,15 @@ func (b *builder) headroom(g *cluster.NodeGroup) (int, string) {
 		if each == 0 {
 			continue
 		}
-		if room = min(room, int(max(t.max-t.used-b.proposed.sum(i), 0)/each)); room <= 0 {
-			return 0, TotalReached(t.name)
+		if left := int(max(t.max-t.used-b.proposed.sum(i), 0) / each); left < room {
+			room, why = left, TotalReached(t.name)
 		}
+		if room <= 0 {
+			return 0, why
+		}
+	}
+	if room < whole && atomicGroup(g) {
+		return 0, why
 	}
 	return room, ""
 }

@@ -67,11 +67,12 @@ type modelKey struct {
 	promised                   []storagev1.CSINodeDriver // promises.drivers
 	devices                    []*devices.Published      // promises.devices
 	mirrors                    []*cluster.Pod            // of the live node
+	domains                    []predictedDomain         // that gangs require
 }
 
 func (k *modelKey) equal(o *modelKey) bool {
 	return k.template == o.template && k.newest == o.newest && k.starting == o.starting && k.csi == o.csi &&
-		slices.EqualFunc(k.promised, o.promised, sameDriver) && slices.EqualFunc(k.devices, o.devices, (*devices.Published).Same) && slices.Equal(k.mirrors, o.mirrors)
+		slices.EqualFunc(k.promised, o.promised, sameDriver) && slices.EqualFunc(k.devices, o.devices, (*devices.Published).Same) && slices.Equal(k.mirrors, o.mirrors) && slices.Equal(k.domains, o.domains)
 }
 
 // sameDriver reports whether two drivers attach as many volumes.

@@ -39,7 +39,7 @@ func (b *builder) explain(left []*run) {
 		together := classes[:min(len(classes), explainedTogether)]
 		said, ok := b.reasons(together, limits, len(b.plan.NoHelp) > 0)
 		if !ok {
-			b.plan.Unplanned = count(classes)
+			b.plan.Unplanned += count(classes)
 			return
 		}
 		for i, r := range together {

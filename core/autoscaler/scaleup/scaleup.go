@@ -23,16 +23,17 @@ import (
 //  3. Nodes on their way out stay, one after the other, as long as they take pods that are left
 //     (recall.go).
 //  4. Groups below their minimum grow to it, if that is wanted (minimum.go).
-//  5. The cost expander buys the cheapest mix for all pods whose place depends on no other
+//  5. Each pod group that waits has places for enough of its members, or for none (gangs.go).
+//  6. The cost expander buys the cheapest mix for all pods whose place depends on no other
 //     pod (mix.go).
-//  6. In rounds, as long as pods are left, each group that may grow (limits.go) is packed
+//  7. In rounds, as long as pods are left, each group that may grow (limits.go) is packed
 //     with them on new nodes (template.go, pack.go, bundle.go), the largest pods first, and
 //     shares these with the groups that are similar (similar.go, balance.go). The expander
 //     chooses an option, and its nodes and pods stay for the next round. Nodes of a group
 //     are bought for pods that prefer no other (prefer.go).
-//  7. For each class of which pods are left the plan says, by group, why it wouldn't help
+//  8. For each class of which pods are left the plan says, by group, why it wouldn't help
 //     (explain.go).
-//  8. Of coming nodes whose pods need them no more it says how many nobody needs.
+//  9. Of coming nodes whose pods need them no more it says how many nobody needs.
 //
 // When a plan has taken long enough it ends with the round that it is in (stopwatch.go).
 
@@ -66,6 +67,8 @@ type builder struct {
 	models       map[string]*model  // by group
 	coming       map[string]*Coming // by group, before this plan
 	promises     promises
+	domains      map[string][]predictedDomain // by group
+	gangs        gangs
 	// arriving are, by group, the coming nodes as they stand in the state.
 	arriving map[string]*arrivals
 	joins    map[cluster.NodeIndex]*autoscaler.Join // by each of these
@@ -133,7 +136,7 @@ func serves(left []*run, pods []*cluster.Pod) bool {
 func (p *Packer) plan(req *autoscaler.Request, plan *autoscaler.Plan, patience *patience) (left []*run) {
 	plan.Sick = Sick(p.State, req)
 	short := p.belowMinimum(req)
-	if len(req.Pending) == 0 && short == nil && len(req.Spare) == 0 {
+	if len(req.Pending)+len(req.Gangs) == 0 && short == nil && len(req.Spare) == 0 {
 		return nil // nothing has to be looked for
 	}
 	mark := p.State.Mark()
@@ -146,26 +149,33 @@ func (p *Packer) plan(req *autoscaler.Request, plan *autoscaler.Plan, patience *
 		b.fillUp(short)
 		left = b.place(left)
 	}
+	if b.placeGangs() {
+		left = b.place(left)
+	}
 	plan.Covered = len(req.Pending) - count(left)
 	if req.NotFor != nil {
 		left = filtered(left, func(pod *cluster.Pod) bool { return !req.NotFor[pod.UID] })
 	}
-	left = merged(left)
-	if b.Expander.BuysMix() {
-		left = b.placeOnProposed(b.buyMix(left))
-		if len(plan.ScaleUps) > 0 {
-			b.planOver()
-		}
-	}
-	left = b.buy(left)
+	left = b.purchase(merged(left))
 	if !b.patience.ended {
 		plan.Unneeded = b.unneeded()
 	} else if len(plan.ScaleUps)+len(plan.Recalls) > 0 {
-		plan.Unplanned = count(left) // why no group helps them isn't known
+		plan.Unplanned += count(left) // why no group helps them isn't known
 		return left
 	}
 	b.explain(left)
 	return left
+}
+
+// purchase buys nodes for pods, and returns those that are left.
+func (b *builder) purchase(left []*run) []*run {
+	if b.Expander.BuysMix() {
+		left = b.placeOnProposed(b.buyMix(left))
+		if len(b.plan.ScaleUps) > 0 {
+			b.planOver()
+		}
+	}
+	return b.buy(left)
 }
 
 // begin returns the builder of a plan.
@@ -189,11 +199,13 @@ func (p *Packer) begin(req *autoscaler.Request, plan *autoscaler.Plan) *builder 
 		}
 	}
 	b.memory.begin(p.State, req, b.daemons, b.plainDaemons)
+	b.domains = b.predictDomains(b.domainLabels())
 	b.models = b.newModels()
 	b.proposed.nodes = make([]int, len(b.models))
 	for _, pod := range req.Pending {
 		p.State.Nominate(pod, "") // the place that is kept for it is no obstacle to it
 	}
+	b.newGangs()
 	return b
 }
 
@@ -272,10 +284,10 @@ func (b *builder) placeOnProposed(left []*run) []*run {
 }
 
 // needsState reports whether what the plan proposes has to stand in the state for the pods
-// that are left. Pods of countable classes were packed on all nodes proposed so far, and
+// that are left, or for gangs. Pods of countable classes were packed on all nodes proposed so far, and
 // where they didn't fit once they won't again.
 func (b *builder) needsState(left []*run) bool {
-	return slices.ContainsFunc(left, func(r *run) bool { return !r.countable })
+	return b.gangs.standing || slices.ContainsFunc(left, func(r *run) bool { return !r.countable })
 }
 
 // best packs each group that may grow with the pods that are left, and returns what the

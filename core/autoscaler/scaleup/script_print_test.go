@@ -55,6 +55,27 @@ func describe(plan *autoscaler.Plan) string {
 	if plan.Covered > 0 {
 		fmt.Fprintf(&out, "%d pods need nothing\n", plan.Covered)
 	}
+	for _, g := range plan.Gangs {
+		fmt.Fprintf(&out, "%s: %d of %d members have places, %d nodes are bought", strings.TrimPrefix(g.Gang, "default/"), g.Placed, g.Members, g.Nodes)
+		if g.Domain != "" {
+			fmt.Fprintf(&out, " in %s", g.Domain)
+		}
+		if g.Price > 0 {
+			fmt.Fprintf(&out, " at %.2f", g.Price)
+		}
+		if g.Anew {
+			out.WriteString(", planned anew")
+		}
+		for _, o := range g.Tried {
+			fmt.Fprintf(&out, "; tried %q: %d fit", o.Domain, o.Fits)
+		}
+		out.WriteByte('\n')
+	}
+	for _, fit := range plan.Fitting {
+		if fit.Pod.Group != nil {
+			fmt.Fprintf(&out, "%s fits on %s\n", fit.Pod.UID, fit.Node)
+		}
+	}
 	for _, j := range plan.Joins {
 		fmt.Fprintf(&out, "%v on the node %q of %s, beside %q\n", j.Pods, j.Node, j.Group, j.With)
 	}
@@ -63,6 +84,9 @@ func describe(plan *autoscaler.Plan) string {
 	}
 	for _, up := range plan.ScaleUps {
 		fmt.Fprintf(&out, "%d of %s for %v, wasting %.2f", up.Nodes, up.Group, up.Pods, up.Wasted)
+		if up.Gang != "" {
+			fmt.Fprintf(&out, ", for %s as a whole: %v", strings.TrimPrefix(up.Gang, "default/"), up.Bins)
+		}
 		if up.Mix != nil {
 			fmt.Fprintf(&out, ", in a mix of %.2f, at least %.2f", up.Mix.Price, up.Mix.LowerBound)
 		}

@@ -1,6 +1,7 @@
 package scaleup_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -90,7 +91,7 @@ func (f *fixture) launching() int {
 // plan for it:
 //
 //	group NAME [min=0] [max=10] [target=0] [cpu=4] [memory=8Gi] [gpu=0] [zone=z] [taint=KEY] [backing-off] [late=0] [gone=(NODE)]
-//	    [price=0] [label=k=v] [capacity=N] [prefer-not=KEY] [template-error=WHY]    capacity: cores; prefer-not: a taint
+//	    [price=0] [label=k=v] [capacity=N] [prefer-not=KEY] [template-error=WHY] [atomic]    capacity: cores; prefer-not: a taint
 //	    [drivers=TEXT]                                                 what the template says about CSI drivers
 //	node NAME [group=g] [cpu=4] [memory=8Gi] [gpu=0] [zone=z] [label=k=v] [taint=KEY] [unready] [starting] [deleting] [age=1m]
 //	node-gone NAME
@@ -104,6 +105,8 @@ func (f *fixture) launching() int {
 //	pods PREFIX [count=1] [cpu=1] [memory=1Gi] [gpu=0] [label=k=v] [zone=z] [apart] [spread=SKEW] [volume]    pending pods; apart: one on
 //	    [prefers=k=v] [near=APP] [even] [local=5Gi]                                what they would rather have: a label, the zone of pods, even spreading over zones
 //	                                                               a node; label: on nodes with it; volume: each with one of "disks"
+//	gang NAME members=N [min=N] [cpu=1] [memory=1Gi] [gpu=0] [topology=KEY] [label=k=v] [of=NAME]    a pod group that waits, with members NAME0, NAME1, …;
+//	                                                               of: more members, of the group of that name
 //	placed NAME on=NODE [cpu=1] [app=APP]
 //	gone NAME                                                      no longer pending
 //	daemonset NAME [cpu=1] [memory=0] [zone=z] [scheduler=NAME]
@@ -153,7 +156,11 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 		if cores := args.String("capacity", ""); cores != "" {
 			b.Status.Capacity = v1.ResourceList{"cpu": resource.MustParse(cores)}
 		}
-		f.state.SetGroup(b.Name, &cluster.NodeGroup{ID: b.Name, Min: args.Int("min", 0), Max: args.Int("max", 10), Target: args.Int("target", 0), Price: float64(args.Int("price", 0)), Template: schema.ParseNode(b.Obj(), b.Name), TemplateError: args.String("template-error", ""), Devices: declared(args)})
+		var options *cluster.GroupOptions
+		if args.Flag("atomic") {
+			options = &cluster.GroupOptions{ZeroOrMax: true}
+		}
+		f.state.SetGroup(b.Name, &cluster.NodeGroup{ID: b.Name, Options: options, Min: args.Int("min", 0), Max: args.Int("max", 10), Target: args.Int("target", 0), Price: float64(args.Int("price", 0)), Template: schema.ParseNode(b.Obj(), b.Name), TemplateError: args.String("template-error", ""), Devices: declared(args)})
 		f.req.Conditions[b.Name] = autoscaler.GroupCondition{BackingOff: args.Flag("backing-off"), LongUnregistered: args.Int("late", 0), Gone: nameSet(args.List("gone"))}
 	case "node":
 		b := testkit.Node(args.Name()).Alloc("cpu", args.String("cpu", "4"), "memory", args.String("memory", "8Gi"), "example.com/gpu", args.String("gpu", "0"))
@@ -263,6 +270,8 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 			}
 			f.req.Pending = append(f.req.Pending, schema.ParsePod(b.Obj()))
 		}
+	case "gang":
+		f.addGang(args)
 	case "placed":
 		b := testkit.Pod(args.Name()).Req("cpu", args.String("cpu", "1")).Label("app", args.String("app", "none"))
 		f.state.Place(schema.ParsePod(b.Obj()), args.String("on", ""))
@@ -335,6 +344,28 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 		d.Fatalf(t, "unknown command %q", d.Cmd)
 	}
 	return ""
+}
+
+// addGang has a pod group wait, or more members of one.
+func (f *fixture) addGang(args *script.Args) {
+	name, of := args.Name(), args.String("of", "")
+	members := args.Int("members", 1)
+	key := cluster.PodGroupKey{Namespace: "default", Name: cmp.Or(of, name)}
+	at := slices.IndexFunc(f.req.Gangs, func(g autoscaler.Gang) bool { return g.Key == key })
+	if at < 0 {
+		object := testkit.PodGroup(name, args.Int("min", members), args.String("topology", ""))
+		f.state.SetObject(object)
+		f.req.Gangs = append(f.req.Gangs, autoscaler.Gang{Key: key, MinCount: int(object.Spec.SchedulingPolicy.Gang.MinCount), Topology: cluster.RequiredTopology(object)})
+		at = len(f.req.Gangs) - 1
+	}
+	for i := range members {
+		b := testkit.Pod(fmt.Sprint(name, i)).Req("cpu", args.String("cpu", "1"), "memory", args.String("memory", "1Gi"), "example.com/gpu", args.String("gpu", "0")).PodGroup(key.Name)
+		b.UID = types.UID(b.Name)
+		if k, v, ok := strings.Cut(args.String("label", ""), "="); ok {
+			b.Spec.NodeSelector = map[string]string{k: v}
+		}
+		f.req.Gangs[at].Members = append(f.req.Gangs[at].Members, f.state.Schema.ParsePod(b.Obj()))
+	}
 }
 
 // recallable has a node that is being deleted be one that could stay.

@@ -34,4 +34,7 @@ const maxVain = 1 << 16
 // inVain reports whether as much was tried in this round as may be in vain.
 func (b *builder) inVain() bool { return b.work.Tried-b.triedBefore > maxVain }
 
-func (b *builder) over(s autoscaler.Span) bool { return b.Questions != nil && b.Questions.Over(s) }
+// It isn't asked while a gang is packed, which is of use only as a whole.
+func (b *builder) over(s autoscaler.Span) bool {
+	return !b.gangs.standing && b.Questions != nil && b.Questions.Over(s)
+}

@@ -73,7 +73,7 @@ func (b *builder) liveOf(g *cluster.NodeGroup) *cluster.Node {
 // usable, one that is starting may show less than the provider's template promises: nodes of
 // the template would be bought for pods that none of them takes, until the first is usable.
 func (b *builder) keyOf(g *cluster.NodeGroup) modelKey {
-	k := modelKey{template: g.Template, newest: b.req.Conditions[g.ID].Newest, promised: b.promises.drivers[g.ID], devices: b.promises.devices[g.ID]}
+	k := modelKey{template: g.Template, newest: b.req.Conditions[g.ID].Newest, promised: b.promises.drivers[g.ID], devices: b.promises.devices[g.ID], domains: b.domains[g.ID]}
 	if k.newest == nil {
 		if c := b.coming[g.ID]; c != nil {
 			for _, n := range c.Starting {
@@ -101,7 +101,7 @@ func (b *builder) newModel(g *cluster.NodeGroup, key modelKey) *model {
 	case key.starting != nil:
 		m.info = autoscaler.Lowered(key.template, key.starting)
 	}
-	m.info = asTemplate(m.info)
+	m.info = asTemplate(inPredictedDomains(m.info, key.domains, false))
 	return m
 }
 

@@ -154,6 +154,8 @@ type Growth struct {
 	// Without are the proposal's pods for which no node is ordered now: fewer are than were
 	// proposed. Nil for none.
 	Without map[types.UID]bool
+	// Spare is how many of the nodes are for no pod: those of an atomic group, which is bought whole.
+	Spare int
 }
 
 // String writes the growth as Cluster Autoscaler does in events.
@@ -173,9 +175,9 @@ func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waits
 	nodes, bins := up.Nodes, [][]types.UID(nil)
 	if len(up.Pods) > 0 {
 		bins = stillWaiting(up.Bins, waits)
-		nodes = len(bins)
+		nodes = len(bins) + withoutPods(up.Bins)
 	}
-	if nodes = min(nodes, m.room(t, in, g)); nodes <= 0 {
+	if nodes = min(nodes, m.room(t, in, g, up.Gang != "")); nodes <= 0 {
 		return Growth{}, false
 	}
 	waiting := 0
@@ -186,8 +188,9 @@ func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waits
 	}
 	growth = Growth{Group: in.ID, From: in.Target, To: in.Target + nodes, Max: in.Max}
 	if bins != nil {
-		growth.Bins = bins[:nodes]
-		growth.Without = withoutNode(bins[nodes:])
+		growth.Bins = bins[:min(nodes, len(bins))]
+		growth.Without = withoutNode(bins[len(growth.Bins):])
+		growth.Spare = nodes - len(growth.Bins)
 	}
 	why := fmt.Sprintf("for %d pending pod(s); %d->%d (max: %d), %.0f %% of cpu and memory unused", waiting, growth.From, growth.To, growth.Max, 50*up.Wasted)
 	if up.Replaces > 0 {
@@ -209,14 +212,15 @@ func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waits
 	return growth, true
 }
 
-// room returns how many more nodes may be ordered of a group that doesn't back off.
-func (m *Machine) room(t *lifecycle.Turn, in *cluster.NodeGroup, g *group) int {
+// room returns how many more nodes may be ordered of a group that doesn't back off. An order that is of
+// use only as a whole isn't made smaller because a large one was refused.
+func (m *Machine) room(t *lifecycle.Turn, in *cluster.NodeGroup, g *group, whole bool) int {
 	// A deletion may fail: until its outcome is known the node counts as there.
 	nodes := in.Max - in.Target - m.deletions.Unanswered(in.ID) - g.doubt.mayCome()
 	if m.launches.Limits() {
 		nodes = min(nodes, m.launches.Room(t.Now, in.ID, m.Coming(t)))
 	}
-	if g.maxOrder > 0 {
+	if g.maxOrder > 0 && !whole {
 		nodes = min(nodes, g.maxOrder)
 	}
 	return nodes
@@ -228,7 +232,7 @@ func (m *Machine) HasRoom(t *lifecycle.Turn, ups []autoscaler.ScaleUp) bool {
 	for i := range ups {
 		nodes[ups[i].Group] += ups[i].Nodes
 		in, g := t.State.Group(ups[i].Group), m.group(ups[i].Group)
-		if in == nil || g.backoffs.active(t.Now) || m.room(t, in, g) < nodes[in.ID] {
+		if in == nil || g.backoffs.active(t.Now) || m.room(t, in, g, ups[i].Gang != "") < nodes[in.ID] {
 			return false
 		}
 	}
@@ -349,6 +353,16 @@ func stillWaiting(bins [][]types.UID, waits func(types.UID) bool) [][]types.UID 
 		}
 	}
 	return out
+}
+
+// withoutPods returns how many bins have no pods.
+func withoutPods(bins [][]types.UID) (n int) {
+	for _, bin := range bins {
+		if len(bin) == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // Conditions returns, by group, what a plan needs to know beside the state: which groups

@@ -123,7 +123,7 @@ func (h *history) something() {
 				bins = append(bins, bin)
 			}
 		}
-		h.machine.NodesOrdered(h.bench.Turn, group, bins)
+		h.machine.NodesOrdered(h.bench.Turn, group, bins, 0)
 		for _, bin := range bins {
 			for _, uid := range bin {
 				h.model.leave(uid)

@@ -50,9 +50,12 @@ func New(n Nominations) *Machine {
 	return &Machine{nominations: n, placeByPod: map[types.UID]*Place{}, asks: map[types.UID]time.Time{}, limits: map[types.UID]time.Time{}, placeByNode: map[string]*Place{}, spare: map[string]int{}}
 }
 
-// NodesOrdered takes the nodes of an order, each by the pods that it is for. Places that they
-// had before are for others now.
-func (m *Machine) NodesOrdered(t *lifecycle.Turn, group string, bins [][]types.UID) {
+// NodesOrdered takes the nodes of an order, each by the pods that it is for, and how many are for no
+// pod. Places that the pods had before are for others now.
+func (m *Machine) NodesOrdered(t *lifecycle.Turn, group string, bins [][]types.UID, spare int) {
+	if spare > 0 {
+		m.spare[group] += spare
+	}
 	for _, bin := range bins {
 		p := &Place{Group: group, Since: t.Now, Pods: slices.Clone(bin)}
 		for _, uid := range p.Pods {

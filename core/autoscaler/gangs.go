@@ -1,0 +1,41 @@
+package autoscaler
+
+import "github.com/berthproject/berth/core/cluster"
+
+// Gang is a pod group that waits. A plan has places for enough of its members, or for none.
+type Gang struct {
+	Key cluster.PodGroupKey
+	// Members have no node, at least one, in the order of scheduling.
+	Members []*cluster.Pod
+	// MinCount is how many members must have a node, those on nodes in the state included.
+	MinCount int
+	// Topology is the node label of which all members' nodes must have one value; "" for none.
+	Topology string
+}
+
+// GangPlan is what a plan has for a pod group.
+type GangPlan struct {
+	Gang    string // namespace/name
+	Members int    // without a node
+	Need    int    // how many of the members must have a place
+	// Placed is how many of the members have a place in the plan: enough of them, or 0.
+	Placed int
+	// Nodes is how many nodes are bought for the gang, and Price what they cost an hour; 0 if that
+	// isn't known.
+	Nodes int
+	Price float64
+	// Domain is the value of Gang.Topology on the nodes, as it was predicted for those that are
+	// bought; "" for none.
+	Domain string
+	// Anew says that the places that members had before are for others now.
+	Anew bool
+	// Tried are the options that were tried and failed.
+	Tried []GangOption
+}
+
+// GangOption is one way to place a gang that failed.
+type GangOption struct {
+	Domain string // "" when no topology is required
+	Fits   int    // how many members would have a place, at most
+	Why    string
+}
