@@ -9,6 +9,7 @@ import (
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/scheduler"
@@ -27,8 +28,10 @@ type Members interface {
 	// Placed carries out that a member was placed in the state; the decision has seen the changes up
 	// to seen.
 	Placed(t *lifecycle.Turn, item *queue.Item, d scheduler.Decision, seen cluster.Seq)
-	// Waits carries out that a member found no node.
-	Waits(t *lifecycle.Turn, uid types.UID, why string)
+	// Waits carries out that a member found no node, and is nominated as the decision has it.
+	Waits(t *lifecycle.Turn, item *queue.Item, why string)
+	// Preempts carries out that pods have to leave for a group.
+	Preempts(t *lifecycle.Turn, g *schedulingv1beta1.PodGroup, members []*cluster.Pod, victims *framework.Victims)
 	// Held reports why a member isn't tried; failure says that it is an error of somebody's.
 	Held(t *lifecycle.Turn, uid types.UID, why string, failure bool)
 	// Decides reports whether what is decided is done, and told.
@@ -175,6 +178,7 @@ func (m *Machine) Try(t *lifecycle.Turn, g *queue.Group) {
 	seen := t.State.Head()
 	d := m.scheduler.DecideGroup(&r)
 	m.note(t, g.Key(), items, &d, seen)
+	m.preempts(t, object, &r, &d)
 	m.carryOut(t, g, items, &r, &d, seen)
 	m.decided(t, object, &d)
 }
@@ -231,7 +235,7 @@ func (m *Machine) wait(t *lifecycle.Turn, g *queue.Group, items []*queue.Item, r
 		if len(waits) <= maxWaits && !slices.Contains(waits, w) {
 			waits = append(waits, w)
 		}
-		m.members.Waits(t, items[i].Pod().UID, why)
+		m.members.Waits(t, items[i], why)
 	}
 	if len(waits) > maxWaits || failed {
 		waits = nil
