@@ -22,7 +22,7 @@ func (v *Inventory) SetClaim(now, old *resourcev1.ResourceClaim) {
 		v.book(old, -1)
 	}
 	if now != nil {
-		v.specs[now] = digest(wanted{now.Spec.Devices.Requests, now.Spec.Devices.Constraints})
+		v.specs[now] = Digest{} // until Wants is asked for it: of most claims, which have devices, it isn't
 		v.book(now, 1)
 	}
 }
@@ -35,10 +35,14 @@ type wanted struct {
 
 // Wants returns what stands for the requests and constraints of a claim.
 func (v *Inventory) Wants(c *resourcev1.ResourceClaim) Digest {
-	if d, ok := v.specs[c]; ok {
-		return d
+	d, known := v.specs[c]
+	if d == (Digest{}) {
+		d = digest(wanted{c.Spec.Devices.Requests, c.Spec.Devices.Constraints})
 	}
-	return digest(wanted{c.Spec.Devices.Requests, c.Spec.Devices.Constraints})
+	if known {
+		v.specs[c] = d
+	}
+	return d
 }
 
 // Says returns what stands for what a device class demands of devices.

@@ -217,7 +217,6 @@ func fillBerth(strategy dynamicresources.Strategy, weight int64) func([]openb.No
 			} else {
 				state.RemoveObject(cluster.ResourceClaimKind, namespace, pods[i].Name)
 			}
-			state.Trim(state.Head())
 		}
 		return allocated, nil
 	}
