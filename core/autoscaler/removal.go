@@ -75,6 +75,9 @@ type Removal struct {
 	// Homes are the pods that would be evicted, in the order in which they were placed, with
 	// the nodes that have room for them. None for an empty node.
 	Homes []Home
+	// With are all nodes that go together with this one or not at all, itself among them, sorted: pods on
+	// them leave together (spec.disruptionMode.all of a PodGroup). None for a node that goes alone.
+	With []string `json:",omitempty"`
 	// WaitsFor are pods that have to end by themselves before the node goes
 	// (safe-to-evict: on-completion), by name.
 	WaitsFor []string

@@ -1,7 +1,7 @@
 // Package drainability decides whether a pod may be evicted so that its node can be
 // removed. The rules are Cluster Autoscaler's (pkg/simulator/drainability/rules there), of
 // the same names and in the same order; beside them, Karpenter's karpenter.sh/do-not-disrupt
-// is honoured, and members of pod groups stay.
+// is honoured, and members of pod groups stay whose replacements would not be placed.
 //
 // Whether a disruption budget allows the eviction is no rule here: what a budget has left
 // depends on the pods that were given up before, which the caller counts.

@@ -77,13 +77,20 @@ func onCompletion(_ *Context, p *cluster.Pod) (Outcome, string, bool) {
 	return WaitFor, "has the annotation " + cluster.SafeToEvictAnnotation + ": on-completion", p.Eviction.Safe == cluster.SafeOnCompletion
 }
 
-// podGroup: the members of a pod group would have to move together, which no removal plans.
-func podGroup(_ *Context, p *cluster.Pod) (Outcome, string, bool) {
-	group := p.PodGroup()
-	if group == "" {
+// podGroup: the members of a pod group are placed together with their replacements. Where these
+// couldn't be placed at all, members stay. That members of some groups are evicted together only is the
+// caller's to see to.
+func podGroup(c *Context, p *cluster.Pod) (Outcome, string, bool) {
+	if p.Group == nil {
 		return 0, "", false
 	}
-	return Block, "is a member of PodGroup " + group + ", whose members Berth can't move", true
+	switch g := c.State.PodGroup(*p.Group); {
+	case g == nil:
+		return Block, "is a member of PodGroup " + p.Group.Name + ", which doesn't exist, so its replacement would not be placed", true
+	case g.Spec.ParentCompositePodGroupName != nil:
+		return Block, "is a member of PodGroup " + p.Group.Name + ", which is part of a CompositePodGroup, so its replacement would not be placed", true
+	}
+	return 0, "", false
 }
 
 // replicated: somebody has to replace the pod. With

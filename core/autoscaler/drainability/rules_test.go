@@ -232,10 +232,18 @@ func TestSystem(t *testing.T) {
 }
 
 func TestPodGroup(t *testing.T) {
-	const kept = "PodGroup: it is a member of PodGroup training, whose members Berth can't move"
+	part := testkit.PodGroup("part", 2, "")
+	part.Spec.ParentCompositePodGroupName = new("whole")
+	const (
+		gone      = "PodGroup: it is a member of PodGroup training, which doesn't exist, so its replacement would not be placed"
+		composite = "PodGroup: it is a member of PodGroup part, which is part of a CompositePodGroup, so its replacement would not be placed"
+	)
 	check(t, []ruleCase{
-		{name: "a member", pod: pod().PodGroup("training"), want: kept},
-		{name: "a member that may be evicted", pod: pod().PodGroup("training").Annotate(cluster.SafeToEvictAnnotation, "true"), want: "evict"},
+		{name: "a member", pod: pod().PodGroup("training"), with: testkit.PodGroup("training", 2, ""), want: "evict"},
+		{name: "a member without a controller", pod: testkit.Pod("p").PodGroup("training"), with: testkit.PodGroup("training", 2, ""), want: "Replicated: it has no controller, so nothing would recreate it"},
+		{name: "a member of a group that isn't there", pod: pod().PodGroup("training"), want: gone},
+		{name: "one that may be evicted", pod: pod().PodGroup("training").Annotate(cluster.SafeToEvictAnnotation, "true"), want: "evict"},
+		{name: "a member of a group of groups", pod: pod().PodGroup("part"), with: part, want: composite},
 		{name: "a group without a name", pod: pod().PodGroup(""), want: "evict"},
 	})
 }

@@ -124,13 +124,16 @@ func (x *search) priceOf(n *cluster.Node) float64 {
 }
 
 // replaceable returns a node as one that may be replaced; nil when it mayn't be: its price
-// isn't known, it is a home, its group goes as a whole, or one of its pods has to stay or to
+// isn't known, it is a home, it goes together with others, or one of its pods has to stay or to
 // end by itself.
 func (x *search) replaceable(n *cluster.Node) *replaceable {
 	if n == nil || x.priceOf(n) == 0 || !n.Ready() || x.isHome(n.Index) {
 		return nil
 	}
 	if g := x.world.Group(n.Group); g.Options != nil && g.Options.ZeroOrMax {
+		return nil
+	}
+	if x.goesWith(n.Index).nodes != nil {
 		return nil
 	}
 	r := &replaceable{node: n, price: x.priceOf(n)}

@@ -9,14 +9,14 @@ import (
 )
 
 // This file says which candidates' pods have to be judged anew in a pass. What a verdict
-// depends on, beside the pod: its controller, the disruption budgets that cover it, and, of a
+// depends on, beside the pod: its controller, the disruption budgets that cover it, its pod group, and, of a
 // terminating pod, the time. (A pod that is old enough to be evicted stays so.) A changed pod
 // touches its node, which undoes the candidate.
 
 // doubts are what has changed since the last pass that verdicts depend on.
 type doubts struct {
-	budgets bool // budgets may cover other pods
-	owners  map[owner]bool
+	pods   bool // budgets may cover other pods, or a pod group has changed
+	owners map[owner]bool
 }
 
 // owner names a controller of pods.
@@ -46,7 +46,7 @@ next:
 
 // about reports whether the pods of a candidate have to be judged anew.
 func (d *doubts) about(c *candidate) bool {
-	if c.ages || c.recount || d.budgets {
+	if c.ages || c.recount || d.pods {
 		return true
 	}
 	if len(d.owners) > 0 {
@@ -65,7 +65,8 @@ func (d *doubts) add(changes []cluster.Change) {
 		c := &changes[i]
 		switch {
 		case c.Object != nil:
-			d.budgets = d.budgets || coversOthers(c.Object)
+			_, group := c.Object.PodGroup()
+			d.pods = d.pods || group || coversOthers(c.Object)
 		case c.Workload != nil || c.OldWorkload != nil:
 			w := c.Workload
 			if w == nil {

@@ -31,6 +31,8 @@ type pass struct {
 	replaced map[string]int     // the nodes of a consolidation that is under way, from 1 on in their order
 	grown    map[string]bool    // the groups that nodes were ordered of for it
 
+	together map[cluster.NodeIndex]bool // nodes that were looked at with others whose pods leave with theirs
+
 	movers []*cluster.Pod // scratch memory: the pods of a node that are to be evicted
 	uses   []use          // scratch memory: what they take from budgets
 }
@@ -77,7 +79,7 @@ func (s *Simulator) Plan(req *autoscaler.Request, questions *autoscaler.Question
 		p.confirm()
 		p.doubts = doubts{}
 		p.findCandidates(questions)
-		for p.settle(); p.wholeGroups(); {
+		for p.settle(); p.wholeGroups() || p.wholePodGroups(); {
 			p.settle()
 		}
 		p.keepUndone()
@@ -214,6 +216,9 @@ func (p *pass) mayStillGo(c *candidate, n *cluster.Node) bool {
 	if p.doubts.about(c) && !p.judgeAnew(c) {
 		return false
 	}
+	if !p.goesWith(c.node).same(c.removal.With) {
+		return false
+	}
 	over, _ := p.budgets.refuse(c.uses)
 	return over == nil && p.minimums.May(n) == nil
 }
@@ -252,8 +257,9 @@ func (p *pass) findCandidates(questions *autoscaler.Questions) {
 			return
 		case p.isHome(n.Index):
 			p.setKept(n, autoscaler.Kept{Reason: autoscaler.KeptDestination, Detail: "pods of removable nodes need the room on it", Utilization: x.utilization})
+		case p.byNode[n.Index] != nil: // with another
 		default:
-			p.simulate(x)
+			p.simulateWith(x, list)
 		}
 		delete(p.skipped, n.Name)
 	}
@@ -315,6 +321,21 @@ func (p *pass) eligible() (out []eligibleNode) {
 
 // simulate makes a node a candidate, or says why it stays; then the world is as it was.
 func (p *pass) simulate(x eligibleNode) {
+	c := p.prepare(x)
+	if c == nil {
+		return
+	}
+	if stuck := p.move(c, p.movers); stuck != nil {
+		p.retired = append(p.retired, c)
+		p.keepStuck(x, stuck)
+		return
+	}
+	p.add(c)
+}
+
+// prepare returns a node as a candidate whose pods have not moved yet: those that have to are p.movers
+// then. It returns nil, and says why the node stays, when something keeps it.
+func (p *pass) prepare(x eligibleNode) *candidate {
 	n := x.node
 	keep := func(k autoscaler.Kept) {
 		k.Utilization = x.utilization
@@ -322,7 +343,7 @@ func (p *pass) simulate(x eligibleNode) {
 	}
 	if k := p.minimums.May(n); k != nil {
 		keep(*k)
-		return
+		return nil
 	}
 	removal := &autoscaler.Removal{Node: n.Name, Utilization: x.utilization}
 	movers := p.movers[:0]
@@ -330,7 +351,7 @@ func (p *pass) simulate(x eligibleNode) {
 		switch v := p.judge.Judge(pod); v.Outcome {
 		case drainability.Block:
 			keep(autoscaler.Kept{Reason: autoscaler.KeptBlockedByPod, Pod: pod.Name(), Detail: v.Why})
-			return
+			return nil
 		case drainability.WaitFor:
 			removal.WaitsFor = append(removal.WaitsFor, pod.Name())
 		case drainability.Evict:
@@ -341,51 +362,67 @@ func (p *pass) simulate(x eligibleNode) {
 	p.uses = p.budgets.appendUses(p.uses[:0], movers)
 	if u, why := p.budgets.refuse(p.uses); u != nil {
 		keep(autoscaler.Kept{Reason: autoscaler.KeptBlockedByPod, Pod: u.pod.Name(), Detail: why})
-		return
+		return nil
 	}
 	c := p.newCandidate(p.primary.Node(n.Index).NodeInfo, n.Index)
 	c.options, c.uses = p.world.Group(n.Group).Options, append(c.uses, p.uses...)
 	c.pods, c.owners = append(c.pods, n.Pods...), appendOwners(c.owners, n.Pods)
 	c.ages = slices.ContainsFunc(n.Pods, func(pod *cluster.Pod) bool { return pod.Object.DeletionTimestamp != nil })
-	if stuck := p.move(c, movers); stuck != nil {
-		p.retired = append(p.retired, c)
-		if x.replaced > 0 {
-			keep(autoscaler.Kept{Reason: autoscaler.KeptReplaced, Pod: stuck.Name(), Detail: "the nodes that replace it have no room for the pod yet"})
-			return
-		}
-		p.keepNoPlace(n, stuck, x.utilization)
+	c.removal = removal
+	return c
+}
+
+// keepStuck says that a node stays since a pod has nowhere to go.
+func (p *pass) keepStuck(x eligibleNode, stuck *cluster.Pod) {
+	if x.replaced > 0 {
+		p.setKept(x.node, autoscaler.Kept{Reason: autoscaler.KeptReplaced, Pod: stuck.Name(), Detail: "the nodes that replace it have no room for the pod yet", Utilization: x.utilization})
 		return
 	}
+	p.keepNoPlace(x.node, stuck, x.utilization)
+}
+
+// add adds a candidate whose pods have moved.
+func (p *pass) add(c *candidate) {
 	p.version++
 	p.candidates = append(p.candidates, c)
 	p.byNode[c.node] = c
-	c.removal = removal
 	c.fillHomes(p.world.State)
 	p.budgets.draw(c.uses)
-	p.minimums.Remove(n)
+	p.minimums.Remove(p.world.Node(c.node))
 }
 
 // move moves pods of a node to homes, all or none: then it returns one that finds none.
 func (p *pass) move(c *candidate, movers []*cluster.Pod) (stuck *cluster.Pod) {
-	slices.SortFunc(movers, largestFirst)
-	c.homes = slices.Grow(c.homes, len(movers))
+	return p.moveAll([]*candidate{c}, [][]*cluster.Pod{movers})
+}
+
+// moveAll moves pods of several nodes, all or none: then it returns one that finds no home.
+func (p *pass) moveAll(list []*candidate, movers [][]*cluster.Pod) (stuck *cluster.Pod) {
 	mark := p.world.Mark()
-	p.world.SetNode(c.marked())
-	for _, pod := range movers {
-		c.was.Note(p.engine(pod).TakeOff(pod))
-	}
-	for _, pod := range movers {
-		e := p.engine(pod)
-		class := e.Class(pod)
-		at := p.find(pod, e, class, &c.was)
-		if at == cluster.NoNode {
-			for i := range c.homes {
-				p.moved[c.homes[i].at]--
-			}
-			p.world.Rollback(mark)
-			return pod
+	for i, c := range list {
+		slices.SortFunc(movers[i], largestFirst)
+		c.homes = slices.Grow(c.homes, len(movers[i]))
+		p.world.SetNode(c.marked())
+		for _, pod := range movers[i] {
+			c.was.Note(p.engine(pod).TakeOff(pod))
 		}
-		c.homes = append(c.homes, home{pod, e, class, at})
+	}
+	for i, c := range list {
+		for _, pod := range movers[i] {
+			e := p.engine(pod)
+			class := e.Class(pod)
+			at := p.find(pod, e, class, &c.was)
+			if at == cluster.NoNode {
+				for _, c := range list {
+					for k := range c.homes {
+						p.moved[c.homes[k].at]--
+					}
+				}
+				p.world.Rollback(mark)
+				return pod
+			}
+			c.homes = append(c.homes, home{pod, e, class, at})
+		}
 	}
 	p.world.Release(mark)
 	return nil

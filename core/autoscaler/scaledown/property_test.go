@@ -2,11 +2,13 @@ package scaledown_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
@@ -30,6 +32,8 @@ type history struct {
 	req     *autoscaler.Request
 	log     []string
 	devices bool // the history is about devices, too
+	// together counts nodes that were to go with others.
+	together int
 }
 
 func newHistory(t *rapid.T) *history {
@@ -51,6 +55,8 @@ func newHistory(t *rapid.T) *history {
 	h.furnishDevices()
 	h.owner("web", 3)
 	h.owner("db", 3)
+	h.podGroup("whole", true)
+	h.podGroup("single", false)
 	for i, name := range h.Nodes {
 		h.roomy(name, i)
 		for k := range testkit.Uniform(t, 5, "pods") {
@@ -78,6 +84,16 @@ func (h *history) owner(name string, wanted int32) {
 	h.State.SetWorkload(w)
 }
 
+// podGroup sets a pod group whose members go together, or one by one.
+func (h *history) podGroup(name string, whole bool) {
+	g := testkit.PodGroup(name, 2, "")
+	if whole {
+		g.Spec.DisruptionMode = &schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}}
+	}
+	h.log = append(h.log, fmt.Sprintf("the members of pod group %s go together %v", name, whole))
+	h.State.SetObject(g)
+}
+
 // small places a pod that may go most anywhere, but for what others there are.
 func (h *history) small(name, node string) {
 	app := []string{"web", "db"}[testkit.Uniform(h.t, 2, "app")]
@@ -94,6 +110,10 @@ func (h *history) small(name, node string) {
 		p.Apart(v1.LabelTopologyZone, "app", app)
 	case 4:
 		p.Apart(v1.LabelHostname, "index", "1")
+	case 5:
+		p.PodGroup("whole")
+	case 6:
+		p.PodGroup("single")
 	}
 	h.claims(p)
 	h.log = append(h.log, fmt.Sprintf("place small %s with claims %v on %s", name, p.Spec.ResourceClaims, node))
@@ -112,7 +132,9 @@ func (h *history) change() {
 	t := h.t
 	for i := range testkit.Uniform(t, 8, "changes") {
 		name := h.Nodes[testkit.Uniform(t, len(h.Nodes), "which")]
-		switch testkit.Uniform(t, 8, "kind") {
+		switch testkit.Uniform(t, 9, "kind") {
+		case 8:
+			h.podGroup([]string{"whole", "single"}[testkit.Uniform(t, 2, "group")], testkit.Uniform(t, 2, "together") == 0)
 		case 4:
 			if n := h.State.NodeByName(name); n != nil && len(n.Pods) > 0 {
 				uid := n.Pods[testkit.Uniform(t, len(n.Pods), "whose")].UID
@@ -169,8 +191,42 @@ func (h *history) check() *autoscaler.Plan {
 	h.eachNodeOnce(plan)
 	h.homesTakeTheirPods(plan)
 	h.withinBudgets(plan)
+	h.wholeGroupsGoTogether(plan)
 	h.devicesTakenOnce()
 	return plan
+}
+
+// wholeGroupsGoTogether checks that with a node go all others where pods are that leave together with its
+// own, and that the plan says so.
+func (h *history) wholeGroupsGoTogether(plan *autoscaler.Plan) {
+	with := map[string][]string{}
+	for _, r := range plan.Removals {
+		with[r.Node] = r.With
+	}
+	for _, r := range plan.Removals {
+		for _, p := range h.State.NodeByName(r.Node).Pods {
+			key, whole := h.State.GoesWhole(p)
+			if !whole {
+				continue
+			}
+			h.State.EachPlacedMember(key, func(m *cluster.Pod) {
+				at := h.State.NodeOf(m.UID).Name
+				if _, goes := with[at]; !goes {
+					h.fail("node %s would go with a member of %s, and node %s with another stays", r.Node, key, at)
+				} else if at != r.Node && !slices.Contains(r.With, at) {
+					h.fail("node %s is to go with %v, and a member of %s is on node %s", r.Node, r.With, key, at)
+				}
+			})
+		}
+		for _, other := range r.With {
+			if !slices.Equal(with[other], r.With) {
+				h.fail("node %s is to go with %v, and node %s with %v", r.Node, r.With, other, with[other])
+			}
+		}
+		if len(r.With) > 0 {
+			h.together++
+		}
+	}
 }
 
 // eachNodeOnce checks that a node is removed or kept.
@@ -265,8 +321,10 @@ func (h *history) withinBudgets(plan *autoscaler.Plan) {
 // histories: what a pass finds could all be done, by the rules evaluated from nothing, and
 // without its moves the simulator's world is the cluster.
 func TestPropertyCandidatesAreRemovableTogether(t *testing.T) {
+	together := 0
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHistory(t)
+		defer func() { together += h.together }()
 		for range rapid.IntRange(1, 6).Draw(t, "passes") {
 			h.change()
 			h.check()
@@ -278,6 +336,9 @@ func TestPropertyCandidatesAreRemovableTogether(t *testing.T) {
 			}
 		}
 	})
+	if together == 0 {
+		t.Error("no nodes were to go together since pods on them do")
+	}
 }
 
 // dump returns a state slot by slot, without its facts.

@@ -264,10 +264,16 @@ func (m *Machine) cancel(t *lifecycle.Turn, name string, d *deletion, why string
 }
 
 // endTogether ends a deletion by calling end, and with it all of an atomic group that the provider
-// wasn't asked to carry out yet.
+// wasn't asked to carry out yet, and those of nodes whose pods were to leave together with its own and
+// haven't been asked to.
 func (m *Machine) endTogether(t *lifecycle.Turn, name, why string, end func(*lifecycle.Turn, string, *deletion, string)) {
 	d := m.deletions[name]
 	end(t, name, d, why)
+	if d.with != "" {
+		for _, other := range m.names(func(o *deletion) bool { return o.with == d.with && o.recallable() }) {
+			end(t, other, m.deletions[other], "node "+name+" stays, whose pods leave together with its own: "+why)
+		}
+	}
 	if !atomic(t.State.Group(d.group)) {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -22,11 +23,13 @@ import (
 // Begin begins to delete those nodes whose time has come and of which the plan is still true.
 // Empty nodes come first, up to MaxDeletions; then those with pods to be evicted, up to
 // MaxDrains of them. Nodes that are on their way out already count. The nodes of an atomic
-// group begin all together, whatever these limits say, or not at all.
+// group, and those whose pods leave together, begin all together, whatever these limits say, or not at
+// all.
 func (m *Machine) Begin(t *lifecycle.Turn, due []candidates.Due) {
 	before := m.homeless
 	m.homeless = nil
 	groups := map[string][]*candidates.Due{} // the atomic ones
+	sets := map[string][]*candidates.Due{}   // of nodes whose pods leave together
 	var empty, occupied []*candidates.Due
 	for i := range due {
 		x := &due[i]
@@ -37,6 +40,8 @@ func (m *Machine) Begin(t *lifecycle.Turn, due []candidates.Due) {
 		switch g := t.State.Group(n.Group); {
 		case atomic(g):
 			groups[g.ID] = append(groups[g.ID], x)
+		case len(x.With) > 0:
+			sets[setOf(x.With)] = append(sets[setOf(x.With)], x)
 		case x.Empty():
 			empty = append(empty, x)
 		default:
@@ -45,6 +50,11 @@ func (m *Machine) Begin(t *lifecycle.Turn, due []candidates.Due) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(groups)) {
 		m.beginGroup(t, t.State.Group(id), groups[id], before)
+	}
+	for _, key := range slices.Sorted(maps.Keys(sets)) {
+		if set := sets[key]; len(set) == len(set[0].With) && m.mayAllShrink(t, set) {
+			m.beginAll(t, set, before)
+		}
 	}
 	going, draining := m.counts()
 	for _, x := range append(empty, occupied...) {
@@ -101,8 +111,7 @@ func (m *Machine) mayShrink(t *lifecycle.Turn, g *cluster.NodeGroup, nodes int) 
 	return g.Target-m.Planned(g.ID)-nodes >= g.Min
 }
 
-// beginGroup begins the deletion of all nodes of an atomic group, if all of them are due. before
-// are the nodes that the last plan left for want of homes.
+// beginGroup begins the deletion of all nodes of an atomic group, if all of them are due.
 func (m *Machine) beginGroup(t *lifecycle.Turn, g *cluster.NodeGroup, due []*candidates.Due, before map[string]string) {
 	nodes := 0
 	t.State.Nodes(func(n *cluster.Node) {
@@ -110,9 +119,41 @@ func (m *Machine) beginGroup(t *lifecycle.Turn, g *cluster.NodeGroup, due []*can
 			nodes++
 		}
 	})
-	if len(due) < nodes || !m.mayShrink(t, g, len(due)) {
+	if len(due) < nodes || !m.mayShrink(t, g, len(due)) || !closed(due) {
 		return
 	}
+	m.beginAll(t, due, before)
+}
+
+// closed reports whether all nodes that go together with nodes of a list are on it.
+func closed(due []*candidates.Due) bool {
+	return !slices.ContainsFunc(due, func(x *candidates.Due) bool {
+		return slices.ContainsFunc(x.With, func(name string) bool {
+			return !slices.ContainsFunc(due, func(y *candidates.Due) bool { return y.Node == name })
+		})
+	})
+}
+
+// mayAllShrink reports whether the groups of some nodes may shrink by all of these.
+func (m *Machine) mayAllShrink(t *lifecycle.Turn, due []*candidates.Due) bool {
+	of := map[string]int{}
+	for _, x := range due {
+		of[t.State.NodeByName(x.Node).Group]++
+	}
+	for id, nodes := range of { // in any order
+		if !m.mayShrink(t, t.State.Group(id), nodes) {
+			return false
+		}
+	}
+	return true
+}
+
+// setOf returns what tells nodes that go together from others.
+func setOf(names []string) string { return strings.Join(names, ",") }
+
+// beginAll begins the deletion of nodes, of all or of none. before are the nodes that the last plan left
+// for want of homes.
+func (m *Machine) beginAll(t *lifecycle.Turn, due []*candidates.Due, before map[string]string) {
 	for i, x := range due {
 		why := m.keepHomes(t, x)
 		if why == "" {
@@ -162,7 +203,7 @@ func (m *Machine) begin(t *lifecycle.Turn, x *candidates.Due) {
 	n := t.State.NodeByName(x.Node)
 	why := fmt.Sprintf("%s for %s", x.Why, x.For)
 	t.Decide(step.Decision{Kind: step.NodeTainted, Node: n.Name, Group: n.Group, Reason: why})
-	d := &deletion{group: n.Group, marking: marking{deletionTaint(t.Now), !m.cfg.KeepSchedulable, why}, why: x.Why, homes: homesOf(x.Removal), state: tainting{}}
+	d := &deletion{group: n.Group, marking: marking{deletionTaint(t.Now), !m.cfg.KeepSchedulable, why}, why: x.Why, homes: homesOf(x.Removal), with: setOf(x.With), state: tainting{}}
 	m.enter(n.Name, d)
 	t.Ready.Taints = append(t.Ready.Taints, d.put(n.Name))
 	tellBegun(t, x.Removal)

@@ -20,7 +20,11 @@ func (m *Machine) Recallable(state *cluster.State) []autoscaler.Recallable {
 		return nil
 	}
 	begun := map[string]bool{} // atomic groups of which a node can't stay any more
+	sets := map[string]bool{}  // nodes that go together, of which one can't
 	for _, d := range m.deletions {
+		if d.with != "" && !d.recallable() {
+			sets[d.with] = true
+		}
 		if atomic(state.Group(d.group)) && !d.recallable() {
 			begun[d.group] = true
 		}
@@ -29,7 +33,7 @@ func (m *Machine) Recallable(state *cluster.State) []autoscaler.Recallable {
 	for _, name := range m.names((*deletion).recallable) {
 		d, n := m.deletions[name], state.NodeByName(name)
 		switch {
-		case begun[d.group] || n.Object.DeletionTimestamp != nil:
+		case begun[d.group] || sets[d.with] || n.Object.DeletionTimestamp != nil:
 		case d.drains():
 			occupied = append(occupied, d.asRecallable(n.NodeInfo))
 		default:

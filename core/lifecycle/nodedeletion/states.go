@@ -22,6 +22,8 @@ type deletion struct {
 	why string // why the node goes; once the provider has failed, why it stays
 	// homes are the pods for whose replacements the plan has found room.
 	homes map[types.UID]bool
+	// with is what the nodes have in common whose pods leave together with its own; "" for none.
+	with string
 	// changed is when the API showed something new of the node or its pods that it hasn't
 	// been looked at since; zero for never.
 	changed time.Time
