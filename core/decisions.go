@@ -146,6 +146,11 @@ func (l losers) NodeLost(t *lifecycle.Turn, item *queue.Item, reason, message st
 	l.c.nomination.Restore(t, &p.Nomination, item)
 }
 
+// BindFailed implements binding.Others.
+func (l losers) BindFailed(t *lifecycle.Turn, item *queue.Item, node string) {
+	l.c.podGroups.BindFailed(t, item, node)
+}
+
 // PodBackedOff implements binding.Others.
 func (l losers) PodBackedOff(t *lifecycle.Turn, pod *cluster.Pod) {
 	l.c.preemption.PodRemoved(t, pod.UID)
@@ -187,6 +192,17 @@ func (m *groupMembers) Placed(t *lifecycle.Turn, item *queue.Item, d scheduler.D
 func (m *groupMembers) Waits(_ *lifecycle.Turn, uid types.UID, why string) {
 	m.c.stats.Unschedulable++
 	m.c.mode.memberRejected(m.c.pods[uid], why)
+}
+
+// KeepPlace implements podgroups.Members.
+func (m *groupMembers) KeepPlace(t *lifecycle.Turn, item *queue.Item, node string) {
+	t.State.Nominate(item.Pod(), node)
+	m.c.nomination.Write(t, &m.c.pods[item.Pod().UID].Nomination, item)
+}
+
+// FreePlace implements podgroups.Members.
+func (m *groupMembers) FreePlace(t *lifecycle.Turn, item *queue.Item) {
+	m.c.nomination.WithdrawFrom(t, item)
 }
 
 // Held implements podgroups.Members.

@@ -29,6 +29,9 @@ type Members interface {
 	Placed(t *lifecycle.Turn, item *queue.Item, d scheduler.Decision, seen cluster.Seq)
 	// Waits carries out that a member found no node.
 	Waits(t *lifecycle.Turn, uid types.UID, why string)
+	// KeepPlace nominates a member that waits to a node, and FreePlace takes that back.
+	KeepPlace(t *lifecycle.Turn, item *queue.Item, node string)
+	FreePlace(t *lifecycle.Turn, item *queue.Item)
 	// Held reports why a member isn't tried; failure says that it is an error of somebody's.
 	Held(t *lifecycle.Turn, uid types.UID, why string, failure bool)
 	// Decides reports whether what is decided is done, and told.
@@ -41,6 +44,7 @@ type Machine struct {
 	members   Members
 	state     *cluster.State
 	said      map[types.UID]*said // by the object's UID
+	kept      []keptPlace          // in the order in which they end
 	// toCome is how many members have places that are being carried out, and weren't asked about yet.
 	toCome int
 }
@@ -140,6 +144,8 @@ func (m *Machine) check(t *lifecycle.Turn, g *queue.Group) bool {
 	}
 	why, failure := Hold(x, t.State)
 	if why == "" {
+		placed := t.State.PlacedMembers(g.Key())
+		t.Queue.SetBegun(g, placed > 0 && placed < MinCount(t.State.PodGroup(g.Key())))
 		t.Queue.ReleaseGroup(t.Now, g)
 		return true
 	}
