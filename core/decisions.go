@@ -194,6 +194,14 @@ func (m *groupMembers) Waits(_ *lifecycle.Turn, uid types.UID, why string) {
 	m.c.mode.memberRejected(m.c.pods[uid], why)
 }
 
+// FitsNowhere implements podgroups.Members: devices that keep a member from every node are taken away from
+// its claim.
+func (m *groupMembers) FitsNowhere(t *lifecycle.Turn, pod *cluster.Pod, d *engine.Diagnosis) {
+	if m.Decides() {
+		m.c.deallocation.PodRejected(t, pod, d)
+	}
+}
+
 // KeepPlace implements podgroups.Members.
 func (m *groupMembers) KeepPlace(t *lifecycle.Turn, item *queue.Item, node string) {
 	t.State.Nominate(item.Pod(), node)

@@ -5,6 +5,7 @@
 //	generate.go  draws a world from a seed
 //	draining.go  draws a world in which nodes are drained
 //	devices.go   draws a world in which pods claim devices
+//	podgroups.go draws a world with pod groups
 //	odd.go       adds what is odd to some worlds of both kinds
 //	soak.go      plays a world and collects what it breaks
 //	shrink.go    makes a world that breaks something smaller

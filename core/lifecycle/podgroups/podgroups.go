@@ -29,6 +29,8 @@ type Members interface {
 	Placed(t *lifecycle.Turn, item *queue.Item, d scheduler.Decision, seen cluster.Seq)
 	// Waits carries out that a member found no node.
 	Waits(t *lifecycle.Turn, uid types.UID, why string)
+	// FitsNowhere carries out that a member with claims would fit on no node alone, with why.
+	FitsNowhere(t *lifecycle.Turn, pod *cluster.Pod, d *engine.Diagnosis)
 	// KeepPlace nominates a member that waits to a node, and FreePlace takes that back.
 	KeepPlace(t *lifecycle.Turn, item *queue.Item, node string)
 	FreePlace(t *lifecycle.Turn, item *queue.Item)
@@ -240,6 +242,29 @@ func (m *Machine) wait(t *lifecycle.Turn, g *queue.Group, items []*queue.Item, r
 		waits = nil
 	}
 	t.Queue.RejectGroup(t.Now, g, waits)
+	m.freeDevices(t, r, d)
+}
+
+// freeDevices looks for members without a place whose claims have devices where no member can be, as an
+// attempt to bind them leaves them that was interrupted: those of maxWaits classes at most.
+func (m *Machine) freeDevices(t *lifecycle.Turn, r *scheduler.GroupRequest, d *scheduler.GroupDecision) {
+	var seen []*engine.Class
+	for i, why := range d.Why {
+		p := r.Members[i].Pod
+		if why == "" || !t.State.ClaimsDevices(p) {
+			continue
+		}
+		if len(seen) == maxWaits {
+			return
+		}
+		c := m.scheduler.Class(p)
+		if slices.Contains(seen, c) {
+			continue
+		}
+		if seen = append(seen, c); !m.scheduler.Fits(p, c) {
+			m.members.FitsNowhere(t, p, m.scheduler.Diagnose(c))
+		}
+	}
 }
 
 // note enters a decision about a group into the ledger.
