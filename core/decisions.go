@@ -151,6 +151,11 @@ func (l losers) NodeLost(t *lifecycle.Turn, item *queue.Item, reason, message st
 	l.c.nomination.Restore(t, &p.Nomination, item)
 }
 
+// BindFailed implements binding.Others.
+func (l losers) BindFailed(t *lifecycle.Turn, item *queue.Item, node string) {
+	l.c.podGroups.BindFailed(t, item, node)
+}
+
 // PodBackedOff implements binding.Others.
 func (l losers) PodBackedOff(t *lifecycle.Turn, pod *cluster.Pod) {
 	l.c.preemption.PodRemoved(t, pod.UID)
@@ -199,6 +204,25 @@ func (m *groupMembers) Waits(_ *lifecycle.Turn, item *queue.Item, why string) {
 // Preempts implements podgroups.Members.
 func (m *groupMembers) Preempts(_ *lifecycle.Turn, g *schedulingv1beta1.PodGroup, members []*cluster.Pod, victims *framework.Victims) {
 	m.c.mode.groupPreempts(g, members, victims)
+}
+
+// FitsNowhere implements podgroups.Members: devices that keep a member from every node are taken away from
+// its claim.
+func (m *groupMembers) FitsNowhere(t *lifecycle.Turn, pod *cluster.Pod, d *engine.Diagnosis) {
+	if m.Decides() {
+		m.c.deallocation.PodRejected(t, pod, d)
+	}
+}
+
+// KeepPlace implements podgroups.Members.
+func (m *groupMembers) KeepPlace(t *lifecycle.Turn, item *queue.Item, node string) {
+	t.State.Nominate(item.Pod(), node)
+	m.c.nomination.Write(t, &m.c.pods[item.Pod().UID].Nomination, item)
+}
+
+// FreePlace implements podgroups.Members.
+func (m *groupMembers) FreePlace(t *lifecycle.Turn, item *queue.Item) {
+	m.c.nomination.WithdrawFrom(t, item)
 }
 
 // Held implements podgroups.Members. No place is kept for a group that can't be tried, say because a member

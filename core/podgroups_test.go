@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -127,6 +128,60 @@ func TestAGroupIsTriedAgainOnlyForWhatMayHelp(t *testing.T) {
 	}
 	if n := tried(step.PodGone{UID: "pod-p0"}); n != 1 || w.placed() != 4 {
 		t.Errorf("when a member is gone, the group is tried %d times, and %d members have nodes; want 1, and 4", n, w.placed())
+	}
+}
+
+// TestAGangThatHasBegunGoesFirst: after a crash in which one of three members was bound, the others get
+// nodes before pods that have waited for longer.
+func TestAGangThatHasBegunGoesFirst(t *testing.T) {
+	w := newGroupWorld(t, func(*framework.Profile) {})
+	member := func(name string) *testkit.PodBuilder { return testkit.Pod(name).Req("cpu", "4").PodGroup("gang") }
+	binds := w.step(
+		step.PodSet{Pod: testkit.Pod("x").Req("cpu", "4").Obj()}, step.PodSet{Pod: testkit.Pod("y").Req("cpu", "4").Obj()},
+		step.PodSet{Pod: member("a").On("n0").Obj()}, step.PodSet{Pod: member("b").Obj()}, step.PodSet{Pod: member("c").Obj()},
+		step.ObjectSet{Object: testkit.PodGroup("gang", 3, "")})
+	if !slices.Equal(binds, []string{"b", "c", "x"}) {
+		t.Errorf("%q are bound, want b and c, and then x", binds)
+	}
+	// Once it is whole, those that come to it wait for their turn.
+	w.step(step.NodeSet{Node: testkit.Node("n4").Alloc("cpu", "4", "memory", "8Gi").Obj()})
+	binds = w.step(step.PodSet{Pod: member("d").Obj()}, step.NodeSet{Node: testkit.Node("n5").Alloc("cpu", "4", "memory", "8Gi").Obj()})
+	if !slices.Equal(binds, []string{"d"}) || w.placed() != 4 {
+		t.Errorf("%q are bound, and %d members have nodes; want d, and 4", binds, w.placed())
+	}
+}
+
+// TestThePlaceOfAMemberWhoseBindFailsIsKept: while it backs off nobody of its priority gets the place;
+// it is bound there, or, when it isn't within the time for which members wait, others get the place.
+func TestThePlaceOfAMemberWhoseBindFailsIsKept(t *testing.T) {
+	for _, inTime := range []bool{true, false} {
+		w := newGroupWorld(t, func(*framework.Profile) {})
+		member := func(name string) *testkit.PodBuilder { return testkit.Pod(name).Req("cpu", "4").PodGroup("gang") }
+		in := []step.Input{step.ObjectSet{Object: testkit.PodGroup("gang", 4, "")}}
+		for _, name := range []string{"a", "b", "c", "d"} {
+			in = append(in, step.PodSet{Pod: member(name).Obj()})
+		}
+		if binds := w.step(in...); len(binds) != 4 {
+			t.Fatalf("%q are bound, want all four", binds)
+		}
+		n, _ := w.State().Placed("pod-a")
+		node := w.State().Node(n).Name
+		other := step.PodSet{Pod: testkit.Pod("other").Req("cpu", "4").Obj()}
+		if binds := w.step(step.BindDone{UID: "pod-a", Err: errors.New("refused")}, other); len(binds) > 0 || w.State().NominatedTo("pod-a") != node {
+			t.Fatalf("after the failure %q are bound, and a is nominated to %q; want none, and %s", binds, w.State().NominatedTo("pod-a"), node)
+		}
+		if !inTime { // it can't be tried
+			w.step(step.ObjectGone{Kind: cluster.PodGroupKind, Namespace: "default", Name: "gang"})
+			w.now = w.now.Add(4 * time.Minute)
+			if binds := w.step(); len(binds) > 0 {
+				t.Errorf("after 4 minutes %q are bound, want none", binds)
+			}
+		}
+		w.now = w.now.Add(2 * time.Minute)
+		want := map[bool]string{true: "a", false: "other"}[inTime]
+		if binds := w.step(); !slices.Equal(binds, []string{want}) {
+			t.Errorf("in time %t: %q are bound, want %s", inTime, binds, want)
+		}
 	}
 }
 

@@ -89,8 +89,8 @@ func (c *Core) BecomeLeader(now time.Time) {
 //
 //  1. Inputs: everything below is to see the cluster as it is. Machines take outcomes
 //     here; what has to see all inputs waits for its phase.
-//  2. Waits for permission that are over end before the queue is asked: the room that
-//     comes free is a change that may help others.
+//  2. Waits for permission that are over end before the queue is asked, and so do places that are
+//     kept for members of pod groups: the room that comes free is a change that may help others.
 //  3. Objects that ask for headroom are looked at: the queue is asked about the headrooms
 //     that they get, and their stand-ins are tried. Homes of evicted pods end for the same
 //     reason before it is asked. After that, pods that have asked for a
@@ -120,6 +120,7 @@ func (c *Core) Step(now time.Time, inputs ...door.Input) step.Ready {
 	c.stepped = true
 	c.Take(now, inputs...)
 	c.binding.Advance(c.turn)
+	c.podGroups.Advance(c.turn)
 	c.headroom.Advance(c.turn)
 	if c.cfg.Autoscale != nil {
 		c.scale.homes.Advance(c.turn)

@@ -132,6 +132,7 @@ func (b *berth) crash(down time.Duration) {
 		q.waiting = nil
 	}
 	w.noteChange()
+	w.gangsWait(down)
 	w.after(down, phaseWorld, func() {
 		if err := b.start(); err != nil {
 			w.violation("Berth does not restart: %v", err)

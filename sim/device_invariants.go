@@ -138,7 +138,7 @@ func (w *World) checkDevicesAtRest() {
 			w.violation("claim %s has devices in the end, and is reserved for nobody", name)
 		}
 		for _, r := range c.Status.ReservedFor {
-			if p := w.pods[r.UID]; p == nil || p.ended || p.obj.Spec.NodeName == "" {
+			if p := w.pods[r.UID]; p == nil || p.ended || p.obj.Spec.NodeName == "" && !w.waitsForMembers(p) && !w.usedByOthers(c) {
 				w.violation("claim %s is reserved in the end for pod %s, which is gone, has ended or has no node", name, r.Name)
 			}
 		}
@@ -149,6 +149,15 @@ func (w *World) checkDevicesAtRest() {
 			w.violation("claim %s is in the end in Berth's state otherwise than in the API", name)
 		}
 	}
+}
+
+// usedByOthers reports whether a claim is reserved for a pod on a node: it keeps its devices, whoever else
+// an interrupted attempt has left in it.
+func (w *World) usedByOthers(c *resourcev1.ResourceClaim) bool {
+	return slices.ContainsFunc(c.Status.ReservedFor, func(r resourcev1.ResourceClaimConsumerReference) bool {
+		p := w.pods[r.UID]
+		return p != nil && !p.ended && p.obj.Spec.NodeName != ""
+	})
 }
 
 // sameHold reports whether two versions of a claim have the same devices for the same pods.

@@ -39,6 +39,7 @@ func (w *World) checkStep(r *step.Ready) {
 		return
 	}
 	w.checkDevicesGiven(r)
+	w.checkMembersBound(r)
 	state := w.berth.core().State()
 	var nodes []*v1.Node
 	var pods []*v1.Pod
@@ -157,7 +158,7 @@ func (w *World) noteUnused() {
 // of the checker.
 func (w *World) checkPending(nodes []*v1.Node) {
 	var pods []*v1.Pod
-	var pending []*pod
+	var pending, members []*pod
 	for _, p := range w.sortedPods() {
 		switch {
 		case p.ended:
@@ -165,11 +166,13 @@ func (w *World) checkPending(nodes []*v1.Node) {
 			if n := w.nodes[p.obj.Spec.NodeName]; n != nil {
 				pods = append(pods, w.byPlugins(p.obj, n.obj))
 			}
-		case memberOf(p.obj) != "": // checkGroupsAtRest looks at it
+		case p.active() && p.obj.Spec.SchedulingGroup != nil:
+			members = append(members, p)
 		case p.active() && len(p.obj.Spec.SchedulingGates) == 0:
 			pending = append(pending, p)
 		}
 	}
+	w.checkGroupsPending(members, nodes, pods)
 	all := pods
 	for _, p := range pending {
 		pods := w.withRoomKept(p, all)

@@ -100,6 +100,9 @@ func (w *World) changeNode(n *node, f func(o *v1.Node)) {
 	obj := *n.obj
 	f(&obj)
 	n.obj = &obj
+	if obj.Spec.Unschedulable || len(obj.Spec.Taints) > 0 || !n.ready() {
+		w.excuseGangs()
+	}
 	w.stats.nodeChanged(n)
 	w.publishNode(n)
 	w.noteChange()
@@ -144,6 +147,7 @@ func (w *World) removeNode(n *node, byBerth bool) {
 	if n.inVain() {
 		w.stats.InVain = append(w.stats.InVain, n.obj.Name)
 	}
+	w.excuseGangs()
 	w.stats.nodeGone(n)
 	w.losePods(n, byBerth)
 	w.slicesLost(n)

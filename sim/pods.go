@@ -126,6 +126,7 @@ func (w *World) bind(uid types.UID, node string) error {
 		o.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionTrue}}
 	})
 	w.checkDevicesOf(p)
+	w.gangBound(p)
 	w.syncPodLater(p)
 	w.stats.podBound(p)
 	w.assignToNode(p, node)
@@ -168,6 +169,7 @@ func (w *World) removePod(p *pod) {
 		return
 	}
 	p.gone = true
+	w.memberLost(p)
 	w.takeOffNode(p)
 	w.recountBudgets(p)
 	if !p.ended {
@@ -193,6 +195,7 @@ func (w *World) endPod(p *pod, phase v1.PodPhase) {
 		return
 	}
 	p.ended, p.ready = true, false
+	w.memberLost(p)
 	w.stats.podEnded(p, phase == v1.PodSucceeded)
 	w.takeOffNode(p)
 	w.recountBudgets(p)

@@ -83,6 +83,7 @@ type World struct {
 	generations    map[string]int64
 	// given are the devices that Berth last chose for a claim, and expressions those that were compiled for checks.
 	given       map[objectKey]*resourcev1.AllocationResult
+	gangs       map[cluster.PodGroupKey]*gang // of which members were bound
 	expressions *cel.Cache
 	serial      int // of the last UID or resource version
 
@@ -110,7 +111,7 @@ func New(run *scenario.Run, opt Options) (*World, error) {
 		run: run, opt: opt,
 		pods: map[types.UID]*pod{}, byName: map[string]*pod{}, nodes: map[string]*node{},
 		claimTemplates: map[types.NamespacedName]*resourcev1.ResourceClaimTemplate{}, generations: map[string]int64{},
-		given: map[objectKey]*resourcev1.AllocationResult{}, expressions: checker.NewExpressions(),
+		given: map[objectKey]*resourcev1.AllocationResult{}, gangs: map[cluster.PodGroupKey]*gang{}, expressions: checker.NewExpressions(),
 		images: map[string][]scenario.Layer{}, watch: map[string]*watch{}, controllers: map[controllerKey]*controller{}, objects: map[objectKey]cluster.Object{},
 	}
 	w.clock.seed = run.Spec.Seed

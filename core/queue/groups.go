@@ -18,7 +18,7 @@ package queue
 //	               its members                                 comes, or changes: the same
 //
 // A group exists while a member of it is grouped or gated. Its item has the place of the member that
-// is first in the queue's order.
+// is first in the queue's order; one that has begun goes before others of its priority (SetBegun).
 
 import (
 	"cmp"
@@ -38,6 +38,7 @@ type Group struct {
 	members []*Item // that are grouped, in the queue's order
 	gated   int     // members that a plugin keeps out of the queue
 	held    string  // why it can't be tried
+	begun   bool    // some members have nodes, and fewer than must
 	// waits are the classes for a change of which an unschedulable group waits.
 	waits []GroupWait
 }
@@ -169,12 +170,25 @@ func (q *Queue) forgetIfEmpty(g *Group) {
 	delete(q.groups, g.key)
 }
 
+// SetBegun says whether some members of a group have nodes, and fewer than must: the nodes do nobody
+// any good until the others have some, too, so the group is tried before whatever has its priority, as if
+// it had been there first.
+func (q *Queue) SetBegun(g *Group, begun bool) {
+	if g.begun != begun {
+		g.begun = begun
+		q.setLeader(g)
+	}
+}
+
 // setLeader gives the group's item the place of its first member in the order of scheduling.
 func (q *Queue) setLeader(g *Group) {
 	if len(g.members) == 0 {
 		return
 	}
 	item, first := g.item, g.members[0].queued
+	if g.begun {
+		first.Queued = 0
+	}
 	same := item.queued.Pod != nil && item.queued.Pod.Priority == first.Pod.Priority && item.queued.Queued == first.Queued && item.queued.Sequence == first.Sequence
 	if same || item.stage != Active && item.stage != Backoff && item.stage != Unschedulable {
 		item.queued = first

@@ -86,3 +86,46 @@ func TestPropertyACrashAtAnyStepOfADrainBreaksNothing(t *testing.T) {
 	}
 	t.Logf("Berth crashed after each of %d Steps; %d nodes were drained without a crash", len(busy), calm.Summary.Drain.Nodes)
 }
+
+// crashAtEveryStep plays a world, and again with Berth crashing after each of its Steps in turn that has
+// something to do: every invariant holds, and as many pods are completed. It returns how the world ends without a crash.
+func crashAtEveryStep(t *testing.T, name, text string, completed int) Outcome {
+	t.Helper()
+	play := func(o sim.Options) Outcome {
+		run, err := scenario.Parse(name, []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := playRun(t.Context(), run, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	var busy []int // the Steps that have an input or ask for work
+	steps := 0
+	count := drive.HookFunc(func(_ time.Time, _ time.Duration, in []step.Input, r *step.Ready) {
+		if steps++; len(in) > 0 || len(r.Decisions) > 0 {
+			busy = append(busy, steps)
+		}
+	})
+	calm := play(sim.Options{Hooks: []drive.Hook{count}})
+	if len(calm.Problems) > 0 || calm.Summary.Pods.Completed != completed {
+		t.Fatalf("without a crash %d of %d pods are completed: %s", calm.Summary.Pods.Completed, completed, list(calm.Problems))
+	}
+	same := 0
+	for _, n := range busy {
+		out := play(sim.Options{CrashAfter: n})
+		if len(out.Problems) > 0 || out.Summary.Pods.Completed != completed {
+			t.Fatalf("a crash after Step %d: %d of %d pods are completed: %s", n, out.Summary.Pods.Completed, completed, list(out.Problems))
+		}
+		if out.Digest == calm.Digest {
+			same++
+		}
+	}
+	if same == len(busy) {
+		t.Error("no crash has changed a decision: there was none")
+	}
+	t.Logf("Berth crashed after each of %d Steps", len(busy))
+	return calm
+}

@@ -3,12 +3,8 @@ package soak
 import (
 	"fmt"
 	"testing"
-	"time"
 
-	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/sim"
-	"github.com/berthproject/berth/sim/scenario"
 )
 
 // TestDevices is TestSoak with worlds in which pods claim devices.
@@ -75,40 +71,7 @@ spec:
 // crashing after each of its Steps in turn that has something to do: every invariant holds, and all pods get what they
 // claim.
 func TestPropertyACrashAtAnyStepLeavesNoDeviceTwiceOrForGood(t *testing.T) {
-	play := func(o sim.Options) Outcome {
-		run, err := scenario.Parse("small-devices.yaml", []byte(smallDevices))
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := playRun(t.Context(), run, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out
+	if calm := crashAtEveryStep(t, "small-devices.yaml", smallDevices, 9); calm.Devices.TakenBack == 0 {
+		t.Error("no write of a claim is taken back: the crashes show little")
 	}
-	var busy []int // the Steps that have an input or ask for work
-	steps := 0
-	count := drive.HookFunc(func(_ time.Time, _ time.Duration, in []step.Input, r *step.Ready) {
-		if steps++; len(in) > 0 || len(r.Decisions) > 0 {
-			busy = append(busy, steps)
-		}
-	})
-	calm := play(sim.Options{Hooks: []drive.Hook{count}})
-	if len(calm.Problems) > 0 || calm.Summary.Pods.Completed != 9 || calm.Devices.TakenBack == 0 {
-		t.Fatalf("without a crash %d of 9 pods are completed, and %d writes of claims taken back: %s", calm.Summary.Pods.Completed, calm.Devices.TakenBack, list(calm.Problems))
-	}
-	same := 0
-	for _, n := range busy {
-		out := play(sim.Options{CrashAfter: n})
-		if len(out.Problems) > 0 || out.Summary.Pods.Completed != 9 {
-			t.Fatalf("a crash after Step %d: %d of 9 pods are completed: %s", n, out.Summary.Pods.Completed, list(out.Problems))
-		}
-		if out.Digest == calm.Digest {
-			same++
-		}
-	}
-	if same == len(busy) {
-		t.Error("no crash has changed a decision: there was none")
-	}
-	t.Logf("Berth crashed after each of %d Steps", len(busy))
 }

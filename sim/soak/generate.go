@@ -6,6 +6,7 @@
 //	draining.go  draws a world in which nodes are drained
 //	devices.go   draws a world in which pods claim devices
 //	gangs.go     draws a world in which nodes are bought for pod groups
+//	podgroups.go draws a world with pod groups
 //	odd.go       adds what is odd to some worlds of both kinds
 //	soak.go      plays a world and collects what it breaks
 //	shrink.go    makes a world that breaks something smaller

@@ -72,6 +72,8 @@ type Others interface {
 	// NodeLost is called when nothing is kept for the pod any more, before it backs off:
 	// reason and message are those of its condition.
 	NodeLost(t *lifecycle.Turn, item *queue.Item, reason, message string)
+	// BindFailed is called when a bind has failed, once the pod is off the node and backs off.
+	BindFailed(t *lifecycle.Turn, item *queue.Item, node string)
 	// PodBackedOff is called last.
 	PodBackedOff(t *lifecycle.Turn, pod *cluster.Pod)
 }
@@ -208,7 +210,11 @@ func (m *Machine) BindDone(t *lifecycle.Turn, in step.BindDone) (bound *cluster.
 		return p.pod
 	}
 	m.failures++
+	uid, node := p.pod.UID, p.node
 	m.unplace(t, p, step.Unplaced, "SchedulerError", fmt.Sprintf("binding failed: %v", in.Err), in.Err.Error())
+	if item := t.Queue.Get(uid); item != nil {
+		m.others.BindFailed(t, item, node)
+	}
 	return nil
 }
 

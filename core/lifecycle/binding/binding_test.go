@@ -117,6 +117,9 @@ func (w *world) NodeLost(_ *lifecycle.Turn, item *queue.Item, reason, message st
 	w.lost = append(w.lost, fmt.Sprintf("lost: %s: %s: %s", item.Pod().UID, reason, message))
 }
 
+// BindFailed implements binding.Others.
+func (*world) BindFailed(*lifecycle.Turn, *queue.Item, string) {}
+
 // PodBackedOff implements binding.Others.
 func (w *world) PodBackedOff(t *lifecycle.Turn, pod *cluster.Pod) {
 	if got := t.Queue.Get(pod.UID).Stage(); got != queue.Backoff {

@@ -11,6 +11,8 @@
 //	                                                                  member that comes: tried again
 //
 // The queue has the groups' stages (core/queue/groups.go). A member that was given a node and that a
-// plugin refuses, or whose bind fails, comes back to its group, which is tried again. Until enough others
+// plugin refuses, or whose bind fails, comes back to its group, which is tried again. After a bind that
+// has failed the place is kept for PermitTime (keep.go), and a gang of which some members have nodes and
+// too few is tried first. Until enough others
 // are past all plugins, a member with a node isn't bound, and after PermitTime it loses the node.
 package podgroups

@@ -32,6 +32,11 @@ type Members interface {
 	Waits(t *lifecycle.Turn, item *queue.Item, why string)
 	// Preempts carries out that pods have to leave for a group.
 	Preempts(t *lifecycle.Turn, g *schedulingv1beta1.PodGroup, members []*cluster.Pod, victims *framework.Victims)
+	// FitsNowhere carries out that a member with claims would fit on no node alone, with why.
+	FitsNowhere(t *lifecycle.Turn, pod *cluster.Pod, d *engine.Diagnosis)
+	// KeepPlace nominates a member that waits to a node, and FreePlace takes that back.
+	KeepPlace(t *lifecycle.Turn, item *queue.Item, node string)
+	FreePlace(t *lifecycle.Turn, item *queue.Item)
 	// Held reports why a member isn't tried; failure says that it is an error of somebody's.
 	Held(t *lifecycle.Turn, uid types.UID, why string, failure bool)
 	// Decides reports whether what is decided is done, and told.
@@ -44,6 +49,7 @@ type Machine struct {
 	members   Members
 	state     *cluster.State
 	said      map[types.UID]*said // by the object's UID
+	kept      []keptPlace         // in the order in which they end
 	// toCome is how many members have places that are being carried out, and weren't asked about yet.
 	toCome int
 }
@@ -143,6 +149,8 @@ func (m *Machine) check(t *lifecycle.Turn, g *queue.Group) bool {
 	}
 	why, failure := Hold(x, t.State)
 	if why == "" {
+		placed := t.State.PlacedMembers(g.Key())
+		t.Queue.SetBegun(g, placed > 0 && placed < MinCount(t.State.PodGroup(g.Key())))
 		t.Queue.ReleaseGroup(t.Now, g)
 		return true
 	}
@@ -241,6 +249,29 @@ func (m *Machine) wait(t *lifecycle.Turn, g *queue.Group, items []*queue.Item, r
 		waits = nil
 	}
 	t.Queue.RejectGroup(t.Now, g, waits)
+	m.freeDevices(t, r, d)
+}
+
+// freeDevices looks for members without a place whose claims have devices where no member can be, as an
+// attempt to bind them leaves them that was interrupted: those of maxWaits classes at most.
+func (m *Machine) freeDevices(t *lifecycle.Turn, r *scheduler.GroupRequest, d *scheduler.GroupDecision) {
+	var seen []*engine.Class
+	for i, why := range d.Why {
+		p := r.Members[i].Pod
+		if why == "" || !t.State.ClaimsDevices(p) {
+			continue
+		}
+		if len(seen) == maxWaits {
+			return
+		}
+		c := m.scheduler.Class(p)
+		if slices.Contains(seen, c) {
+			continue
+		}
+		if seen = append(seen, c); !m.scheduler.Fits(p, c) {
+			m.members.FitsNowhere(t, p, m.scheduler.Diagnose(c))
+		}
+	}
 }
 
 // note enters a decision about a group into the ledger.

@@ -126,12 +126,6 @@ func (m *Machine) ObjectGone(namespace, name string) {
 	})
 }
 
-// Advance does nothing: whatever is to be written is written when it is said.
-func (m *Machine) Advance(*lifecycle.Turn) {}
-
-// NextWake returns zero.
-func (m *Machine) NextWake() time.Time { return time.Time{} }
-
 // Unsettled names the groups of which a write is under way.
 func (m *Machine) Unsettled() (out []string) {
 	for _, uid := range slices.Sorted(maps.Keys(m.said)) {

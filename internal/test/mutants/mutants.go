@@ -38,6 +38,11 @@ const (
 
 // All are the planted faults.
 var All = []Mutant{
+	{"devices of members stay where none can be", "core/lifecycle/podgroups/podgroups.go", "	m.freeDevices(t, r, d)\n", "", "./core", "TestAMemberLosesDevices", "1"},
+	{"a gang that has begun waits for its turn", "core/queue/groups.go", "	if g.begun {\n", "	if g.begun && false {\n", "./core", "TestAGangThatHasBegun", "1"},
+	{"a gang that is whole goes first", "core/lifecycle/podgroups/podgroups.go", "placed > 0 && placed < MinCount", "placed > 0 || placed < MinCount", "./core", "TestAGangThatHasBegun", "1"},
+	{"the place of a member whose bind has failed isn't kept", "core/decisions.go", "	l.c.podGroups.BindFailed(t, item, node)\n", "", "./core", "TestThePlaceOfAMember", "1"},
+	{"the place of a member whose bind has failed is kept for good", "core/step.go", "	c.podGroups.Advance(c.turn)\n", "", "./core", "TestThePlaceOfAMember", "1"},
 	{"a group is tried again when a member is shown running", "core/lifecycle/podgroups/podgroups.go", "c.Pod.Group != nil && !shown[c.Pod.UID]", "c.Pod.Group != nil", "./core", "TestAGroupIsTriedAgain", "1"},
 	{"a group is tried again when its condition is written", "core/lifecycle/podgroups/podgroups.go", "concerns(key, c.Object.GroupSpecChanged())", "concerns(key, true)", "./core", "TestAGroupIsTriedAgain", "1"},
 	{"the weight of a preferred term isn't signed", "core/plugins/interpodaffinity/interpodaffinity.go", "group.Int(int64(t.Weight))", "", "./core/engine", signature, "800"},

@@ -1,0 +1,65 @@
+package podgroups
+
+// This file keeps the places of members whose binds have failed. The others of their gang may be bound
+// already, and do nobody any good without them: no pod of the same priority may come into the place
+// while the member backs off. It is kept as a nomination, which the API shows: a process that takes over
+// keeps it, too. After PermitTime it is given up, the time for which members with nodes wait for one another.
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/queue"
+)
+
+// keptPlace is the place of a member whose bind has failed.
+type keptPlace struct {
+	pod   types.UID
+	node  string
+	until time.Time
+}
+
+// BindFailed keeps the place on a node of a member of a gang whose bind has failed there.
+func (m *Machine) BindFailed(t *lifecycle.Turn, item *queue.Item, node string) {
+	key := item.Pod().Group
+	if key == nil || t.State.NodeByName(node) == nil {
+		return
+	}
+	if g := t.State.PodGroup(*key); g == nil || g.Spec.SchedulingPolicy.Gang == nil {
+		return
+	}
+	m.kept = append(m.kept, keptPlace{item.Pod().UID, node, t.Now.Add(PermitTime)})
+	m.members.KeepPlace(t, item, node)
+}
+
+// Advance gives up the places whose time is over. A member that has a node, or was nominated elsewhere
+// since, is passed over.
+func (m *Machine) Advance(t *lifecycle.Turn) {
+	for len(m.kept) > 0 && !t.Now.Before(m.kept[0].until) {
+		x := m.kept[0]
+		m.kept = m.kept[1:]
+		if item := t.Queue.Get(x.pod); item != nil && !m.keeps(x.pod) && t.State.NominatedTo(x.pod) == x.node {
+			m.members.FreePlace(t, item)
+		}
+	}
+}
+
+// keeps reports whether a place is kept for a member: another bind has failed since.
+func (m *Machine) keeps(uid types.UID) bool {
+	for i := range m.kept {
+		if m.kept[i].pod == uid {
+			return true
+		}
+	}
+	return false
+}
+
+// NextWake returns when the first place is given up, zero for never.
+func (m *Machine) NextWake() time.Time {
+	if len(m.kept) == 0 {
+		return time.Time{}
+	}
+	return m.kept[0].until
+}
