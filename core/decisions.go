@@ -8,6 +8,7 @@ import (
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/core/step"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -62,6 +63,10 @@ func (c *Core) carryOut(item *queue.Item, d scheduler.Decision, seen cluster.Seq
 		c.standInDecided(item, &d)
 	case d.Consult != nil || d.Candidates != nil:
 		c.consulting.Ask(c.turn, &p.Consulting, item, &d)
+	case d.Failure != "":
+		c.turn.Decide(step.Decision{Kind: step.Failed, Pod: item.Pod().Name(), Profile: item.Pod().Object.Spec.SchedulerName,
+			Reason: d.Failure, Position: uint64(seen)})
+		c.mode.failed(p, item, d.Failure)
 	case d.Node == nil:
 		c.stats.Unschedulable++
 		waits := step.Decision{Kind: step.Waits, Pod: item.Pod().Name(), Profile: item.Pod().Object.Spec.SchedulerName,
@@ -95,7 +100,7 @@ func (c *Core) consulted(in step.Consulted) {
 	item := c.queue.Get(in.UID)
 	if in.Err != nil {
 		p := c.pods[in.UID]
-		c.reporting.PodUnschedulable(c.turn, &p.Reports, p.Parsed.Object, "SchedulerError", in.Err.Error())
+		c.reporting.PodFailed(c.turn, &p.Reports, p.Parsed.Object, in.Err.Error())
 		c.queue.Fail(c.turn.Now, item)
 		return
 	}
@@ -189,9 +194,14 @@ func (m *groupMembers) Placed(t *lifecycle.Turn, item *queue.Item, d scheduler.D
 }
 
 // Waits implements podgroups.Members.
-func (m *groupMembers) Waits(_ *lifecycle.Turn, uid types.UID, why string) {
+func (m *groupMembers) Waits(_ *lifecycle.Turn, item *queue.Item, why string) {
 	m.c.stats.Unschedulable++
-	m.c.mode.memberRejected(m.c.pods[uid], why)
+	m.c.mode.memberRejected(m.c.pods[item.Pod().UID], item, why)
+}
+
+// Preempts implements podgroups.Members.
+func (m *groupMembers) Preempts(_ *lifecycle.Turn, g *schedulingv1beta1.PodGroup, members []*cluster.Pod, victims *framework.Victims) {
+	m.c.mode.groupPreempts(g, members, victims)
 }
 
 // FitsNowhere implements podgroups.Members: devices that keep a member from every node are taken away from

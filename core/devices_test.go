@@ -130,7 +130,7 @@ func TestClaimsInTheWayAreDeallocated(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 			touched := c.claim.DeepCopy()
-			touched.Status.ReservedFor = nil
+			touched.Status.Allocation.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values[0] = "gone, too" // has the pod tried
 			touched.ResourceVersion = "6"
 			if r := advance(step.ObjectSet{Object: touched}); len(r.Deallocations) > 0 {
 				t.Errorf("it is asked for twice: %+v", r.Deallocations)
@@ -256,5 +256,36 @@ func TestPodsWhoseClaimGoesAreTakenOutOfTheQueue(t *testing.T) {
 	r = advance(step.ObjectSet{Object: gpuClaim("a", "")}, step.ObjectSet{Object: gpuClaim("x", "")})
 	if len(r.Binds) != 1 {
 		t.Errorf("binds %+v, want the pod's", r.Binds)
+	}
+}
+
+// TestErrorsOfTheAllocatorEndAttempts: a selector that fails on a device of one node keeps the pod from all,
+// as in kube-scheduler. It is told so as of an error, and tried again after its backoff, whatever happens.
+func TestErrorsOfTheAllocatorEndAttempts(t *testing.T) {
+	advance, core := deviceWorld(t)
+	picky := gpuClaim("a", "")
+	picky.Spec.Devices.Requests[0].Exactly.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.attributes["gpu.example"].model == "b"`}}}
+	slice := func(node, model string) step.ObjectSet {
+		s := testkit.NodeSlice("gpu.example", node).Obj()
+		s.Name, s.Spec.Pool.Name = node, node
+		s.Spec.Devices = []resourcev1.Device{{Name: "gpu"}}
+		if model != "" {
+			s.Spec.Devices[0].Attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"model": {StringValue: &model}}
+		}
+		return step.ObjectSet{Object: s}
+	}
+	r := advance(slice("n0", ""), slice("n1", "b"), step.ObjectSet{Object: picky}, gpuUser("a", "a"))
+	if len(r.Binds) > 0 || len(r.Conditions) != 1 || r.Conditions[0].Reason != "SchedulerError" || r.Conditions[0].Event == nil || r.Conditions[0].Event.Reason != "FailedScheduling" ||
+		!strings.HasPrefix(r.Conditions[0].Message, `running "DynamicResources" filter plugin: claim default/a: selector #0 on device gpu.example/n0/gpu: CEL runtime error: no such key: model`) {
+		t.Fatalf("binds %+v, conditions %+v, want the error", r.Binds, r.Conditions)
+	}
+	if d := r.Decisions; len(d) != 1 || d[0].Kind != step.Failed || d[0].Reason != r.Conditions[0].Message || core.Stats().Unschedulable != 0 {
+		t.Errorf("decisions %+v, want that the attempt failed", d)
+	}
+	if r := advance(); len(r.Conditions) > 0 || len(r.Decisions) != 1 || r.Decisions[0].Kind != step.Failed {
+		t.Errorf("conditions %+v, decisions %+v, want another attempt, and nothing said anew", r.Conditions, r.Decisions)
+	}
+	if r := advance(slice("n0", "a")); len(r.Binds) != 1 || r.Binds[0].Node != "n1" {
+		t.Errorf("binds %+v, want one to n1", r.Binds)
 	}
 }

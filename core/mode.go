@@ -2,10 +2,12 @@ package core
 
 import (
 	v1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/scheduler"
@@ -17,6 +19,7 @@ import (
 //	                     deciding               beside another scheduler     shadowing              standing by
 //	a pod is placed      reserved for, bound    expected there               compared               –
 //	a pod is rejected    preempts, waits        waits, as the other has it   waits                  –
+//	an attempt fails     backs off, reported    backs off                    backs off              –
 //	a pod has a gate     reported               not reported                 not reported           not reported
 //	a group is held      reported               –                            not reported           not reported
 //	odd values           reported               reported                     not reported           not reported
@@ -38,6 +41,8 @@ type mode interface {
 	// rejected carries out a decision that found no node. Decisions are handed over by value: the
 	// address of one that goes to an unknown mode would have each allocated.
 	rejected(p *record.Pod, item *queue.Item, d scheduler.Decision)
+	// failed carries out that an error ended the attempt to place a pod.
+	failed(p *record.Pod, item *queue.Item, why string)
 	// reportGate reports that a gate holds a pod, if one does.
 	reportGate(p *record.Pod)
 	// reportHeld reports why the group of a pod can't be tried; failure says that it is an error of
@@ -45,8 +50,11 @@ type mode interface {
 	reportHeld(p *record.Pod, why string, failure bool)
 	// decidesGroups reports whether what is decided about pod groups is done, and told.
 	decidesGroups() bool
+	// groupPreempts carries out that pods have to leave for a pod group, which comes before its members
+	// are rejected.
+	groupPreempts(g *schedulingv1beta1.PodGroup, members []*cluster.Pod, victims *framework.Victims)
 	// memberRejected carries out that a member of a group found no node.
-	memberRejected(p *record.Pod, why string)
+	memberRejected(p *record.Pod, item *queue.Item, why string)
 	// reportProblems reports which values of a pod can't be taken as they stand.
 	reportProblems(pod *cluster.Pod)
 	// nodeShown takes how the API has a node and returns how the state is to have it, nil

@@ -126,7 +126,7 @@ func (c *Core) podPends(obj *v1.Pod) {
 	changed := p.Parsed != nil && !cluster.SamePod(p.Parsed, parsed)
 	p.Parsed = parsed
 	if gate != nil || changed {
-		c.gated(p) // it is another pod now
+		endPlans(c, p) // it is another pod now
 	}
 	if node := c.state.NominatedTo(obj.UID); node != "" {
 		c.state.Nominate(parsed, node)
@@ -153,8 +153,8 @@ func (c *Core) podPends(obj *v1.Pod) {
 	c.mode.reportGate(p)
 }
 
-// gated ends what was begun for a pod that isn't to be placed as it is.
-func (c *Core) gated(p *record.Pod) {
+// endPlans ends what was begun for a pod that isn't to be placed as it is.
+func endPlans(c *Core, p *record.Pod) {
 	c.reservation.ReleasePod(c.turn, p.Parsed.UID)
 	p.Weighing = record.Weighing{}
 }

@@ -174,7 +174,7 @@ func (c *Core) wake() {
 	}
 	if concerned != nil {
 		c.queue.Reclassify(c.sched.Class, concerned)
-		c.regate(concerned)
+		regate(c, concerned)
 	}
 	c.woken = c.state.Head()
 	c.podGroups.Check(c.turn, known, changes)
@@ -192,11 +192,11 @@ func (c *Core) wake() {
 }
 
 // regate asks plugins again whether pods that changes concern are to be kept out of the queue.
-func (c *Core) regate(concerned func(*cluster.Pod) bool) {
+func regate(c *Core, concerned func(*cluster.Pod) bool) {
 	for _, item := range c.queue.Regate(concerned, c.sched.Gate) {
 		p := c.pods[item.Pod().UID]
 		if item.Stage() == queue.Gated {
-			c.gated(p)
+			endPlans(c, p)
 			c.mode.reportGate(p)
 		} else {
 			c.takeHome(p)
@@ -230,6 +230,7 @@ func (c *Core) tryNominated(known bool, changes []cluster.Change) {
 	for i := range changes {
 		touched[changes[i].Node] = true
 	}
+	groups := map[*queue.Group]bool{}
 	beyond := len(changes) > 0 && c.queue.AnyNominatedWaits((*engine.Class).LooksBeyondNode)
 	helped := c.helpedElsewhere(changes)
 	for _, n := range slices.Clone(c.state.NominatedNodes()) {
@@ -238,11 +239,15 @@ func (c *Core) tryNominated(known bool, changes []cluster.Change) {
 		}
 		for _, p := range slices.Clone(c.state.Node(n).Nominated) {
 			item := c.queue.Get(p.UID)
-			if !known || touched[n] || item != nil && c.mayFitNow(item, n, helped) {
+			switch {
+			case item != nil && item.WaitsWithGroup() != nil:
+				groups[item.WaitsWithGroup()] = true
+			case !known || touched[n] || item != nil && c.mayFitNow(item, n, helped):
 				c.tryNominatedPod(item)
 			}
 		}
 	}
+	c.podGroups.NodesChanged(c.turn, groups)
 }
 
 // mayFitNow reports whether changes elsewhere may let a nominated pod onto its node, which they

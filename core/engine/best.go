@@ -40,8 +40,11 @@ func (e *Engine) fillView(c *Class) bool {
 	if c.Rejected != nil {
 		return false
 	}
-	v := &e.view
-	v.gather(e, c, e.syncedColumn(c), false)
+	v, col := &e.view, e.syncedColumn(c)
+	if e.firstFailing(c, col) != nil {
+		return false
+	}
+	v.gather(e, c, col, false)
 	if !v.filter(e, c) {
 		return false
 	}

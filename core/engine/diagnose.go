@@ -102,6 +102,21 @@ func (e *Engine) Explain(c *Class, i cluster.NodeIndex) *framework.Reason {
 	return why
 }
 
+// Detail says what one node lacks, as far as the local rule that rejects it first can tell more than its
+// reason does (framework.Detailer); "" for nothing.
+func (e *Engine) Detail(c *Class, i cluster.NodeIndex) string {
+	e.refresh(c)
+	if c.Rejected != nil {
+		return ""
+	}
+	n := e.state.Node(i)
+	r, _ := e.newNodeFilter(c).firstRejection(n, 0)
+	if d, ok := r.local.(framework.Detailer); ok {
+		return d.Detail(n)
+	}
+	return ""
+}
+
 // Relaxed returns on how many nodes a plugin alone rejects the class, by plugin:
 // so many would take it if that rule were lifted.
 func (e *Engine) Relaxed(c *Class) map[string]int {

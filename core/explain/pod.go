@@ -53,6 +53,11 @@ type Explanation struct {
 	Relax []Relaxed `json:"relax,omitempty"`
 	// Reasons say which rules reject which nodes, the most nodes first.
 	Reasons []step.Why `json:"reasons,omitempty"`
+	// Details say what nodes that reject the pod lack beyond what Reasons say, the most nodes first;
+	// maxDetails at most.
+	Details []Detail `json:"details,omitempty"`
+	// Devices are those that the pod's resource claims have.
+	Devices []DeviceOf `json:"devices,omitempty"`
 	// WaitsFor are the changes after which the pod is tried again, for each plugin that
 	// rejects nodes.
 	WaitsFor []WaitsFor `json:"waitsFor,omitempty"`
@@ -205,6 +210,7 @@ func (v *View) explainPlaced(pod *cluster.Pod, x *Explanation) {
 // explainNodes says what the rules say about each node for the pod, wherever the pod is now:
 // it is taken off its node, and its nomination back, while they are asked.
 func (v *View) explainNodes(pod *cluster.Pod, x *Explanation) {
+	x.Devices = v.devicesOf(pod)
 	mark := v.State.Mark()
 	defer v.State.Rollback(mark)
 	// Otherwise the pod would compete with itself, for resources and devices and in its own (anti-)affinity.
@@ -216,13 +222,14 @@ func (v *View) explainNodes(pod *cluster.Pod, x *Explanation) {
 	x.Reasons = step.WhyRejected(d)
 	slices.SortStableFunc(x.Reasons, func(a, b step.Why) int { return cmp.Compare(b.Nodes, a.Nodes) })
 	x.Candidates = v.candidates(e, class)
+	x.Details = v.details(e, class)
 	switch {
 	case x.Node != "":
 		x.Outcome = string(step.Placed)
 	case len(x.Candidates) > 0:
 		x.Outcome = "Fits"
 	default:
-		x.Outcome, x.Message = string(step.Waits), d.Message()
+		x.Outcome, x.Message = string(step.Waits), cmp.Or(e.Failure(class), d.Message())
 		explainWait(e, class, d, x)
 		x.Reserved = v.reservedFrom(e, class)
 	}

@@ -46,6 +46,14 @@ type LocalRule interface {
 	Explain(n *cluster.Node) *Reason
 }
 
+// Detailer is implemented by local rules that can tell people more about a node which they reject than
+// kube-scheduler's message says.
+type Detailer interface {
+	// Detail says what the node lacks, in words for people; "" when there is no more to say. It may be
+	// slow, and leaves out the node's name: nodes that lack the same have equal texts.
+	Detail(n *cluster.Node) string
+}
+
 // ManyNodesRule is implemented by local rules that are asked about many nodes in a row for less than
 // about one at a time. What EvalNode returns is what both must say.
 type ManyNodesRule interface {

@@ -218,7 +218,8 @@ func berthOutcome(s *cluster.State, e *engine.Engine, pod *v1.Pod) *oracle.Outco
 		}
 		out.Nodes[s.Node(a.Node).Name] = got
 	}
-	if _, ok := e.Best(class); ok {
+	out.Error = e.Failure(class)
+	if _, ok := e.Best(class); ok || out.Error != "" {
 		return out
 	}
 	out.Victims = map[string]oracle.Victims{}

@@ -170,6 +170,14 @@ func (s *claimServer) binder() (*deviceBinder, *awaited, *[]string) {
 	return newDeviceBinder(s, s, func(e step.Event) { *events = append(*events, e.Reason+": "+e.Message) }, w), w, events
 }
 
+// anHour returns a context that ends after an hour of the test's own time: what is tried again for ever
+// fails then.
+func anHour(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // The ways in which the reservation of a claim ends.
 func TestClaimsAreReservedOrTheBindFails(t *testing.T) {
 	deleted := storedClaim("")
@@ -220,7 +228,7 @@ func TestClaimsAreReservedOrTheBindFails(t *testing.T) {
 				}
 				b, _, _ := s.binder()
 				bind := deviceBind()
-				p, err := b.prepare(t.Context(), t.Context(), &bind)
+				p, err := b.prepare(anHour(t), t.Context(), &bind)
 				if c.fails == "" && err != nil || c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)) {
 					t.Errorf("got %v, want %q", err, c.fails)
 				}
@@ -262,7 +270,7 @@ func TestLostAnswersToReservations(t *testing.T) {
 					return true, nil, errors.New("connection reset")
 				})
 				b, _, _ := s.binder()
-				p, err := b.prepare(t.Context(), t.Context(), &bind)
+				p, err := b.prepare(anHour(t), t.Context(), &bind)
 				got := s.claim(t, bind.DeviceClaims[0].Name)
 				if err != nil || got == nil || got.Status.Allocation == nil || len(got.Status.ReservedFor) != 1 {
 					t.Fatalf("with answer %d lost: %v: %+v", lost, err, got)
@@ -300,7 +308,7 @@ func TestClaimsForExtendedResources(t *testing.T) {
 				s := newClaimServer(objects...)
 				delete(s.told, left.Name)
 				b, w, _ := s.binder()
-				p, err := b.prepare(t.Context(), t.Context(), &bind)
+				p, err := b.prepare(anHour(t), t.Context(), &bind)
 				if ok := before == "none" || before == "own"; ok != (err == nil) {
 					t.Errorf("got %v", err)
 				}
@@ -351,7 +359,7 @@ func TestBindingConditions(t *testing.T) {
 					s.set(now)
 				}()
 				began := time.Now()
-				p, err := b.prepare(t.Context(), t.Context(), &bind)
+				p, err := b.prepare(anHour(t), t.Context(), &bind)
 				if c.fails == "" && err != nil || c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)) {
 					t.Errorf("got %v, want %q", err, c.fails)
 				}

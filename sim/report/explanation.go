@@ -52,6 +52,7 @@ func Explanation(w io.Writer, x *explain.Explanation, when string) error {
 	}
 	waiting(&b, x)
 	rejecting(&b, "Nodes that reject it", x.Reasons)
+	details(&b, x)
 	if len(x.Candidates) > 0 {
 		b.WriteString("\nNodes that fit, with what each plugin adds to the score (in parentheses before normalization and weight):\n")
 		candidates(&b, x)
@@ -61,6 +62,28 @@ func Explanation(w io.Writer, x *explain.Explanation, when string) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// details writes what nodes lack beyond the plugins' reasons, and the devices that the pod has.
+func details(b *strings.Builder, x *explain.Explanation) {
+	if len(x.Details) > 0 {
+		b.WriteString("\nWhat these nodes lack:\n")
+		t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "  NODES\tGROUP\tNODE\tDETAIL")
+		for _, d := range x.Details {
+			fmt.Fprintf(t, "  %d\t%s\t%s\t%s\n", d.Nodes, d.Group, d.Node, d.Text)
+		}
+		_ = t.Flush()
+	}
+	if len(x.Devices) > 0 {
+		b.WriteString("\nDevices that it has:\n")
+		t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "  CLAIM\tREQUEST\tDRIVER\tPOOL\tDEVICE")
+		for _, d := range x.Devices {
+			fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", d.Claim, d.Request, d.Driver, d.Pool, d.Device)
+		}
+		_ = t.Flush()
+	}
 }
 
 // waiting writes what a pod without a node has been through and what it waits for.

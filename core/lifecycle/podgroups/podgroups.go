@@ -9,6 +9,7 @@ import (
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/scheduler"
@@ -27,8 +28,10 @@ type Members interface {
 	// Placed carries out that a member was placed in the state; the decision has seen the changes up
 	// to seen.
 	Placed(t *lifecycle.Turn, item *queue.Item, d scheduler.Decision, seen cluster.Seq)
-	// Waits carries out that a member found no node.
-	Waits(t *lifecycle.Turn, uid types.UID, why string)
+	// Waits carries out that a member found no node, and is nominated as the decision has it.
+	Waits(t *lifecycle.Turn, item *queue.Item, why string)
+	// Preempts carries out that pods have to leave for a group.
+	Preempts(t *lifecycle.Turn, g *schedulingv1beta1.PodGroup, members []*cluster.Pod, victims *framework.Victims)
 	// FitsNowhere carries out that a member with claims would fit on no node alone, with why.
 	FitsNowhere(t *lifecycle.Turn, pod *cluster.Pod, d *engine.Diagnosis)
 	// KeepPlace nominates a member that waits to a node, and FreePlace takes that back.
@@ -46,7 +49,7 @@ type Machine struct {
 	members   Members
 	state     *cluster.State
 	said      map[types.UID]*said // by the object's UID
-	kept      []keptPlace          // in the order in which they end
+	kept      []keptPlace         // in the order in which they end
 	// toCome is how many members have places that are being carried out, and weren't asked about yet.
 	toCome int
 }
@@ -183,6 +186,7 @@ func (m *Machine) Try(t *lifecycle.Turn, g *queue.Group) {
 	seen := t.State.Head()
 	d := m.scheduler.DecideGroup(&r)
 	m.note(t, g.Key(), items, &d, seen)
+	m.preempts(t, object, &r, &d)
 	m.carryOut(t, g, items, &r, &d, seen)
 	m.decided(t, object, &d)
 }
@@ -222,23 +226,26 @@ func (m *Machine) carryOut(t *lifecycle.Turn, g *queue.Group, items []*queue.Ite
 	m.toCome = 0
 }
 
-// maxWaits is how many classes a group waits for; one with members of more is tried after any change.
+// maxWaits is how many classes a group waits for; one with members of more is tried after any change,
+// and so is one for whose member an attempt ended with an error.
 const maxWaits = 16
 
 // wait has the members wait that have no place.
 func (m *Machine) wait(t *lifecycle.Turn, g *queue.Group, items []*queue.Item, r *scheduler.GroupRequest, d *scheduler.GroupDecision) {
 	var waits []queue.GroupWait
+	failed := false // what may help a member then isn't known
 	for i, why := range d.Why {
 		if why == "" {
 			continue
 		}
+		failed = failed || m.scheduler.Engine(items[i].Pod()).Failure(r.Members[i].Class) != ""
 		w := queue.GroupWait{Class: r.Members[i].Class, Everywhere: d.Rejected[r.Members[i].Class]}
 		if len(waits) <= maxWaits && !slices.Contains(waits, w) {
 			waits = append(waits, w)
 		}
-		m.members.Waits(t, items[i].Pod().UID, why)
+		m.members.Waits(t, items[i], why)
 	}
-	if len(waits) > maxWaits {
+	if len(waits) > maxWaits || failed {
 		waits = nil
 	}
 	t.Queue.RejectGroup(t.Now, g, waits)

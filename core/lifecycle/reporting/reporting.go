@@ -70,6 +70,17 @@ func (m *Machine) PodUnschedulable(t *lifecycle.Turn, p *Pod, obj *v1.Pod, reaso
 	p.refreshes.tried(t.Now)
 }
 
+// PodFailed reports that an error ended the attempt to place a pod, once for the same error.
+func (m *Machine) PodFailed(t *lifecycle.Turn, p *Pod, obj *v1.Pod, message string) {
+	if p.condition == message {
+		return
+	}
+	c := p.say(t, obj, "SchedulerError", message)
+	e := step.SchedulingEvent(obj.Spec.SchedulerName, obj, "FailedScheduling", "Scheduling", message).AsWarning()
+	c.Event = &e
+	p.refreshes.tried(t.Now)
+}
+
 // say has a pod's condition written, and returns it so that the caller can add an event.
 func (p *Pod) say(t *lifecycle.Turn, obj *v1.Pod, reason, message string) *step.Condition {
 	if p.since.IsZero() {
