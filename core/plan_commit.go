@@ -53,8 +53,8 @@ func (c *Core) planMade(in step.PlanMade) {
 func (c *Core) commitPlan(plan *autoscaler.Plan) {
 	before := len(c.turn.Ready.ScaleUps)
 	c.headroom.WholePlanned(c.turn, plan.Whole && c.scale.groups.HasRoom(c.turn, plan.ScaleUps)) // 1
-	outdated := c.outdatedGangs(plan)
-	c.endGangPlaces(plan, outdated)
+	outdated := gangs{c}.outdated(plan)
+	gangs{c}.endPlaces(plan, outdated)
 	for i := range plan.Joins { // 2
 		if !outdated[plan.Joins[i].Gang] {
 			c.join(&plan.Joins[i])
@@ -62,7 +62,7 @@ func (c *Core) commitPlan(plan *autoscaler.Plan) {
 	}
 	c.scale.deletions.Recall(c.turn, plan.Recalls, c.whyRecalled) // 3
 	helped := c.commitScaleUps(plan, outdated)                    // 4
-	c.decideGangs(plan, outdated)
+	gangs{c}.decide(plan, outdated)
 	c.endPlaces(plan, helped)             // 5
 	for _, x := range c.mayCancel(plan) { // 6
 		c.reservation.OrderCancelled(x.Group, c.scale.groups.Cancel(c.turn, x.Group, min(x.Nodes, c.reservation.Spare(x.Group))))
@@ -308,4 +308,89 @@ func groupIDs(s *cluster.State) (out []string) {
 		out = append(out, g.ID)
 	}
 	return out
+}
+
+// outdated returns the pod groups, as namespace/name, for which what a plan has holds no more: too
+// many members are gone, or not all nodes can be ordered; or members are to be on nodes that are bought for
+// another such group.
+func (x gangs) outdated(plan *autoscaler.Plan) map[string]bool {
+	if len(plan.Gangs) == 0 {
+		return nil
+	}
+	out, gone, on := map[string]bool{}, map[string]int{}, map[string][]string{}
+	ups := map[string][]autoscaler.ScaleUp{}
+	note := func(bought string, pods []types.UID) {
+		for _, uid := range pods {
+			p := x.c.pods[uid]
+			switch {
+			case p == nil || p.Parsed.Group == nil:
+				gone[bought]++
+			case !x.c.waits(uid):
+				gone[p.Parsed.Group.String()]++
+			case p.Parsed.Group.String() != bought:
+				on[p.Parsed.Group.String()] = append(on[p.Parsed.Group.String()], bought)
+			}
+		}
+	}
+	for i := range plan.ScaleUps {
+		if up := &plan.ScaleUps[i]; up.Gang != "" {
+			ups[up.Gang] = append(ups[up.Gang], *up)
+			note(up.Gang, up.Pods)
+		}
+	}
+	for i := range plan.Joins {
+		if j := &plan.Joins[i]; j.Gang != "" {
+			note(j.Gang, j.Pods)
+		}
+	}
+	var accepted []autoscaler.ScaleUp
+	for i := range plan.Gangs {
+		g := &plan.Gangs[i]
+		all := append(accepted[:len(accepted):len(accepted)], ups[g.Gang]...)
+		out[g.Gang] = g.Placed-gone[g.Gang] < g.Need || !x.c.scale.groups.HasRoom(x.c.turn, all)
+		for _, other := range on[g.Gang] {
+			out[g.Gang] = out[g.Gang] || out[other]
+		}
+		if !out[g.Gang] {
+			accepted = all
+		}
+	}
+	return out
+}
+
+// endPlaces ends the places of the pod groups that a plan has planned anew.
+func (x gangs) endPlaces(plan *autoscaler.Plan, outdated map[string]bool) {
+	for i := range plan.Gangs {
+		g := &plan.Gangs[i]
+		if !g.Anew || outdated[g.Gang] && g.Placed > 0 {
+			continue
+		}
+		namespace, name, _ := strings.Cut(g.Gang, "/")
+		if group := x.c.queue.Group(cluster.PodGroupKey{Namespace: namespace, Name: name}); group != nil {
+			for _, item := range group.Members() {
+				x.c.reservation.ReleasePod(x.c.turn, item.Pod().UID)
+			}
+		}
+	}
+}
+
+// decide enters into the ledger what plans have for pod groups, each time that it is something
+// else.
+func (x gangs) decide(plan *autoscaler.Plan, outdated map[string]bool) {
+	said := map[string]string{}
+	for i := range plan.Gangs {
+		g := &plan.Gangs[i]
+		kind, why := step.GroupPlanned, g.String()
+		switch {
+		case outdated[g.Gang] && g.Placed > 0:
+			kind, why = step.GroupNotPlanned, "the cluster has changed since the plan was begun, and it can't be carried out in full"
+		case g.Placed == 0:
+			kind = step.GroupNotPlanned
+		}
+		said[g.Gang] = why
+		if x.c.scale.gangs[g.Gang] != why {
+			x.c.turn.Decide(step.Decision{Kind: kind, PodGroup: g.Gang, Members: g.Placed, Nodes: g.Nodes, Reason: why})
+		}
+	}
+	x.c.scale.gangs = said
 }

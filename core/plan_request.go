@@ -3,8 +3,11 @@ package core
 import (
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/scaleup"
+	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/core/lifecycle/planning"
+	"github.com/berthproject/berth/core/lifecycle/podgroups"
+	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/record"
 )
 
@@ -69,8 +72,9 @@ func (c *Core) newRequest() (req *autoscaler.Request, early []*record.Pod) {
 			early = append(early, p)
 		}
 	}
-	gangs, tooEarly := c.gangsToPlan()
-	req.Gangs, early = gangs, append(early, tooEarly...)
+	var tooEarly []*record.Pod
+	req.Gangs, tooEarly = gangs{c}.toPlan()
+	early = append(early, tooEarly...)
 	if len(req.Pending) > 0 {
 		req.Recallable = s.deletions.Recallable(c.state)
 	}
@@ -155,4 +159,44 @@ func (c *Core) advanceLaunches() {
 	if s.launches.MayHaveRoom(c.turn.Now) && s.launches.HasRoom(c.turn.Now, s.groups.Coming(c.turn)) {
 		s.planning.Want(c.turn.Now)
 	}
+}
+
+// gangs says for which pod groups nodes may be bought, and whether what a plan has for one still holds. What must hold: the
+// nodes of a pod group are ordered all together or not at all.
+type gangs struct{ c *Core }
+
+// toPlan returns the pod groups for which nodes may be bought, and the members for which it is too
+// early. A group waits with all members for the one that waits the longest; one of which a member has
+// others leave a node for it isn't planned for.
+func (x gangs) toPlan() (out []autoscaler.Gang, early []*record.Pod) {
+	for _, g := range x.c.queue.RejectedGroups() {
+		object := x.c.state.PodGroup(g.Key())
+		if object == nil {
+			continue
+		}
+		may, waiting := x.eligibleMembers(g)
+		if early = append(early, waiting...); !may {
+			continue
+		}
+		gang := autoscaler.Gang{Key: g.Key(), MinCount: podgroups.MinCount(object), Topology: cluster.RequiredTopology(object), Members: make([]*cluster.Pod, 0, len(g.Members()))}
+		for _, item := range g.Members() {
+			gang.Members = append(gang.Members, item.Pod())
+		}
+		out = append(out, gang)
+	}
+	return out, early
+}
+
+// eligibleMembers reports whether nodes may be bought for all members of a group, and returns those for
+// which they may be later.
+func (x gangs) eligibleMembers(g *queue.Group) (may bool, early []*record.Pod) {
+	may = true
+	for _, item := range g.Members() {
+		p := x.c.pods[item.Pod().UID]
+		e := x.c.eligible(p)
+		if may = may && e.now && !p.HasNodeToWaitFor(x.c.state); !e.now && !e.from.IsZero() {
+			early = append(early, p)
+		}
+	}
+	return may, early
 }

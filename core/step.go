@@ -282,7 +282,7 @@ func (c *Core) helpedElsewhere(changes []cluster.Change) func(*engine.Class) boo
 // that in vain. item may be nil.
 func (c *Core) tryNominatedPod(item *queue.Item) {
 	if item != nil && item.WaitsWithGroup() != nil {
-		c.tryGroupInPlaces(item.WaitsWithGroup())
+		gangs{c}.tryInPlaces(item.WaitsWithGroup())
 		return
 	}
 	if item == nil || item.Stage() != queue.Unschedulable {
@@ -293,15 +293,15 @@ func (c *Core) tryNominatedPod(item *queue.Item) {
 	}
 }
 
-// tryGroupInPlaces has a pod group tried, whatever its backoff, once the nodes are there that it has
+// tryInPlaces has a pod group tried, whatever its backoff, once the nodes are there that it has
 // waited for: each member that has a place fits on its node.
-func (c *Core) tryGroupInPlaces(g *queue.Group) {
+func (x gangs) tryInPlaces(g *queue.Group) {
 	for _, item := range g.Members() {
-		if pod := item.Pod(); c.reservation.WaitsFor(pod.UID) && !c.sched.FitsNominated(pod, item.Class()) {
+		if pod := item.Pod(); x.c.reservation.WaitsFor(pod.UID) && !x.c.sched.FitsNominated(pod, item.Class()) {
 			return
 		}
 	}
-	c.queue.ActivateGroup(g)
+	x.c.queue.ActivateGroup(g)
 }
 
 // schedule tries pods until there is none to try or the Step is full, and reports whether

@@ -1,6 +1,11 @@
 package autoscaler
 
-import "github.com/berthproject/berth/core/cluster"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/berthproject/berth/core/cluster"
+)
 
 // Gang is a pod group that waits. A plan has places for enough of its members, or for none.
 type Gang struct {
@@ -39,3 +44,37 @@ type GangOption struct {
 	Fits   int    // how many members would have a place, at most
 	Why    string
 }
+
+// String says what the plan has for the pod group.
+func (g *GangPlan) String() string {
+	var parts []string
+	if g.Placed > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d members have places", g.Placed, g.Members))
+		if g.Domain != "" {
+			parts[0] += " in " + g.Domain
+		}
+		if g.Nodes == 0 {
+			parts = append(parts, "no node has to be bought")
+		} else if g.Price > 0 {
+			parts = append(parts, fmt.Sprintf("%d node(s) are bought for $%.2f/h", g.Nodes, g.Price))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d node(s) are bought", g.Nodes))
+		}
+	} else {
+		parts = append(parts, fmt.Sprintf("%d members have to be placed together, and nothing is bought", g.Need))
+	}
+	for _, o := range g.Tried[:min(len(g.Tried), maxToldOptions)] {
+		in := ""
+		if o.Domain != "" {
+			in = " in " + o.Domain
+		}
+		parts = append(parts, fmt.Sprintf("%d would fit%s", o.Fits, in))
+	}
+	if more := len(g.Tried) - maxToldOptions; more > 0 {
+		parts = append(parts, fmt.Sprintf("and fewer than needed in %d more domains", more))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// maxToldOptions is how many options that failed a message names.
+const maxToldOptions = 8
