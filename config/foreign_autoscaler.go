@@ -41,7 +41,7 @@ func ofAutoscaler() []ForeignFlag {
 		noEffect("bool", "force-delete-failed-nodes", "false", "failed instances are always deleted, regardless of their group's minimum size"),
 		noEffect("bool", "enable-csi-node-aware-scheduling", "false", "new nodes are always planned with their CSI drivers and attach limits"),
 		refuse("bool", "capacity-quotas-enabled", []string{"false"}, "CapacityQuotas are not supported; remove it, and set --cores-total, --memory-total and --gpu-total"),
-		noEffect("bool", "enable-dynamic-resource-allocation", "true", "pods with resource claims are placed (docs/compatibility.md), and Berth does not add nodes for their devices yet"),
+		refuse("bool", "enable-dynamic-resource-allocation", []string{"true"}, "nodes are always added for pods with resource claims, too (docs/devices.md), as with Cluster Autoscaler 1.35 and later; remove it"),
 		noEffect("int", "predicate-parallelism", "4", parallel),
 		noEffect("int", "cluster-snapshot-parallelism", "16", "there are no snapshots: plans work on an incrementally updated state"),
 

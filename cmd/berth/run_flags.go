@@ -36,7 +36,7 @@ type runFlags struct {
 	config                     config.File           // what --config names
 	master                     string                // address of the API server in place of the kubeconfig's, "" for that
 	cloudProvider, cloudConfig string                // both "" when Berth only schedules
-	nodePrices                 string                // path, "" for none
+	nodePrices, nodeDevices    string                // paths, "" for none
 	mode                       string                // modeScheduler, modeAutoscaler, or "" for all that the flags allow
 	shadow                     bool                  // decide, compare and write nothing
 	// allowScheduler and allowAutoscaler let Berth run beside programs that may do the same work
@@ -114,6 +114,7 @@ func (f *runFlags) registerProvider(fs *pflag.FlagSet) {
 	fs.StringVar(&f.cloudProvider, "cloud-provider", "", "cloud provider type: externalgrpc (a server of Cluster Autoscaler's protocol), clusterapi or simulated; empty to only schedule")
 	fs.StringVar(&f.cloudConfig, "cloud-config", "", "path to the cloud provider configuration file; for clusterapi the kubeconfig of the management cluster (default: the same cluster)")
 	fs.StringVar(&f.nodePrices, "node-prices", "", "path to a file with prices of nodes by their labels, in place of the cloud provider's; reloaded when it changes (docs/prices.md); specific to Berth")
+	fs.StringVar(&f.nodeDevices, "node-device-templates", "", "path to a file with the devices that drivers will publish on new nodes of node groups that have no node to show them; reloaded when it changes (docs/devices.md); specific to Berth")
 	f.groups.Flags(fs)
 }
 
@@ -242,7 +243,7 @@ func (f *runFlags) server(cfg config.Scheduler) apiserver.Options {
 
 // provider returns where nodes come from.
 func (f *runFlags) provider() provider.Options {
-	return provider.Options{Name: f.cloudProvider, File: f.cloudConfig, Bounds: f.groups.Bounds, Discovery: f.groups.Discovery, Prices: f.nodePrices, Shadow: f.shadow}
+	return provider.Options{Name: f.cloudProvider, File: f.cloudConfig, Bounds: f.groups.Bounds, Discovery: f.groups.Discovery, Prices: f.nodePrices, Devices: f.nodeDevices, Shadow: f.shadow}
 }
 
 // incumbents returns which other programs must not be live: none beside a shadow, which writes

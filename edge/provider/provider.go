@@ -48,6 +48,7 @@ type Config struct {
 	unknown string
 	bounds  []nodegroup.Bound // of --nodes
 	prices  *PricesFile       // of --node-prices, nil for none
+	devices *DevicesFile      // of --node-device-templates, nil for none
 	// shadow is true for a provider that only reads.
 	shadow bool
 }
@@ -59,14 +60,18 @@ type Options struct {
 	Bounds    []nodegroup.Bound // values of --nodes
 	Discovery []string          // values of --node-group-auto-discovery
 	Prices    string            // path of --node-prices, "" for none
+	Devices   string            // path of --node-device-templates, "" for none
 	Shadow    bool              // the provider only reads
 }
 
-// Load reads --cloud-config and --node-prices; the result is empty without a provider. It needs no
+// Load reads --cloud-config, --node-prices and --node-device-templates; the result is empty without a provider. It needs no
 // cluster, so that a mistake in a file is found before Berth connects. Its errors name the flag.
 func (o Options) Load() (c Config, err error) {
 	c.shadow, c.bounds = o.Shadow, o.Bounds
 	if c.prices, err = LoadPrices(o.Prices); err != nil {
+		return c, err
+	}
+	if c.devices, err = LoadDevices(o.Devices); err != nil {
 		return c, err
 	}
 	switch o.Name {
@@ -121,8 +126,8 @@ type Nodes struct {
 	End  func()
 }
 
-// Open returns the provider of a configuration, with the groups that --nodes names and the prices of
-// --node-prices. told is called when the price file was read and whenever it has changed (Price).
+// Open returns the provider of a configuration, with the groups that --nodes names, the prices of
+// --node-prices and the devices of --node-device-templates. told is called when the price file was read and whenever it has changed (Price).
 func (c *Config) Open(api *apiserver.Connection, flags *core.Autoscale, told func(currency, failure string), log *slog.Logger) (Nodes, error) {
 	nodes, err := c.open(api, flags, log)
 	if err != nil || nodes.Provider == nil {
@@ -131,6 +136,7 @@ func (c *Config) Open(api *apiserver.Connection, flags *core.Autoscale, told fun
 	if len(c.bounds) > 0 {
 		nodes.Provider = Bound(nodes.Provider, c.bounds, log)
 	}
+	nodes.Provider = Devise(nodes.Provider, c.devices, log)
 	nodes.Provider = Price(nodes.Provider, c.prices, flags, told, log)
 	return nodes, nil
 }

@@ -39,7 +39,7 @@ func (p *Packer) LowerBound(req autoscaler.Request) (price float64, pods int) {
 			models = append(models, b.models[g.ID])
 		}
 	}
-	classes := mixClasses(b.runs(req.Pending))
+	classes := b.mixClasses(b.runs(req.Pending))
 	if len(classes) == 0 || len(models) == 0 {
 		return 0, 0
 	}
@@ -54,7 +54,7 @@ func (p *Packer) LowerBound(req autoscaler.Request) (price float64, pods int) {
 // buyMix proposes the cheapest mix of groups that have a price, as far as limits allow, and
 // returns the pods that are left.
 func (b *builder) buyMix(left []*run) []*run {
-	classes := slices.DeleteFunc(mixClasses(left), func(c *mixClass) bool { return !c.countable })
+	classes := slices.DeleteFunc(b.mixClasses(left), func(c *mixClass) bool { return !c.countable })
 	var models []*model
 	for _, g := range b.State.Groups() {
 		if room, _ := b.headroom(g); room > 0 && g.Price > 0 {
@@ -96,14 +96,15 @@ func (b *builder) buyMix(left []*run) []*run {
 	return b.propose(left, all...)
 }
 
-// mixClasses returns the classes of which pods are left, in the order of their first pods.
-func mixClasses(left []*run) []*mixClass {
+// mixClasses returns the classes of which pods are left, in the order of their first pods. Those that
+// claim devices aren't countable here: package mix knows no devices, by which nodes of groups differ.
+func (b *builder) mixClasses(left []*run) []*mixClass {
 	var out []*mixClass
 	at := map[*engine.Class]*mixClass{}
 	for _, r := range left {
 		c := at[r.class]
 		if c == nil {
-			c = &mixClass{class: r.class, countable: r.countable}
+			c = &mixClass{class: r.class, countable: r.countable && !b.State.ClaimsDevices(r.class.Pod())}
 			at[r.class] = c
 			out = append(out, c)
 		}

@@ -112,6 +112,8 @@ func TestTemplates(t *testing.T) {
 			"template: {metadata: {labels: {node.cluster.x-k8s.io/a: x, node.cluster.x-k8s.io/b: x, my.node-restriction.kubernetes.io/c: x, node-role.kubernetes.io/worker: '', other: x, x-node.cluster.x-k8s.io/d: x}}, spec: {taints: [{key: k, value: v, effect: NoSchedule, propagation: Always}, {key: k, effect: NoExecute}]}}",
 			rest + " kubernetes.io/arch=amd64 kubernetes.io/os=linux my.node-restriction.kubernetes.io/c=x node-role.kubernetes.io/worker= node.cluster.x-k8s.io/a=x node.cluster.x-k8s.io/b=annotated k=annotated:NoSchedule k:NoExecute"},
 		{"devices that are no resource", cpu + ", dra-driver: gpu.nvidia.com, gpu-count: '2'", "", rest + " kubernetes.io/arch=amd64 kubernetes.io/os=linux"},
+		{"a driver that is none", cpu + ", dra-driver: GPU, gpu-count: '2'", "", `annotation C/dra-driver is "GPU"; it must be a DNS name of at most 63 characters, such as gpu.nvidia.com`},
+		{"more devices than a slice has", cpu + ", dra-driver: gpu.nvidia.com, gpu-count: '129'", "", `annotation C/gpu-count is "129"; it must be at most 128 beside C/dra-driver`},
 		{"0 pods, which means as many as by default", cpu + ", maxPods: '0'", "", rest + " kubernetes.io/arch=amd64 kubernetes.io/os=linux"},
 		{"nothing", "", "", "annotation C/cpu is missing; without it the group can't be scaled up from zero; annotation C/memory is missing; without it the group can't be scaled up from zero"},
 		{"no quantities", "cpu: four, memory: '-1'", "", `annotation C/cpu is "four"; it must be a quantity above 0, such as 4 or 16Gi; annotation C/memory is "-1"; it must be a quantity above 0, such as 4 or 16Gi`},
@@ -138,6 +140,28 @@ func TestTemplates(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestDevicesOfADRADriver: there are as many as GPUs, each of the type gpu.
+func TestDevicesOfADRADriver(t *testing.T) {
+	for _, c := range []struct {
+		driver, count string
+		want          int
+	}{{"gpu.nvidia.com", "4", 4}, {"gpu.nvidia.com", "0", 0}, {"gpu.nvidia.com", "", 0}, {"", "4", 0}} {
+		o := &scalable{}
+		o.Annotations = map[string]string{draDriverKey: c.driver, gpuCountKey: c.count}
+		got := 0
+		for _, s := range devices(o) {
+			for i := range s.Spec.Devices {
+				if got++; s.Spec.Driver != c.driver || *s.Spec.Devices[i].Attributes["type"].StringValue != "gpu" {
+					t.Errorf("a device is %+v of %s", s.Spec.Devices[i], s.Spec.Driver)
+				}
+			}
+		}
+		if got != c.want {
+			t.Errorf("driver %q and count %q: %d devices, want %d", c.driver, c.count, got, c.want)
 		}
 	}
 }

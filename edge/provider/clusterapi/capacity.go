@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -144,12 +145,36 @@ func (c *capacity) gpus() {
 	switch {
 	case name == "" && counted && n > 0 && driver == "":
 		c.wrong = append(c.wrong, fmt.Sprintf("annotation %s is missing beside %s; it must be the name of a resource, such as nvidia.com/gpu", gpuTypeKey, gpuCountKey))
-	case name == "" || !counted || n == 0:
+	case !counted || n == 0:
+	case driver != "" && (len(validation.IsDNS1123Subdomain(driver)) > 0 || len(driver) > resourcev1.DriverNameMaxLength):
+		c.refuse(draDriverKey, fmt.Sprintf("a DNS name of at most %d characters, such as gpu.nvidia.com", resourcev1.DriverNameMaxLength))
+	case driver != "" && n > resourcev1.ResourceSliceMaxDevices:
+		c.refuse(gpuCountKey, fmt.Sprintf("at most %d beside %s", resourcev1.ResourceSliceMaxDevices, draDriverKey))
+	case name == "":
 	case len(validation.IsQualifiedName(name)) > 0 || !strings.Contains(name, "/"):
 		c.refuse(gpuTypeKey, "the name of a resource, such as nvidia.com/gpu")
 	default:
 		c.allocatable[v1.ResourceName(name)] = *resource.NewQuantity(n, resource.DecimalSI)
 	}
+}
+
+// devices returns the slice that a DRA driver will publish on a new node of an object's group, whose
+// annotations template has accepted; nil without a driver. As with Cluster Autoscaler, its devices have
+// the type gpu, and no more is known of them.
+func devices(o *scalable) []resourcev1.ResourceSlice {
+	c := capacity{annotations: o.Annotations}
+	driver := o.Annotations[draDriverKey]
+	n, _ := c.count(gpuCountKey)
+	if driver == "" || n == 0 {
+		return nil
+	}
+	kind := "gpu"
+	out := resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{Driver: driver}}
+	for i := range n {
+		out.Spec.Devices = append(out.Spec.Devices, resourcev1.Device{Name: fmt.Sprint("gpu-", i),
+			Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"type": {StringValue: &kind}}})
+	}
+	return []resourcev1.ResourceSlice{out}
 }
 
 // parts returns the parts of a list with commas, without empty ones.

@@ -143,6 +143,8 @@ func (p *Provider) fill(g *group) {
 	n, err := template(g.object, p.cfg.Arch)
 	if g.Template = n; err != nil {
 		g.TemplateError = err.Error()
+	} else {
+		g.Devices = devices(g.object)
 	}
 	leaving := g.leaving(p.keys.deleteMachine)
 	listed := map[string]bool{}

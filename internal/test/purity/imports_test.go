@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	"core":       {},
 	"drive":      {"core"},
 	"config":     {"core"},
-	"edge":       {"config", "drive", "core", "internal/background", "internal/simulatedgroup", "internal/version"},
+	"edge":       {"config", "drive", "core", "internal/background", "internal/simulateddevices", "internal/simulatedgroup", "internal/version"},
 	"sim":        {"config", "drive", "core", "sim/checker", "sim/trace", "internal/seeded", "internal/simulateddevices", "internal/simulatedgroup"},
 	"sim/replay": {"config", "drive", "core"},
 	// The checker shares no code with what it checks.
