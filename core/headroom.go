@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -78,9 +79,15 @@ func (c *Core) objectSet(in step.ObjectSet) {
 	if b, ok := in.Object.(*policyv1.PodDisruptionBudget); ok {
 		in.Object = c.preemption.BudgetShown(b)
 	}
+	slice, _ := in.Object.(*resourcev1.ResourceSlice)
+	var old *resourcev1.ResourceSlice
+	if slice != nil {
+		old = c.state.ResourceSlice(slice.Name)
+	}
 	c.binding.ObjectSet(c.turn, in)
 	if c.cfg.Autoscale != nil {
 		c.headroom.ObjectSet(c.turn, in.Object)
+		c.scale.groups.SliceChanged(c.state, slice, old)
 	}
 }
 
@@ -88,9 +95,16 @@ func (c *Core) objectGone(in step.ObjectGone) {
 	if in.Kind == cluster.BudgetKind {
 		c.preemption.BudgetGone(in.Namespace, in.Name)
 	}
+	var slice *resourcev1.ResourceSlice
+	if in.Kind == cluster.ResourceSliceKind {
+		slice = c.state.ResourceSlice(in.Name)
+	}
 	c.binding.ObjectGone(c.turn, in)
 	if in.Kind == cluster.PodGroupKind {
 		c.podGroups.ObjectGone(in.Namespace, in.Name)
+	}
+	if c.cfg.Autoscale != nil {
+		c.scale.groups.SliceChanged(c.state, nil, slice)
 	}
 	c.headroom.ObjectGone(c.turn, in.Kind, in.Namespace, in.Name)
 }

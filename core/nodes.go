@@ -32,6 +32,7 @@ func (c *Core) nodeSet(in step.NodeSet) {
 		usable := c.usable(node)
 		c.scale.launches.NodeSet(c.turn.Now, node, usable)
 		c.scale.groups.NodeShown(node, c.state.Template(node.Group), usable)
+		c.scale.groups.DevicesShown(c.state, node)
 	}
 }
 

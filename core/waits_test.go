@@ -23,11 +23,11 @@ func TestWhatNodesAreWaitedFor(t *testing.T) {
 		profiles []plugins.Options
 		want     cluster.NodeParts
 	}{
-		{"1.36", compat.V36, []plugins.Options{{}}, 0},
-		{"1.37", compat.V37, []plugins.Options{{}}, cluster.CSIDrivers},
-		{"1.37 without the feature", compat.V37, []plugins.Options{{VolumeLimitScaling: &off}}, 0},
+		{"1.36", compat.V36, []plugins.Options{{}}, cluster.Devices},
+		{"1.37", compat.V37, []plugins.Options{{}}, cluster.CSIDrivers | cluster.Devices},
+		{"1.37 without the feature", compat.V37, []plugins.Options{{VolumeLimitScaling: &off}}, cluster.Devices},
 		{"1.37 without the filter", compat.V37, []plugins.Options{{Rules: scoring}}, 0},
-		{"1.37, in one of two profiles", compat.V37, []plugins.Options{{Rules: scoring}, {SchedulerName: "other"}}, cluster.CSIDrivers},
+		{"1.37, in one of two profiles", compat.V37, []plugins.Options{{Rules: scoring}, {SchedulerName: "other"}}, cluster.CSIDrivers | cluster.Devices},
 	} {
 		schema := cluster.SchemaFor(c.version)
 		cfg := autoscaling(func(*core.Autoscale) {})

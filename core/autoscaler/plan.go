@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/devices"
 )
 
 // ToBeDeletedTaint marks a node that is being removed. Its value is the unix
@@ -75,6 +76,17 @@ type GroupCondition struct {
 	Gone map[string]bool
 	// MaxLaunching is how many nodes of the group may be coming at a time; 0 for no limit.
 	MaxLaunching int
+	// Devices are those that nodes of the group have shown, by driver; nil for none. Nobody changes
+	// the list.
+	Devices []SeenDevices
+}
+
+// SeenDevices is what a driver has published on the newest ready node of a group that it has published
+// anything on.
+type SeenDevices struct {
+	*devices.Published
+	// Live reports that some node of the group has it published now.
+	Live bool
 }
 
 // Lost reports whether a node of the group isn't ready and its instance is gone: another replaces it,

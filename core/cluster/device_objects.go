@@ -55,6 +55,9 @@ func (s *State) ClaimsDevices(pod *Pod) bool {
 	return false
 }
 
+// AnyDeviceClass reports whether there is a device class: without one no pod gets devices.
+func (s *State) AnyDeviceClass() bool { return s.objects.classes > 0 }
+
 // DeviceClassOf returns the device class that backs an extended resource: the one of which the
 // resource has the implicit name (deviceclass.resource.kubernetes.io/CLASS), or of those that name the
 // resource the newest, and the first by name of these (ExtendedResourceCache of
@@ -174,6 +177,11 @@ var deviceTaintRuleKind = kindOf[*resourcev1.DeviceTaintRule]{
 // DeviceClass returns a device class, or nil.
 func (s *State) DeviceClass(name string) *resourcev1.DeviceClass {
 	return find[*resourcev1.DeviceClass](s, DeviceClassKind, "", name)
+}
+
+// ResourceSlice returns a resource slice, or nil.
+func (s *State) ResourceSlice(name string) *resourcev1.ResourceSlice {
+	return find[*resourcev1.ResourceSlice](s, ResourceSliceKind, "", name)
 }
 
 // ResourceClaim returns a resource claim, or nil.

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/berthproject/berth/core/devices"
 )
 
 // NodeGroup is a node group as the provider describes it.
@@ -20,6 +22,8 @@ type NodeGroup struct {
 	KeepNodes string
 	// Options are the provider's own for this group, nil for none.
 	Options *GroupOptions
+	// Devices are those that new nodes will have, as somebody declares it; nil for none.
+	Devices *devices.Template
 }
 
 // SetGroup records what is known of a group; nil forgets it.

@@ -6,8 +6,12 @@ import storagev1 "k8s.io/api/storage/v1"
 // be kept off nodes that lack it.
 type NodeParts uint8
 
-// CSIDrivers are those that have registered with a node: its CSINode names them.
-const CSIDrivers NodeParts = 1 << iota
+const (
+	// CSIDrivers are those that have registered with a node: its CSINode names them.
+	CSIDrivers NodeParts = 1 << iota
+	// Devices are those that drivers publish of a node, in its ResourceSlices.
+	Devices
+)
 
 // Has reports whether all of other are among the parts.
 func (p NodeParts) Has(other NodeParts) bool { return p&other == other }

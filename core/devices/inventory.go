@@ -225,14 +225,19 @@ func (v *Inventory) look(i int32, n *v1.Node) {
 	if int(i) >= len(v.views) {
 		v.views = append(v.views, make([]view, int(i)+1-len(v.views))...)
 	}
-	w := &v.views[i]
-	w.pools = append([]*pool(nil), v.pinned[n.Name]...)
+	v.views[i].pools = v.poolsOf(n)
+	v.update(i, n)
+}
+
+// poolsOf returns the pools with a slice for a node, sorted.
+func (v *Inventory) poolsOf(n *v1.Node) []*pool {
+	out := append([]*pool(nil), v.pinned[n.Name]...)
 	for _, p := range v.spread {
 		if slices.ContainsFunc(p.slices, func(s *slice) bool { return s.matches(n) }) {
-			w.pools = list(w.pools, p, 1)
+			out = list(out, p, 1)
 		}
 	}
-	v.update(i, n)
+	return out
 }
 
 // SetNode records that a node has come, or that its labels have changed.

@@ -29,19 +29,23 @@ type memo struct {
 	asked       Question // the last one
 	mu          sync.RWMutex
 	answers     map[asked]Answer
-	asks        int // how often the library was asked
+	takes       map[asked]*Loose // see Take
+	asks        int              // how often the library was asked
 	expressions *cel.Cache
 }
 
 type asked struct {
 	question Question
 	content  Content
+	bare     bool // the answer has no Uses, though its question's answers have: the node is in no state
 }
 
 // remembered is how many answers are kept at most.
 const remembered = 1 << 17
 
-func (m *memo) init() { m.questions, m.answers = map[string]Question{}, map[asked]Answer{} }
+func (m *memo) init() {
+	m.questions, m.answers, m.takes = map[string]Question{}, map[asked]Answer{}, map[asked]*Loose{}
+}
 
 // keep drops the answers for contents that are gone, and the questions without an answer.
 func (m *memo) keep(live map[Content]bool) {
@@ -52,8 +56,16 @@ func (m *memo) keep(live map[Content]bool) {
 			delete(m.answers, a)
 		}
 	}
+	for a := range m.takes {
+		if !live[a.content] {
+			delete(m.takes, a)
+		}
+	}
 	asked := map[Question]bool{}
 	for a := range m.answers {
+		asked[a.question] = true
+	}
+	for a := range m.takes {
 		asked[a.question] = true
 	}
 	for text, q := range m.questions {
@@ -77,10 +89,20 @@ func (v *Inventory) Question(text []byte) Question {
 }
 
 // Ask returns whether claims can be allocated on a node, which a question stands for. The library is
-// asked once for each content; how is the same for all of a question. It may be called by several goroutines, for what it returns doesn't
-// depend on who comes first.
+// asked once for each content; how is the same for all of a question. It may be called by several
+// goroutines, for what it returns doesn't depend on who comes first.
 func (v *Inventory) Ask(q Question, i int32, n *v1.Node, claims []*resourcev1.ResourceClaim, classes Classes, how How) Answer {
-	key := asked{q, v.Content(i)}
+	return v.remember(asked{question: q, content: v.Content(i)}, claims, func() ([]resourcev1.AllocationResult, []Use, error) {
+		out, err := v.Allocate(i, n, claims, classes, how)
+		if !how.Packed || i < 0 || int(i) >= len(v.views) {
+			return out, nil, err
+		}
+		return out, v.views[i].uses(out), err
+	})
+}
+
+// remember returns what is known of a question and a content, and asks the library where nothing is.
+func (v *Inventory) remember(key asked, claims []*resourcev1.ResourceClaim, allocate func() ([]resourcev1.AllocationResult, []Use, error)) Answer {
 	v.mu.RLock()
 	a, ok := v.answers[key]
 	v.mu.RUnlock()
@@ -93,13 +115,10 @@ func (v *Inventory) Ask(q Question, i int32, n *v1.Node, claims []*resourcev1.Re
 		return a
 	}
 	v.asks++
-	out, err := v.Allocate(i, n, claims, classes, how)
-	a = Answer{Fits: out != nil, Failed: err != nil, Ends: endsAttempt(err)}
+	out, uses, err := allocate()
+	a = Answer{Fits: out != nil, Failed: err != nil, Ends: endsAttempt(err), Uses: uses}
 	for k := range out {
 		a.Score += Score(claims[k], &out[k])
-	}
-	if how.Packed && i >= 0 && int(i) < len(v.views) {
-		a.Uses = v.views[i].uses(out)
 	}
 	if len(v.answers) >= remembered {
 		clear(v.answers)
@@ -108,5 +127,5 @@ func (v *Inventory) Ask(q Question, i int32, n *v1.Node, claims []*resourcev1.Re
 	return a
 }
 
-// Asks returns how often the library was asked by Ask.
+// Asks returns how often the library was asked by Ask, AskLoose and Take.
 func (v *Inventory) Asks() int { return v.asks }

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
 )
@@ -12,11 +14,11 @@ import (
 // A group rule counts the pods of a hostname as those of a node, so classes that have such
 // a rule are countable only while no two nodes of the state have one hostname.
 //
-// Pods with claims aren't countable: placing one may change what the next one's claims
-// lead to.
+// Pods with claims aren't countable, since placing one may change what the next one's claims
+// lead to, unless a rule says that it counts with them (framework.ClaimCounter).
 func (e *Engine) Countable(c *Class) bool {
 	e.refresh(c)
-	if c.takes || e.state.TakesObjects(c.pod) {
+	if len(c.pod.Claims) > 0 || (c.takes || e.state.TakesObjects(c.pod)) && !c.countsClaims() {
 		return false
 	}
 	for i := range c.localRules {
@@ -35,6 +37,14 @@ func (e *Engine) Countable(c *Class) bool {
 		}
 	}
 	return true
+}
+
+// countsClaims reports whether a rule counts the pods of the class with their claims for devices.
+func (c *Class) countsClaims() bool {
+	return slices.ContainsFunc(c.localRules, func(r localRule) bool {
+		x, ok := r.LocalRule.(framework.ClaimCounter)
+		return ok && x.CountsClaims()
+	})
 }
 
 // TakesAlone reports whether a node, which may be in no state, takes a pod of the class as far

@@ -13,7 +13,7 @@ import (
 // of them go, has no influence on how many find a node, so that another order can't find more nodes
 // for them than the first did.
 func (e *Engine) CountableMembers(c *Class) bool {
-	return len(c.pod.Claims) == 0 && c.Rejected == nil && e.Countable(c)
+	return !e.state.TakesObjects(c.pod) && c.Rejected == nil && e.Countable(c)
 }
 
 // HoldsAtMost returns a bound on how many pods of a class a node takes besides what is there, most at

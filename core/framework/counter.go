@@ -17,5 +17,14 @@ type Counter interface {
 	Count(n *cluster.Node) int
 }
 
+// ClaimCounter is implemented by local rules of pods that claim devices.
+type ClaimCounter interface {
+	Counter
+	// CountsClaims reports whether each pod has claims of its own, and what is allocated for them on a
+	// node leaves as much on all others. Count then counts the claims of the node's pods that have no
+	// devices in the state, in the order of the pods.
+	CountsClaims() bool
+}
+
 // Unlimited is what Count returns when the rule sets no limit.
 const Unlimited = int(^uint(0) >> 1)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -33,6 +34,10 @@ type Group struct {
 	KeepNodes string `json:",omitempty"`
 	// Options are the provider's own for this group, in place of flags; nil for none.
 	Options *cluster.GroupOptions `json:",omitempty"`
+	// Devices are the ResourceSlices that drivers will publish on a new node, as far as somebody
+	// declares them: with drivers, pools and devices, and without a node's name. What nodes of the group
+	// have shown counts more.
+	Devices []resourcev1.ResourceSlice `json:",omitempty"`
 	// Instances are the group's own, registered as nodes or not. Nil means that
 	// the provider doesn't list them, empty that there are none.
 	Instances []Instance

@@ -9,7 +9,7 @@ import (
 
 // Coming is what a node group is waited for: nodes that were asked for and aren't usable.
 type Coming struct {
-	// Starting are the nodes that are registered and not usable yet, or wait for a CSI driver, by index.
+	// Starting are the nodes that are registered and not usable yet, or wait for a CSI driver or devices, by index.
 	Starting []*cluster.Node
 	// Unregistered is how many are neither nodes yet nor given up.
 	Unregistered int
@@ -36,7 +36,7 @@ func Survey(s *cluster.State, conditions map[string]autoscaler.GroupCondition, r
 			c.Registered--
 		}
 	})
-	promises := newPromises(s, readiness, serverNow)
+	promises := newPromises(s, conditions, readiness, serverNow)
 	notLate(s, readiness, serverNow, func(n *cluster.Node) {
 		c := out[n.Group]
 		if c == nil || isLost(conditions, n) {

@@ -10,7 +10,7 @@ import (
 
 // TestConditionsAreTheSameInAllFields sets one field after the other.
 func TestConditionsAreTheSameInAllFields(t *testing.T) {
-	full := reflect.ValueOf(autoscaler.GroupCondition{BackingOff: true, Newest: &cluster.NodeInfo{}, LongUnregistered: 1, Deleting: 1, Gone: map[string]bool{"n": true}, MaxLaunching: 1})
+	full := reflect.ValueOf(autoscaler.GroupCondition{BackingOff: true, Newest: &cluster.NodeInfo{}, LongUnregistered: 1, Deleting: 1, Gone: map[string]bool{"n": true}, MaxLaunching: 1, Devices: []autoscaler.SeenDevices{{}}})
 	for i := range full.NumField() {
 		if full.Field(i).IsZero() {
 			t.Fatalf("the field %s isn't set here", full.Type().Field(i).Name)

@@ -53,7 +53,7 @@ func (b *builder) firstFit(m *model, runs []*run) {
 			placed := false
 			for _, i := range nodes {
 				if e.Explain(e.Class(pod), i) == nil {
-					b.State.PlaceAt(pod, i)
+					e.PlaceOn(pod, i)
 					placed = true
 					break
 				}
@@ -68,7 +68,7 @@ func (b *builder) firstFit(m *model, runs []*run) {
 				continue
 			}
 			b.State.Release(mark)
-			b.State.PlaceAt(pod, i)
+			e.PlaceOn(pod, i)
 			nodes = append(nodes, i)
 		}
 	}
@@ -86,8 +86,8 @@ func (b *builder) where(pods []*cluster.Pod) string {
 }
 
 // randomPacking returns a builder over a state with one group, and pods of a few shapes,
-// some with host ports, some that keep off nodes with pods of a label, for a limited
-// number of nodes. The pods of the group's DaemonSet may have that label.
+// some with host ports, some that keep off nodes with pods of a label, some with claims for devices, for
+// a limited number of nodes. The pods of the group's DaemonSet may have that label.
 func randomPacking(t *rapid.T) (b *builder, pending []*cluster.Pod) {
 	pick := func(of ...string) string { return of[testkit.Uniform(t, len(of), "pick")] }
 	schema := cluster.NewSchema()
@@ -97,18 +97,20 @@ func randomPacking(t *rapid.T) (b *builder, pending []*cluster.Pod) {
 		t.Fatal(err)
 	}
 	node := testkit.Node("g").Alloc("cpu", pick("4", "7"), "memory", pick("8Gi", "31Gi"), "pods", pick("3", "110"), "example.com/gpu", pick("0", "2"))
-	state.SetGroup("g", &cluster.NodeGroup{ID: "g", Max: testkit.Uniform(t, 12, "max"), Template: schema.ParseNode(node.Obj(), "g")})
+	state.SetGroup("g", &cluster.NodeGroup{ID: "g", Max: testkit.Uniform(t, 12, "max"), Template: schema.ParseNode(node.Obj(), "g"), Devices: randomDevices(t, state)})
 	daemon := testkit.Pod("agent").Label("app", pick("x", "z")).Req("cpu", pick("500m", "5")).Owner("apps/v1", "DaemonSet", "agent")
 	w := &cluster.Workload{Kind: cluster.DaemonSet, Namespace: "default", Name: "agent", Template: schema.ParsePod(daemon.Obj())}
 	now := time.Unix(10000, 0)
-	req := &autoscaler.Request{Now: now, ServerNow: now, Readiness: autoscaler.Readiness{StartupTime: time.Minute}}
+	req := &autoscaler.Request{Now: now, ServerNow: now, Readiness: autoscaler.Readiness{StartupTime: time.Minute, Parts: cluster.Devices}}
 	b = &builder{Packer: &Packer{State: state, Engine: sched.Engine}, req: req, plan: &autoscaler.Plan{}, patience: &patience{}, coming: map[string]*Coming{"g": {}}, proposed: proposals{nodes: make([]int, 1)},
 		daemons: []*cluster.Workload{w}, memory: &Memory{}}
+	b.promises = newPromises(state, nil, &req.Readiness, now)
 	b.models = b.newModels()
 	for i := range 1 + testkit.Uniform(t, 5, "shapes") {
 		shape := testkit.Pod("p").Req("cpu", pick("0", "300m", "1", "3", "9"), "memory", pick("100Mi", "3Gi"), "example.com/gpu", pick("0", "0", "1"))
 		port := testkit.Uniform(t, 4, "port") == 0
 		app, apart := pick("x", "y"), pick("", "", "x", "y")
+		claimed := randomClaim(t)
 		for k := range testkit.Uniform(t, 25, "pods") {
 			obj := shape.DeepCopy()
 			obj.Name, obj.UID = fmt.Sprintf("p%d-%d", i, k), ""
@@ -121,6 +123,7 @@ func randomPacking(t *rapid.T) (b *builder, pending []*cluster.Pod) {
 			if apart != "" {
 				pod.Apart(v1.LabelHostname, "app", apart)
 			}
+			claimFor(state, pod, claimed)
 			pending = append(pending, schema.ParsePod(pod.Obj()))
 		}
 	}

@@ -65,13 +65,14 @@ type arrivals struct {
 }
 
 // arrivals replaces the starting nodes of a group in the state by what they will be once they are
-// usable, with their daemon pods and CSI drivers.
+// usable, with their daemon pods, CSI drivers and devices.
 func (b *builder) arrivals(g *cluster.NodeGroup) *arrivals {
 	coming := b.coming[g.ID]
 	a := &arrivals{group: g, unregistered: coming.Unregistered, starting: len(coming.Starting)}
 	for _, starting := range coming.Starting {
 		n := b.State.SetNode(asTemplate(b.req.Readiness.Started(starting.NodeInfo, g.Template)))
 		b.addDrivers(b.models[g.ID], starting.Name)
+		b.addDevices(b.models[g.ID], starting.Name)
 		b.addDaemons(n)
 		a.nodes = append(a.nodes, n)
 		b.joins[n] = &autoscaler.Join{Group: g.ID, Node: starting.Name}

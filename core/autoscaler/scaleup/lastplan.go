@@ -49,9 +49,9 @@ func (m *Memory) remember(s *cluster.State, req *autoscaler.Request, plan *autos
 	kept.Pending, kept.NotFor, kept.Conditions = slices.Clone(kept.Pending), maps.Clone(kept.NotFor), maps.Clone(kept.Conditions)
 }
 
-// anyStarting reports whether a node isn't usable yet, or waits for a CSI driver, and isn't late.
+// anyStarting reports whether a node isn't usable yet, or waits for a CSI driver or devices, and isn't late.
 func anyStarting(s *cluster.State, req *autoscaler.Request) (starting bool) {
-	p := newPromises(s, &req.Readiness, req.ServerNow)
+	p := newPromises(s, req.Conditions, &req.Readiness, req.ServerNow)
 	notLate(s, &req.Readiness, req.ServerNow, func(n *cluster.Node) { starting = starting || p.starting(n) })
 	return starting
 }
@@ -68,5 +68,5 @@ func sameRequest(a, b *autoscaler.Request) bool {
 // sameCondition reports whether two conditions of a group differ in nothing.
 func sameCondition(a, b autoscaler.GroupCondition) bool {
 	return a.BackingOff == b.BackingOff && a.Newest == b.Newest && a.LongUnregistered == b.LongUnregistered && a.Deleting == b.Deleting &&
-		a.MaxLaunching == b.MaxLaunching && maps.Equal(a.Gone, b.Gone)
+		a.MaxLaunching == b.MaxLaunching && maps.Equal(a.Gone, b.Gone) && slices.Equal(a.Devices, b.Devices)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/devices"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
 )
@@ -64,12 +65,13 @@ type modelKey struct {
 	template, newest, starting *cluster.NodeInfo
 	csi                        *storagev1.CSINode        // of the live node
 	promised                   []storagev1.CSINodeDriver // promises.drivers
+	devices                    []*devices.Published      // promises.devices
 	mirrors                    []*cluster.Pod            // of the live node
 }
 
 func (k *modelKey) equal(o *modelKey) bool {
 	return k.template == o.template && k.newest == o.newest && k.starting == o.starting && k.csi == o.csi &&
-		slices.EqualFunc(k.promised, o.promised, sameDriver) && slices.Equal(k.mirrors, o.mirrors)
+		slices.EqualFunc(k.promised, o.promised, sameDriver) && slices.EqualFunc(k.devices, o.devices, (*devices.Published).Same) && slices.Equal(k.mirrors, o.mirrors)
 }
 
 // sameDriver reports whether two drivers attach as many volumes.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/devices"
 )
 
 // This file says what new nodes are promised to have or to lose, and which nodes aren't there yet. A
@@ -17,6 +18,8 @@ import (
 //	an extended resource                 the template of its group                       the node's allocatable has some
 //	a CSI driver that is demanded        other nodes of its group, or the template       its CSINode names the driver
 //	(drivers.go; Readiness.Parts)
+//	devices                              other nodes of its group, those before, or     the driver has published whole pools
+//	(devices.go; Readiness.Parts)        what is declared
 //
 // Pods that need what is promised are planned on the node as it will be. It counts as coming
 // (Coming.Starting) for the start-up time of its group, and nothing is bought in its place. After that
@@ -29,13 +32,17 @@ type promises struct {
 	readiness *autoscaler.Readiness
 	serverNow time.Time
 	drivers   map[string][]storagev1.CSINodeDriver // by the group's ID; nil when none is demanded
+	devices   map[string][]*devices.Published      // by the group's ID, and then by driver; nil when no pod may get any
 }
 
 // newPromises finds what is promised, in O(groups + new nodes + nodes that aren't ready).
-func newPromises(s *cluster.State, readiness *autoscaler.Readiness, serverNow time.Time) promises {
+func newPromises(s *cluster.State, conditions map[string]autoscaler.GroupCondition, readiness *autoscaler.Readiness, serverNow time.Time) promises {
 	p := promises{state: s, readiness: readiness, serverNow: serverNow}
 	if readiness.Parts.Has(cluster.CSIDrivers) {
 		p.drivers = p.promisedDrivers(s.DemandedDrivers())
+	}
+	if readiness.Parts.Has(cluster.Devices) && s.AnyDeviceClass() {
+		p.devices = p.promisedDevices(conditions)
 	}
 	return p
 }
@@ -45,7 +52,16 @@ func (p *promises) lack(n *cluster.Node) string {
 	if why := p.readiness.Lack(n.NodeInfo, p.state.Template(n.Group)); why != "" {
 		return why
 	}
-	return p.lackingDriver(n)
+	return p.lackingPart(n)
+}
+
+// lackingPart returns which part a node lacks that it is promised beside its Node object, for people, ""
+// when it has all.
+func (p *promises) lackingPart(n *cluster.Node) string {
+	if why := p.lackingDriver(n); why != "" {
+		return why
+	}
+	return p.lackingDevices(n)
 }
 
 // late reports whether nobody waits for a node any more.
@@ -57,7 +73,7 @@ func (p *promises) late(n *cluster.Node) bool {
 // promised.
 func (p *promises) starting(n *cluster.Node) bool {
 	return p.readiness.Starting(n.NodeInfo, p.state.Group(n.Group), p.serverNow) ||
-		p.lackingDriver(n) != "" && !n.HasTaint(autoscaler.ToBeDeletedTaint) && !p.late(n)
+		p.lackingPart(n) != "" && !n.HasTaint(autoscaler.ToBeDeletedTaint) && !p.late(n)
 }
 
 // Launches are what has become of the nodes of a group that were created lately.
@@ -80,9 +96,9 @@ type FailedLaunch struct {
 // promised then counts, since the first late node of a group may show that it doesn't get a driver. Nodes
 // that aren't ready, or are on their way out, don't count. It costs O(groups + new nodes + nodes that
 // aren't ready).
-func Launched(s *cluster.State, readiness *autoscaler.Readiness, last, serverNow time.Time) map[string]*Launches {
+func Launched(s *cluster.State, conditions map[string]autoscaler.GroupCondition, readiness *autoscaler.Readiness, last, serverNow time.Time) map[string]*Launches {
 	var out map[string]*Launches // mostly none: this is asked in every scan
-	before := newPromises(s, readiness, last)
+	before := newPromises(s, conditions, readiness, last)
 	s.CreatedSince(last.Add(-2*longestStartup(s, readiness)), func(n *cluster.Node) {
 		g := s.Group(n.Group)
 		length, _ := readiness.StartupOf(g)

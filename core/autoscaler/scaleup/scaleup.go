@@ -172,7 +172,7 @@ func (p *Packer) plan(req *autoscaler.Request, plan *autoscaler.Plan, patience *
 func (p *Packer) begin(req *autoscaler.Request, plan *autoscaler.Plan) *builder {
 	b := &builder{Packer: p, req: req, plan: plan, patience: &patience{}, arriving: map[string]*arrivals{},
 		coming: Survey(p.State, req.Conditions, &req.Readiness, req.ServerNow)}
-	b.promises = newPromises(p.State, &req.Readiness, req.ServerNow)
+	b.promises = newPromises(p.State, req.Conditions, &req.Readiness, req.ServerNow)
 	if b.memory = p.Memory; b.memory == nil {
 		b.memory = &Memory{}
 	}

@@ -35,6 +35,7 @@ type fixture struct {
 	packer scaleup.Packer
 	watch  autoscaler.Stopwatch // nil for no bound
 	req    autoscaler.Request
+	seen   map[string][]autoscaler.SeenDevices // by group
 }
 
 func newFixture(t rapid.TB) *fixture {
@@ -47,7 +48,7 @@ func newFixture(t rapid.TB) *fixture {
 	}
 	now := time.Unix(10000, 0)
 	return &fixture{state: state, packer: scaleup.Packer{State: state, Engine: sched.Engine},
-		req: autoscaler.Request{Now: now, ServerNow: now, Conditions: map[string]autoscaler.GroupCondition{}, Readiness: autoscaler.Readiness{StartupTime: 15 * time.Minute, Parts: cluster.CSIDrivers},
+		req: autoscaler.Request{Now: now, ServerNow: now, Conditions: map[string]autoscaler.GroupCondition{}, Readiness: autoscaler.Readiness{StartupTime: 15 * time.Minute, Parts: cluster.CSIDrivers | cluster.Devices},
 			Limits: autoscaler.Limits{MaxTotalUnready: 100}}}
 }
 
@@ -62,6 +63,7 @@ func (f *fixture) plan() (*autoscaler.Plan, error) {
 		c.Newest = autoscaler.Newer(c.Newest, n.NodeInfo)
 		f.req.Conditions[g.ID] = c
 	})
+	f.showDevices()
 	defer func() {
 		for id, c := range f.req.Conditions {
 			c.Newest = nil
@@ -80,6 +82,7 @@ func (f *fixture) plan() (*autoscaler.Plan, error) {
 }
 
 func (f *fixture) launching() int {
+	f.showDevices()
 	return scaleup.Launching(scaleup.Survey(f.state, f.req.Conditions, &f.req.Readiness, f.req.ServerNow))
 }
 
@@ -90,13 +93,14 @@ func (f *fixture) launching() int {
 //	    [price=0] [label=k=v] [capacity=N] [prefer-not=KEY] [template-error=WHY]    capacity: cores; prefer-not: a taint
 //	    [drivers=TEXT]                                                 what the template says about CSI drivers
 //	node NAME [group=g] [cpu=4] [memory=8Gi] [gpu=0] [zone=z] [label=k=v] [taint=KEY] [unready] [starting] [deleting] [age=1m]
+//	node-gone NAME
 //	csinode NODE [limit=N] [empty]                                 how many volumes of the driver "disks" it attaches; empty: it has no driver
 //	driver [lax]                                                   "disks" keeps pods with its volumes off nodes without it; lax: no more
 //	local-storage NAME left=10Gi [on=NODE]                         of a node, or of template nodes, for pods of local=…
 //	expander NAMES
 //	stopwatch over=(1, 5) | stopwatch off                          answers these questions of the next plan with yes
 //	balance [off] [labels=(KEY)] [ignored=(KEY)]                   similar groups are balanced, by Cluster Autoscaler's ratios
-//	startup taints=(KEY) prefixes=(KEY) [no-parts]                 taints of nodes that are starting; no-parts: no rule needs CSI drivers on nodes
+//	startup taints=(KEY) prefixes=(KEY) [no-parts]                 taints of nodes that are starting; no-parts: no rule needs CSI drivers or devices on nodes
 //	pods PREFIX [count=1] [cpu=1] [memory=1Gi] [gpu=0] [label=k=v] [zone=z] [apart] [spread=SKEW] [volume]    pending pods; apart: one on
 //	    [prefers=k=v] [near=APP] [even] [local=5Gi]                                what they would rather have: a label, the zone of pods, even spreading over zones
 //	                                                               a node; label: on nodes with it; volume: each with one of "disks"
@@ -125,6 +129,9 @@ func TestScripts(t *testing.T) {
 
 func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) string {
 	schema := f.state.Schema
+	if f.runDevices(d.Cmd, args) {
+		return ""
+	}
 	switch d.Cmd {
 	case "group":
 		b := testkit.Node(args.Name()).Alloc("cpu", args.String("cpu", "4"), "memory", args.String("memory", "8Gi"), "example.com/gpu", args.String("gpu", "0"))
@@ -146,7 +153,7 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 		if cores := args.String("capacity", ""); cores != "" {
 			b.Status.Capacity = v1.ResourceList{"cpu": resource.MustParse(cores)}
 		}
-		f.state.SetGroup(b.Name, &cluster.NodeGroup{ID: b.Name, Min: args.Int("min", 0), Max: args.Int("max", 10), Target: args.Int("target", 0), Price: float64(args.Int("price", 0)), Template: schema.ParseNode(b.Obj(), b.Name), TemplateError: args.String("template-error", "")})
+		f.state.SetGroup(b.Name, &cluster.NodeGroup{ID: b.Name, Min: args.Int("min", 0), Max: args.Int("max", 10), Target: args.Int("target", 0), Price: float64(args.Int("price", 0)), Template: schema.ParseNode(b.Obj(), b.Name), TemplateError: args.String("template-error", ""), Devices: declared(args)})
 		f.req.Conditions[b.Name] = autoscaler.GroupCondition{BackingOff: args.Flag("backing-off"), LongUnregistered: args.Int("late", 0), Gone: nameSet(args.List("gone"))}
 	case "node":
 		b := testkit.Node(args.Name()).Alloc("cpu", args.String("cpu", "4"), "memory", args.String("memory", "8Gi"), "example.com/gpu", args.String("gpu", "0"))
@@ -171,6 +178,10 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 			b.Taint(autoscaler.ToBeDeletedTaint, "", v1.TaintEffectNoSchedule)
 		}
 		f.state.SetNode(schema.ParseNode(b.Obj(), args.String("group", "")))
+		f.see()
+	case "node-gone":
+		f.state.RemoveNode(args.Name())
+		f.see()
 	case "csinode":
 		limit := int32(args.Int("limit", 0))
 		csi := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: args.Name()}}
@@ -215,7 +226,7 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 		}
 	case "startup":
 		f.req.Readiness.StartupTaints, f.req.Readiness.StartupTaintPrefixes = args.List("taints"), args.List("prefixes")
-		if f.req.Readiness.Parts = cluster.CSIDrivers; args.Flag("no-parts") {
+		if f.req.Readiness.Parts = cluster.CSIDrivers | cluster.Devices; args.Flag("no-parts") {
 			f.req.Readiness.Parts = 0
 		}
 	case "pods":
@@ -231,6 +242,7 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 				f.addLocalClaim(b, size)
 			}
 			b.UID = types.UID(b.Name)
+			f.claimDevices(args, b)
 			if z := args.String("zone", ""); z != "" {
 				b.Spec.NodeSelector = map[string]string{v1.LabelTopologyZone: z}
 			}

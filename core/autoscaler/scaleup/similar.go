@@ -8,6 +8,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/devices"
 )
 
 // Which node groups are similar, as Cluster Autoscaler's processors/nodegroupset decides it:
@@ -17,7 +18,7 @@ import (
 //
 // A group's capacity is that of the provider's template: Berth doesn't keep the capacity of
 // live nodes. A template without one has what it can allocate for it. All else is compared as
-// new nodes are planned (template.go).
+// new nodes are planned (template.go). Nodes of similar groups have the same devices, too.
 
 // placeLabels say where a node is, or which one: similar groups may differ in them. Beside
 // those of Kubernetes they are the ones of all providers that Cluster Autoscaler ignores for
@@ -65,7 +66,7 @@ func (b *builder) areSimilar(x, y *model) bool {
 			return !has || !too || one != other
 		})
 	}
-	return sameCapacity(x, y, how.MemoryDifference) && sameLabels(x, y, how.IgnoredLabels) &&
+	return slices.EqualFunc(x.key.devices, y.key.devices, (*devices.Published).Same) && sameCapacity(x, y, how.MemoryDifference) && sameLabels(x, y, how.IgnoredLabels) &&
 		about(b.blank(x).Allocatable, b.blank(y).Allocatable, how.AllocatableDifference) &&
 		near(x.info.AllowedPods, y.info.AllowedPods, how.AllocatableDifference) &&
 		about(free(b.blank(x)), free(b.blank(y)), how.FreeDifference)

@@ -16,7 +16,7 @@ import (
 
 // Virtual nodes: what new nodes of a group will look like. They are made after the newest
 // usable node of the group, as it is without what is true of it alone, with its static
-// pods and the limits of its CSI drivers; where a group has had no such node, after the
+// pods, the limits of its CSI drivers and its devices; where a group has had no such node, after the
 // provider's template. They have the storage that the cluster says template nodes have. Daemon
 // pods are added where the scheduler would have them.
 
@@ -54,6 +54,7 @@ func (b *builder) newModels() map[string]*model {
 		m.group, m.number, m.live = g, i, b.liveOf(g)
 		m.fits, m.similar, m.compared = nil, nil, false
 		b.addDrivers(m, blankNode(g)) // rules look for them there
+		b.addDevices(m, blankNode(g))
 		out[g.ID] = m
 	}
 	b.memory.keepModels(out)
@@ -72,7 +73,7 @@ func (b *builder) liveOf(g *cluster.NodeGroup) *cluster.Node {
 // usable, one that is starting may show less than the provider's template promises: nodes of
 // the template would be bought for pods that none of them takes, until the first is usable.
 func (b *builder) keyOf(g *cluster.NodeGroup) modelKey {
-	k := modelKey{template: g.Template, newest: b.req.Conditions[g.ID].Newest, promised: b.promises.drivers[g.ID]}
+	k := modelKey{template: g.Template, newest: b.req.Conditions[g.ID].Newest, promised: b.promises.drivers[g.ID], devices: b.promises.devices[g.ID]}
 	if k.newest == nil {
 		if c := b.coming[g.ID]; c != nil {
 			for _, n := range c.Starting {
@@ -109,6 +110,7 @@ func (b *builder) addNode(m *model, name string) cluster.NodeIndex {
 	b.work.Nodes++
 	i := b.State.SetNode(m.info.Renamed(name))
 	b.addDrivers(m, name)
+	b.addDevices(m, name)
 	for _, pod := range m.key.mirrors {
 		b.State.PlaceAt(pod.Instance(fmt.Sprintf("%s on %s", pod.Name(), name)), i)
 	}

@@ -69,11 +69,14 @@ func (m *Machine) noteTargets(changes []cluster.Change) bool {
 		case cluster.NodeAdded, cluster.NodeRemoved, cluster.NodeUpdated:
 			return false
 		case cluster.ObjectSet:
-			if k := c.Object.Kind(); m.cfg.Readiness.Parts.Has(cluster.CSIDrivers) && (k == cluster.CSINodeKind || k == cluster.CSIDriverKind) {
+			switch k := c.Object.Kind(); {
+			case m.cfg.Readiness.Parts.Has(cluster.CSIDrivers) && (k == cluster.CSINodeKind || k == cluster.CSIDriverKind):
 				return false // a node may wait for a driver, or no more
+			case m.cfg.Readiness.Parts.Has(cluster.Devices) && (k == cluster.ResourceSliceKind || k == cluster.DeviceClassKind):
+				return false // a node may wait for its devices, or no more
 			}
 		case cluster.GroupSet:
-			if c.Group == nil || c.OldGroup == nil || c.Group.Template != c.OldGroup.Template || c.Group.Options != c.OldGroup.Options {
+			if c.Group == nil || c.OldGroup == nil || c.Group.Template != c.OldGroup.Template || c.Group.Options != c.OldGroup.Options || c.Group.Devices != c.OldGroup.Devices {
 				return false
 			}
 			m.instances.note(c.Group.ID)

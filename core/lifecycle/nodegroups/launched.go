@@ -23,7 +23,7 @@ func (m *Machine) LookAtLaunched(t *lifecycle.Turn) {
 	if m.lookedAt = now; last.IsZero() {
 		return // nodes that were late before aren't this process's to judge
 	}
-	launched := scaleup.Launched(t.State, &m.cfg.Readiness, last, now)
+	launched := scaleup.Launched(t.State, m.Conditions(t.Now), &m.cfg.Readiness, last, now)
 	if len(launched) == 0 {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/devices"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/step"
 )
@@ -42,6 +43,7 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 			ID: g.ID, Min: g.Min, Max: g.Max, Price: g.Price,
 			Target:   m.assumed(g),
 			Template: template(t.State, g), TemplateError: g.TemplateError, KeepNodes: g.KeepNodes, Options: g.Options,
+			Devices: devices.NewTemplate(g.Devices),
 		})
 		if old != nil && t.State.Group(g.ID).Template != old.Template {
 			m.templateChanged(t.State, g.ID)
@@ -130,7 +132,7 @@ func template(state *cluster.State, g *nodegroup.Group) *cluster.NodeInfo {
 	return state.Schema.ParseNode(&v1.Node{}, g.ID)
 }
 
-// set records a group in the state unless nothing about it is new. Template and options stay the
+// set records a group in the state unless nothing about it is new. Template, options and devices stay the
 // same values as long as they say the same, so that who has read them sees that.
 func set(state *cluster.State, g *cluster.NodeGroup) {
 	if old := state.Group(g.ID); old != nil {
@@ -139,6 +141,9 @@ func set(state *cluster.State, g *cluster.NodeGroup) {
 		}
 		if reflect.DeepEqual(old.Options, g.Options) {
 			g.Options = old.Options
+		}
+		if old.Devices.Same(g.Devices) {
+			g.Devices = old.Devices
 		}
 		if *old == *g {
 			return

@@ -112,7 +112,7 @@ func (m *Machine) templateChanged(state *cluster.State, id string) {
 	left := false
 	state.Nodes(func(n *cluster.Node) { left = left || n.Group == id && m.sights[n.Name].group == id })
 	if !left {
-		m.group(id).newest = newest{}
+		m.group(id).newest, m.group(id).devices = newest{}, groupDevices{}
 	}
 }
 

@@ -91,6 +91,8 @@ type Machine struct {
 	gone map[string]map[string]bool
 	// sights are how nodes were first seen, by name.
 	sights map[string]sight
+	// published are the nodes on which drivers publish devices, or have, with their groups.
+	published map[string]string
 	// lookedAt is when it was last looked which new nodes lack something (LookAtLaunched), by the API
 	// server's time; zero for never.
 	lookedAt time.Time
@@ -107,6 +109,7 @@ type group struct {
 	maxOrder int
 	backoffs backoffs
 	newest   newest               // what new nodes look like
+	devices  groupDevices         // and which devices they have
 	missing  missing              // instances fewer than the target, as the provider said last
 	listed   []nodegroup.Instance // with that
 	asked    *Asked               // LastAsked
@@ -123,7 +126,7 @@ func New(cfg Config, deletions Deletions, launches Launches) *Machine {
 		groups: map[string]*group{},
 		lists:  map[string]instanceList{},
 		gone:   map[string]map[string]bool{},
-		sights: map[string]sight{},
+		sights: map[string]sight{}, published: map[string]string{},
 	}
 }
 
@@ -366,7 +369,7 @@ func (m *Machine) condition(now time.Time, id string) autoscaler.GroupCondition 
 		Gone:             m.gone[id],
 	}
 	if g := m.groups[id]; g != nil {
-		out.BackingOff, out.Newest = g.backoffs.active(now), g.newest.model
+		out.BackingOff, out.Newest, out.Devices = g.backoffs.active(now), g.newest.model, g.devices.listed
 	}
 	return out
 }

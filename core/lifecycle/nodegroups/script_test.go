@@ -65,6 +65,9 @@ func (f *fakeDeletions) EachOutOfState(each func(*cluster.NodeInfo)) {
 //	placed POD on=NODE
 //	plan                                                 a plan is going to be requested
 //	driver | csinode NAME                                the CSI driver "disks" is demanded, is installed on a node
+//	device-class                                         a class of devices is there
+//	publish NODE count=N [of=1] [driver=gpu] | withdraw NODE [driver=gpu]    its devices; of: slices of their pool, of which this is one
+//	devices GROUP                                        what is remembered of the devices of its nodes
 //	deletions GROUP [planned=0] [unanswered=0]           how many of its nodes are on their way out
 //	out-of-state NAME [id=ID]                            a node on its way out
 //	scale-up GROUP nodes=N [pods=(a, b)] [waiting=(a)] [replaces=N]    a plan proposes it; all of its pods wait, if it isn't said which
@@ -111,6 +114,9 @@ func readiness(args *script.Args) autoscaler.Readiness {
 	out := autoscaler.Readiness{StartupTime: args.Duration("startup", 15*time.Minute)}
 	if args.Flag("needs-drivers") {
 		out.Parts = cluster.CSIDrivers
+	}
+	if args.Flag("needs-devices") {
+		out.Parts |= cluster.Devices
 	}
 	if key := args.String("startup-taint", ""); key != "" {
 		out.StartupTaints = []string{key}
@@ -165,7 +171,9 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		if args.Flag("notready") {
 			n = notReady(n)
 		}
-		t.State.SetNode(s.aged(n, args))
+		n = s.aged(n, args)
+		t.State.SetNode(n)
+		s.machine.DevicesShown(t.State, n)
 	case "plan":
 		s.machine.LookAtLaunched(t)
 	case "placed":
@@ -174,8 +182,15 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		t.State.SetObject(testkit.Demanded(testkit.CSIDriver("disks", false)))
 	case "csinode":
 		t.State.SetObject(testkit.CSINode(args.Name()).Driver("disks", 5).Obj())
+	case "device-class":
+		t.State.SetObject(testkit.DeviceClass("gpu", ""))
+	case "publish", "withdraw":
+		s.publish(args, d.Cmd == "publish")
+	case "devices":
+		s.answer = s.devices(args.Name())
 	case "node-gone":
 		t.State.RemoveNode(args.Name())
+		s.machine.NodeGone(args.Name())
 	case "deletions":
 		s.deletions.planned[args.Name()], s.deletions.unanswered[args.Name()] = args.Int("planned", 0), args.Int("unanswered", 0)
 	case "out-of-state":
@@ -370,4 +385,34 @@ func (s *fixture) described() (lines []string) {
 		lines = append(lines, line)
 	}
 	return append(lines, s.machine.Remembers()...)
+}
+
+// publish lets a driver publish devices of a node, or withdraw them.
+func (s *fixture) publish(args *script.Args, is bool) {
+	node, driver := args.Name(), args.String("driver", "gpu")
+	now := testkit.NodeSlice(driver, node).Obj()
+	old := s.turn.State.ResourceSlice(now.Name)
+	if !is {
+		s.turn.State.RemoveObject(cluster.ResourceSliceKind, "", now.Name)
+		s.machine.SliceChanged(s.turn.State, nil, old)
+		return
+	}
+	now.Spec.Pool.ResourceSliceCount = int64(args.Int("of", 1))
+	for i := range args.Int("count", 0) {
+		now.Spec.Devices = append(now.Spec.Devices, testkit.Device(fmt.Sprint("d", i)).Device)
+	}
+	s.turn.State.SetObject(now)
+	s.machine.SliceChanged(s.turn.State, now, old)
+}
+
+// devices writes what is remembered of the devices of a group's nodes.
+func (s *fixture) devices(group string) (out string) {
+	for _, d := range s.machine.Conditions(s.turn.Now)[group].Devices {
+		out += fmt.Sprintf("%d devices of %s", d.Devices, d.Driver)
+		if !d.Live {
+			out += ", on no node now"
+		}
+		out += "\n"
+	}
+	return out
 }

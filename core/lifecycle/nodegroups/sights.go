@@ -30,5 +30,8 @@ func (m *Machine) firstSight(n *cluster.NodeInfo, usable bool) sight {
 	return s
 }
 
-// NodeGone forgets how a node was first seen.
-func (m *Machine) NodeGone(name string) { delete(m.sights, name) }
+// NodeGone forgets how a node was first seen, and which devices it has.
+func (m *Machine) NodeGone(name string) {
+	delete(m.sights, name)
+	m.devicesGone(name)
+}

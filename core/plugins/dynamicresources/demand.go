@@ -28,6 +28,9 @@ type demand struct {
 	// go first.
 	stale    bool
 	extended []extended // what it may need a claim of its own for
+	// named is set when it names a claim of those wanted, which other pods may name, too. Otherwise each
+	// pod has its own.
+	named bool
 	// namespace is that of one of the pods, for people.
 	namespace string
 }
@@ -42,6 +45,7 @@ func demandOf(pod *cluster.Pod, state *cluster.State) (d demand) {
 		return d
 	}
 	for _, c := range claims {
+		d.named = d.named || c.Status.Allocation == nil && !madeFor(c, pod)
 		if c.Status.Allocation != nil {
 			d.had = append(d.had, c)
 			continue
@@ -85,6 +89,12 @@ func claimsOf(pod *cluster.Pod, state *cluster.State) (out []*resourcev1.Resourc
 	return out, ""
 }
 
+// madeFor reports whether a claim was made for a pod.
+func madeFor(c *resourcev1.ResourceClaim, pod *cluster.Pod) bool {
+	ref := metav1.GetControllerOfNoCopy(c)
+	return ref != nil && ref.UID == pod.UID
+}
+
 // unknownClass says which device class of a claim doesn't exist, "" for none.
 func unknownClass(c *resourcev1.ResourceClaim, state *cluster.State) (problem string) {
 	for i := range c.Spec.Devices.Requests {
@@ -117,7 +127,7 @@ func uses(p *cluster.Pod, c *resourcev1.ResourceClaim) bool {
 	if p.Object.Namespace != c.Namespace {
 		return false
 	}
-	if ref := metav1.GetControllerOfNoCopy(c); ref != nil && ref.UID == p.UID {
+	if madeFor(c, p) {
 		return true
 	}
 	return slices.ContainsFunc(p.Object.Spec.ResourceClaims, func(r v1.PodResourceClaim) bool {
@@ -145,6 +155,7 @@ func (d *demand) sign(state *cluster.State, sig *framework.Signature) {
 		sig.Int(devices.Score(c, c.Status.Allocation))
 	}
 	sig.Bool(d.stale)
+	sig.Bool(d.named)
 	sig.Int(int64(len(d.extended)))
 	for _, x := range d.extended {
 		sig.Str(string(x.id.Name()))

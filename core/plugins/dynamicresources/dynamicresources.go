@@ -61,10 +61,14 @@ var (
 	_ framework.PreEnqueuer  = Plugin{}
 	_ framework.Reclassifier = Plugin{}
 	_ framework.Packer       = Plugin{}
+	_ framework.PartsNeeder  = Plugin{}
 )
 
 // Name implements framework.Plugin.
 func (Plugin) Name() string { return Name }
+
+// NeedsParts implements framework.PartsNeeder.
+func (Plugin) NeedsParts() cluster.NodeParts { return cluster.Devices }
 
 // WakesWhen implements framework.Waker.
 func (Plugin) WakesWhen() string {
@@ -112,10 +116,14 @@ func (p Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *f
 		return keep.alone(), nil
 	}
 	r := newRule(d, state, p, keep)
-	if !d.scores() {
-		return framework.Rules{Local: r}, nil
+	out := framework.Rules{Local: r}
+	if len(d.had) == 0 && !d.named {
+		out.Local = ownRule{r}
 	}
-	return framework.Rules{Local: r, Group: alternatives{rule: r}}, nil
+	if d.scores() {
+		out.Group = alternatives{rule: r}
+	}
+	return out, nil
 }
 
 // Reclassifies implements framework.Reclassifier:

@@ -141,11 +141,14 @@ func (r *rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 }
 
 func (r *rule) ask(v variant, n *cluster.Node) devices.Answer {
+	if indexOf(n, r.state) == int32(cluster.NoNode) {
+		return r.state.Devices().AskLoose(v.question, r.state.Devices().LooseOf(n.Object), v.claims, r.state.DeviceClasses(), r.how)
+	}
 	return r.state.Devices().Ask(v.question, indexOf(n, r.state), n.Object, v.claims, r.state.DeviceClasses(), r.how)
 }
 
-// indexOf returns the index by which the devices of a node are known. A copy of a node with more pods
-// on it has the node's devices.
+// indexOf returns the index by which the devices of a node are known, NoNode if the state has no node of
+// its name. A copy of a node with more pods on it has the node's devices.
 func indexOf(n *cluster.Node, state *cluster.State) int32 {
 	if n.Index == cluster.NoNode {
 		if x := state.NodeByName(n.Name); x != nil {
