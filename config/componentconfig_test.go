@@ -23,6 +23,8 @@ profiles:
 - pluginConfig:
   - name: PreemptOrBuy
     args: {policy: preempt-first}
+  - name: DevicePreemption
+    args: {enabled: true}
 `), v)
 		if err != nil {
 			t.Fatal(err)
@@ -35,7 +37,7 @@ profiles:
 		for part, want := range map[string]bool{
 			`"kind":"KubeSchedulerConfiguration"`: true, `"schedulerName":"default-scheduler"`: true, `"parallelism":16`: true, `"resourceName":"berth"`: true,
 			`{"name":"SchedulingGates","weight":0}`: true, `"kind":"VolumeBindingArgs"`: true, `"bindTimeoutSeconds":600`: true, "extender.example": true,
-			"hunter2": false, "aHVudGVyMg": false, "PreemptOrBuy": false,
+			"hunter2": false, "aHVudGVyMg": false, "PreemptOrBuy": false, "DevicePreemption": false,
 			`"shape":`: v >= compat.V37, `{"name":"NodeName","weight":0},{"name":"NodeUnschedulable","weight":0}`: v >= compat.V37,
 		} {
 			if strings.Contains(text, part) != want {

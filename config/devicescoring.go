@@ -38,7 +38,7 @@ func deviceScoringArgs(path *field.Path, in *DeviceScoringArgs, out *plugins.Opt
 func checkOwn(path *field.Path, name string, o *plugins.Options) field.ErrorList {
 	scoresDevices := slices.ContainsFunc(o.Rules, func(r plugins.Rule) bool { return r.Name == dynamicresources.Name && r.Weight > 0 })
 	switch {
-	case name == PreemptOrBuy && o.NoPreemption:
+	case (name == PreemptOrBuy || name == DevicePreemption && o.DevicePreemption) && o.NoPreemption:
 		return field.ErrorList{field.Forbidden(path, "no pod of the profile preempts; enable DefaultPreemption at postFilter, or remove this")}
 	case name == DeviceScoring && !scoresDevices:
 		return field.ErrorList{field.Forbidden(path, "the profile does not score by DynamicResources; enable it at score, or remove this")}

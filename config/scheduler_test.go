@@ -172,6 +172,30 @@ func TestParseReportsAllErrorsAtOnce(t *testing.T) {
 	}
 }
 
+func TestDevicePreemptionIsReadPerProfile(t *testing.T) {
+	got, err := Parse([]byte(head+`
+profiles:
+- schedulerName: default-scheduler
+- schedulerName: batch
+  pluginConfig:
+  - name: DevicePreemption
+    args: {enabled: true}
+`), compat.Newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Profiles[0].DevicePreemption || !got.Profiles[1].DevicePreemption {
+		t.Errorf("preemption for devices is %t and %t, want false and true", got.Profiles[0].DevicePreemption, got.Profiles[1].DevicePreemption)
+	}
+	for _, c := range []refused{
+		{withArgs(DevicePreemption, "preempt: true"), `unknown field "preempt"`},
+		{withArgs("DynamicResources", "preemption: true"), `unknown field "preemption"`},
+		{inProfile("plugins: {postFilter: {disabled: [{name: DefaultPreemption}]}}, pluginConfig: [{name: DevicePreemption, args: {enabled: true}}]"), "no pod of the profile preempts"},
+	} {
+		c.check(t)
+	}
+}
+
 func TestDeviceScoringIsReadPerProfile(t *testing.T) {
 	got, err := Parse([]byte(head+`
 profiles:

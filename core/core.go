@@ -289,6 +289,10 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	c.headroom = headroom.New(sched, standIns{c})
 	c.podGroups = groups
 	sched.Leaving = c.preemption.Victim
+	sched.Gone = func(uid types.UID) bool {
+		_, placed := c.state.Placed(uid)
+		return !placed && c.pods[uid] == nil && c.others[uid] == nil
+	}
 	sched.Reserved = func(uid types.UID) bool { _, ok := c.reservation.Of(uid); return ok }
 	sched.Asking = c.reservation.Asks
 	sched.Weigh = c.weigh

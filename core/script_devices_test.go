@@ -3,6 +3,7 @@ package core_test
 import (
 	"fmt"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -15,6 +16,9 @@ import (
 //
 //	device-class NAME [backs=RESOURCE]
 //	device-class-gone NAME
+//	devices NODE count=N       published for a node by one driver: g0, g1, …
+//	claim NAME [for=POD] [on=NODE device=DEVICE] [reserved=(POD,…)]    for one device of the class gpus; of POD alone
+//	claim-gone NAME
 //	pod-group NAME [min=0] [priority=0] [label=LABEL] [parent=NAME] [all]    min=0: of the basic policy; all: its members go together
 //	pod-group-gone NAME
 
@@ -28,6 +32,16 @@ func deviceInput(cmd string, args *script.Args) step.Input {
 		return step.ObjectSet{Object: testkit.DeviceClass(args.Name(), args.String("backs", ""))}
 	case "device-class-gone":
 		return step.ObjectGone{Kind: cluster.DeviceClassKind, Name: args.Name()}
+	case "devices":
+		slice := testkit.NodeSlice("gpu.example", args.Name())
+		for i := range args.Int("count", 0) {
+			slice.Devices(testkit.Device(fmt.Sprint("g", i)))
+		}
+		return step.ObjectSet{Object: slice.Obj()}
+	case "claim":
+		return step.ObjectSet{Object: deviceClaim(args)}
+	case "claim-gone":
+		return step.ObjectGone{Kind: cluster.ResourceClaimKind, Namespace: "default", Name: args.Name()}
 	case "pod-group":
 		g := testkit.PodGroup(args.Name(), args.Int("min", 0), args.String("label", ""))
 		g.UID = headroomUID(g.Name)
@@ -47,6 +61,18 @@ func deviceInput(cmd string, args *script.Args) step.Input {
 	return nil
 }
 
+// deviceClaim returns the claim that the arguments describe.
+func deviceClaim(args *script.Args) *resourcev1.ResourceClaim {
+	b := testkit.ResourceClaim(args.Name(), testkit.Request("r", "gpus"))
+	if pod := args.String("for", ""); pod != "" {
+		b.MadeFor(pod)
+	}
+	if node := args.String("on", ""); node != "" {
+		b.Allocated(testkit.Allocation("r", "gpu.example", node, args.Required("device"))).OnNode(node)
+	}
+	return b.ReservedFor(args.List("reserved")...).Obj()
+}
+
 // gpus gives a node the number of GPUs that the arguments name.
 func gpus(args *script.Args, b *testkit.NodeBuilder) *testkit.NodeBuilder {
 	if n := args.Int("gpus", 0); n > 0 {
@@ -62,5 +88,9 @@ func needsOthers(args *script.Args, b *testkit.PodBuilder) {
 	}
 	if group := args.String("member", ""); group != "" {
 		b.PodGroup(group)
+	}
+	b.Claims(args.List("claims")...)
+	if claim := args.String("own-claim", ""); claim != "" {
+		b.TemplateClaim("own", claim)
 	}
 }

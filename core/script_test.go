@@ -119,12 +119,13 @@ func (w *world) configure(args *script.Args) {
 		a.MaxNodesLaunching = launching.Limit(args.Int("max-launching", 0))
 		cfg.Autoscale = &a
 	}
+	devices := args.Flag("preempt-for-devices")
 	weigh := weighing.Default()
 	weigh.Policy = weighing.Policy(args.String("policy", string(weigh.Policy)))
 	weigh.MaxWait = args.Duration("max-wait", weigh.MaxWait)
 	args.Done()
 	profile := func(schema *cluster.Schema) *framework.Profile {
-		return plugins.Default(schema, plugins.Options{Weighing: &weigh})
+		return plugins.Default(schema, plugins.Options{Weighing: &weigh, DevicePreemption: devices})
 	}
 	w.driven = newDriven(w.t, cfg, inlinePlans{}, profile, drive.HookFunc(w.print))
 }

@@ -123,6 +123,13 @@ var resourceClaimKind = kindOf[*resourcev1.ResourceClaim]{
 			b.devices.SetClaim(nil, o)
 		}
 	},
+	local: func(s *State, o *resourcev1.ResourceClaim, touch func(NodeIndex)) {
+		for _, r := range o.Status.ReservedFor { // whether devices are free without one of the pods depends on the others
+			if i, ok := s.Placed(r.UID); ok && i != NoNode {
+				touch(i)
+			}
+		}
+	},
 }
 
 // AnnBindingTimedOut is on a claim in the state, and never in the API: its devices' binding conditions

@@ -19,9 +19,8 @@ func (f *Former) Note(changes []ObjectChange) {
 
 // Has reports whether the object of a change has changed.
 func (f *Former) Has(c *ObjectChange) bool {
-	key := c.key()
 	for i := range f.list {
-		if f.list[i].key() == key {
+		if f.list[i].SameObject(c) {
 			return true
 		}
 	}
@@ -38,12 +37,26 @@ func (f *Former) Each(do func(*ObjectChange)) {
 // Restore makes objects those that they were, and forgets them.
 func (f *Former) Restore(s *State) {
 	for i := range f.list {
-		if c := &f.list[i]; c.Old != nil {
-			s.SetObject(c.Old)
-		} else {
-			s.RemoveObject(c.Kind(), c.New.GetNamespace(), c.New.GetName())
-		}
+		f.list[i].takeBack(s)
 	}
 	clear(f.list)
 	f.list = f.list[:0]
+}
+
+// RestoreOne makes the object of a change the one that it was, and goes on knowing it.
+func (f *Former) RestoreOne(s *State, of *ObjectChange) {
+	for i := range f.list {
+		if c := &f.list[i]; c.SameObject(of) {
+			c.takeBack(s)
+		}
+	}
+}
+
+// takeBack sets an object as it was before the change.
+func (c *ObjectChange) takeBack(s *State) {
+	if c.Old != nil {
+		s.SetObject(c.Old)
+		return
+	}
+	s.RemoveObject(c.Kind(), c.New.GetNamespace(), c.New.GetName())
 }

@@ -71,6 +71,16 @@ func (v *Inventory) book(c *resourcev1.ResourceClaim, sign int) {
 	}
 }
 
+// Claims returns the claims that have devices which a node can use. One may be in it twice.
+func (v *Inventory) Claims(node int32) (out []*resourcev1.ResourceClaim) {
+	if node >= 0 && int(node) < len(v.views) {
+		for _, p := range v.views[node].pools {
+			out = append(out, p.claims...)
+		}
+	}
+	return out
+}
+
 // OfOneNode reports whether no two nodes can use devices of a pool of which the claim has some: then they
 // are of use on one node only.
 func (v *Inventory) OfOneNode(c *resourcev1.ResourceClaim) bool {

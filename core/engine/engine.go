@@ -15,6 +15,7 @@ type Engine struct {
 	state   *cluster.State
 	profile *framework.Profile
 	options Options
+	yields  bool // a plugin has victims give back what they have taken (away)
 
 	classes map[string]*Class  // by Class.key
 	columns map[string]*column // the shared ones, by what their classes have in common (Engine.sharedColumn)
@@ -80,7 +81,7 @@ func New(state *cluster.State, profile *framework.Profile, options Options) (*En
 		return nil, err
 	}
 	e := &Engine{
-		state: state, profile: profile, options: options,
+		state: state, profile: profile, options: options, yields: yields(profile),
 		classes: map[string]*Class{}, columns: map[string]*column{}, sources: map[string]*column{},
 		privates: map[*column]bool{}, dry: map[*Class]bool{},
 		evaluated: make([]pluginPods, len(profile.Plugins)),

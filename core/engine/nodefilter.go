@@ -16,6 +16,7 @@ import (
 // engine: rules that are made anew make it stale.
 type nodeFilter struct {
 	class    *Class
+	engine   *Engine
 	counts   func(*cluster.Pod) bool // which nominated pods count, of those that the class leaves room for; nil: all
 	state    *cluster.State
 	plugins  []pluginRules
@@ -56,7 +57,7 @@ func (e *Engine) newNodeFilter(c *Class) *nodeFilter {
 
 // begin makes f a filter of a class, and keeps the memory that it has.
 func (f *nodeFilter) begin(e *Engine, c *Class) {
-	*f = nodeFilter{class: c, state: e.state, topology: c.topologies, plugins: c.inOrder, groups: f.groups, overlay: &e.overlay, whatIfs: e.options.Rebuilt}
+	*f = nodeFilter{class: c, engine: e, state: e.state, topology: c.topologies, plugins: c.inOrder, groups: f.groups, overlay: &e.overlay, whatIfs: e.options.Rebuilt}
 }
 
 // code returns the rules' answer for a node, with and without the pods nominated to it.
@@ -83,6 +84,8 @@ func (f *nodeFilter) reason(n *cluster.Node, settled kinds) (why *framework.Reas
 // or the node asked about changes: a group rule explains its last answer.
 func (f *nodeFilter) explain(r rejection, n *cluster.Node) *framework.Reason {
 	switch {
+	case f.class.Rejected != nil:
+		return f.class.Rejected
 	case r.leftOut:
 		return f.class.narrowed.reason()
 	case r.local != nil:
@@ -100,6 +103,9 @@ func (f *nodeFilter) reject(n *cluster.Node) rejection { return f.rejectBy(allRu
 // rejectBy is reject by the rules of some kinds. The local ones are asked about with, which
 // is the node or a copy of it.
 func (f *nodeFilter) rejectBy(asked kinds, n, with *cluster.Node) rejection {
+	if f.class.Rejected != nil {
+		return rejection{code: framework.Final} // of a filter that now has returned
+	}
 	if asked&objectRules != 0 && f.class.narrowed.leavesOut(n.NodeInfo) {
 		return rejection{code: framework.Final, leftOut: true}
 	}

@@ -17,6 +17,9 @@ import (
 //	groupRules    only if one of them reads one of these pods (framework.PodReader): then
 //	              they are asked in a what-if that places the pods that are read
 //
+// Where plugins yield (framework.Yielder), nominated pods that claim devices take them in that what-if, and
+// all rules are asked.
+//
 // Most group rules of most classes read nothing of the pods nominated to a node, and a
 // what-if updates every fact that counts these pods. The slow reference places all pods in
 // a what-if and asks all rules (Options.Rebuilt); the properties of property_test.go compare
@@ -50,17 +53,17 @@ func (e *Engine) mayAwaitOthers(c *Class) []cluster.NodeIndex {
 // without, and why if f.explains. settled are kinds of rules that are known to take the class
 // on the node as it is; they are only asked what the nominated pods change.
 func (f *nodeFilter) firstRejection(n *cluster.Node, settled kinds) (r rejection, why *framework.Reason) {
-	ask := func(asked kinds, with *cluster.Node) {
-		if r = f.rejectBy(asked, n, with); f.explains {
-			why = f.explain(r, with)
+	ask := func(by *nodeFilter, asked kinds, with *cluster.Node) {
+		if r = by.rejectBy(asked, n, with); f.explains {
+			why = by.explain(r, with)
 		}
 	}
-	f.withNominatedPods(n, func(with *cluster.Node, changed kinds) {
-		ask(allRules&^settled|changed, with)
+	f.withNominatedPods(n, func(by *nodeFilter, with *cluster.Node, changed kinds) {
+		ask(by, allRules&^settled|changed, with)
 		settled |= allRules &^ changed // or the node is rejected
 	})
 	if r.code == framework.OK {
-		ask(allRules&^settled, n)
+		ask(f, allRules&^settled, n)
 	}
 	return r, why
 }
@@ -69,14 +72,15 @@ func (f *nodeFilter) firstRejection(n *cluster.Node, settled kinds) (r rejection
 // nominated to it. The rules must take the class on the node as it is.
 func (f *nodeFilter) codeWithNominatedPods(n *cluster.Node) framework.Code {
 	code := framework.OK
-	f.withNominatedPods(n, func(with *cluster.Node, changed kinds) { code = f.rejectBy(changed, n, with).code })
+	f.withNominatedPods(n, func(by *nodeFilter, with *cluster.Node, changed kinds) { code = by.rejectBy(changed, n, with).code })
 	return code
 }
 
 // withNominatedPods calls do when the node has nominated pods that the class leaves room for:
 // with is the node for local rules to look at, and the state is as group rules are to see it.
-// changed are the kinds of rules that may answer otherwise than without these pods.
-func (f *nodeFilter) withNominatedPods(n *cluster.Node, do func(with *cluster.Node, changed kinds)) {
+// changed are the kinds of rules that may answer otherwise than without these pods. by is the filter to
+// ask: another one when these pods share claims with the class.
+func (f *nodeFilter) withNominatedPods(n *cluster.Node, do func(by *nodeFilter, with *cluster.Node, changed kinds)) {
 	x := f.overlay
 	x.pods, x.read = x.pods[:0], x.read[:0]
 	for _, p := range n.Nominated {
@@ -84,7 +88,7 @@ func (f *nodeFilter) withNominatedPods(n *cluster.Node, do func(with *cluster.No
 			continue
 		}
 		x.pods = append(x.pods, p)
-		if f.whatIfs || f.reads(p) {
+		if f.whatIfs || f.reads(p) || f.takes(p) {
 			x.read = append(x.read, p)
 		}
 	}
@@ -97,14 +101,20 @@ func (f *nodeFilter) withNominatedPods(n *cluster.Node, do func(with *cluster.No
 		with, changed = &x.node, podRules
 	}
 	if len(x.read) == 0 {
-		do(with, changed)
+		do(f, with, changed)
 		return
 	}
 	mark := f.state.Mark()
+	by, changed := f, changed|groupRules
 	for _, p := range x.read {
-		f.state.PlaceAt(p, n.Index)
+		if !f.takes(p) {
+			f.state.PlaceAt(p, n.Index)
+			continue
+		}
+		f.engine.PlaceOn(p, n.Index)
+		by, changed = f.now(f.engine), allRules
 	}
-	do(with, changed|groupRules)
+	do(by, with, changed)
 	f.state.Rollback(mark)
 }
 
@@ -112,6 +122,9 @@ func (f *nodeFilter) withNominatedPods(n *cluster.Node, do func(with *cluster.No
 func (f *nodeFilter) leavesRoomFor(p *cluster.Pod) bool {
 	return f.class.LeavesRoomFor(p) && (f.counts == nil || f.counts(p))
 }
+
+// takes reports whether a nominated pod is to have its devices kept.
+func (f *nodeFilter) takes(p *cluster.Pod) bool { return f.engine.yields && f.state.ClaimsDevices(p) }
 
 // reads reports whether a group rule of the class reads a pod.
 func (f *nodeFilter) reads(p *cluster.Pod) bool {

@@ -100,7 +100,7 @@ func (e *Engine) dryRun(f *nodeFilter, n *cluster.Node) *outcome {
 	mark := e.state.Mark()
 	defer e.state.Rollback(mark)
 	u, on := e.removeLower(f, n)
-	if len(u.list) == 0 || f.code(n) != framework.OK {
+	if len(u.list) == 0 || f.now(e).code(n) != framework.OK {
 		return nil
 	}
 	out := &outcome{}
@@ -108,7 +108,7 @@ func (e *Engine) dryRun(f *nodeFilter, n *cluster.Node) *outcome {
 	for i := range u.list {
 		x := &u.list[i]
 		u.putBack(x, on)
-		if f.code(n) == framework.OK {
+		if f.now(e).code(n) == framework.OK {
 			continue // it may stay
 		}
 		u.remove(x, on)
@@ -127,7 +127,7 @@ func (e *Engine) dryRun(f *nodeFilter, n *cluster.Node) *outcome {
 // that was left, NoNode when it is all of them.
 func (e *Engine) removeLower(f *nodeFilter, n *cluster.Node) (u *units, on cluster.NodeIndex) {
 	u = &e.units
-	u.begin(e.state, f.class.pod.Priority)
+	u.begin(e, f.class.pod.Priority)
 	u.addNode(n)
 	if on = n.Index; f.class.LooksBeyondNode() {
 		on = cluster.NoNode
@@ -158,7 +158,7 @@ func (e *Engine) whyNoVictims(f *nodeFilter, n *cluster.Node) *framework.Reason 
 	if u, _ := e.removeLower(f, n); len(u.list) == 0 {
 		return noVictims
 	}
-	if why, _ := f.reason(n, 0); why != nil {
+	if why, _ := f.now(e).reason(n, 0); why != nil {
 		return why
 	}
 	return notHelpful

@@ -9,11 +9,13 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/engine/reference"
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/test/testkit"
 )
@@ -90,28 +92,9 @@ func withoutPods(s *cluster.State, gone []*cluster.Pod) *cluster.State {
 	out := cluster.New(s.Schema)
 	s.Nodes(func(n *cluster.Node) { out.SetNode(n.NodeInfo) })
 	for _, o := range s.Objects() {
-		was, ok := o.(*resourcev1.ResourceClaim)
-		if !ok {
-			out.SetObject(o)
-			continue
-		}
-		if slices.ContainsFunc(gone, func(p *cluster.Pod) bool { return s.ClaimsDevices(p) && s.ExtendedResourceClaim(p) == was }) {
-			continue
-		}
-		c := was.DeepCopy()
-		c.Status.ReservedFor = slices.DeleteFunc(c.Status.ReservedFor, func(r resourcev1.ResourceClaimConsumerReference) bool {
-			ends := func(p *cluster.Pod) bool { return p.UID == r.UID && slices.Contains(s.ClaimsOf(p), was) }
-			return slices.ContainsFunc(gone, ends)
-		})
-		released := len(c.Status.ReservedFor) < len(was.Status.ReservedFor)
-		if released && len(c.Status.ReservedFor) == 0 {
-			c.Status = resourcev1.ResourceClaimStatus{}
-		}
-		if released && slices.ContainsFunc(gone, func(p *cluster.Pod) bool { return metav1.IsControlledBy(c, p.Object) }) {
-			c.DeletionTimestamp = nil
-		}
-		out.SetObject(c)
+		out.SetObject(o)
 	}
+	reference.EndPods(out, gone)
 	return out
 }
 
@@ -126,4 +109,123 @@ func devicesText(s *cluster.State) string {
 	}
 	s.Nodes(func(n *cluster.Node) { fmt.Fprintf(&b, "%s %x\n", n.Name, s.Devices().Digest(int32(n.Index))) })
 	return b.String()
+}
+
+// claimantsOfPriorities is claimants with pods of several priorities, and the pods that wait; some may be
+// nominated to nodes.
+func claimantsOfPriorities(t *rapid.T, e func(*cluster.State) *engine.Engine) (*cluster.State, *engine.Engine, []*cluster.Pod) {
+	s, placed := claimants(t)
+	for _, p := range placed {
+		n := s.NodeOf(p.UID)
+		again := *p
+		again.Priority = int32(testkit.Uniform(t, 3, "priority"))
+		s.Place(&again, n.Name)
+	}
+	b, _ := testkit.RandomBudget(t)
+	s.SetObject(b)
+	var waiting []*cluster.Pod
+	for _, name := range []string{"subject", "w1", "w2"} {
+		w := testkit.Pod(name).Priority(int32(1 + testkit.Uniform(t, 3, "priority of waiting")))
+		testkit.AddDeviceClaims(t, &w.Pod)
+		if testkit.Uniform(t, 4, "extended") == 0 {
+			testkit.AddExtendedResources(t, &w.Pod)
+		}
+		p := s.Schema.ParsePod(w.Obj())
+		waiting = append(waiting, p)
+		if name != "subject" && testkit.Uniform(t, 2, "nominated") == 0 {
+			s.Nominate(p, fmt.Sprint("n", testkit.Uniform(t, 3, "to")))
+		}
+	}
+	return s, e(s), waiting
+}
+
+// TestPropertyPreemptionForDevices compares where preemption for devices helps with the slow
+// reference, which ends pods in a copy of the cluster; and which nodes take a pod beside those nominated
+// there. Between two questions claims change, also such as touch no device. Of the victims none could
+// stay: without any smaller set of the same pods the pod doesn't fit.
+func TestPropertyPreemptionForDevices(t *testing.T) {
+	helped := 0
+	rapid.Check(t, func(t *rapid.T) {
+		var profile *framework.Profile
+		s, e, waiting := claimantsOfPriorities(t, func(s *cluster.State) *engine.Engine {
+			profile = plugins.Default(s.Schema, plugins.Options{DevicePreemption: true})
+			return testkit.Must(engine.New(s, profile, engine.Options{Seed: 7}))
+		})
+		for range 3 {
+			pod := waiting[testkit.Uniform(t, len(waiting), "who")]
+			nominated := s.NominatedTo(pod.UID)
+			s.Nominate(pod, "")
+			before := dump(s)
+			if e.Failure(e.Class(pod)) == "" { // or the attempt has ended
+				helped += comparePreemption(t, s, e, profile, pod)
+			}
+			if after := dump(s); after != before {
+				t.Fatalf("after dry runs:\n%s\nbefore:\n%s", after, before)
+			}
+			s.Nominate(pod, nominated)
+			changeReservation(t, s)
+		}
+	})
+	if helped == 0 {
+		t.Error("preemption has helped nobody")
+	}
+}
+
+// comparePreemption compares where preemption helps a pod and which nodes take it with the reference. It
+// returns on how many nodes preemption helps.
+func comparePreemption(t *rapid.T, s *cluster.State, e *engine.Engine, profile *framework.Profile, pod *cluster.Pod) (helped int) {
+	got := map[string][]string{}
+	for _, c := range e.Candidates(e.Class(pod)) {
+		name := s.Node(c.Node).Name
+		for _, p := range c.Pods {
+			got[name] = append(got[name], p.Name())
+		}
+		helped++
+		noneCouldStay(t, s, profile, pod, s.Node(c.Node), c.Pods)
+	}
+	if want := reference.Preempt(s, profile, pod); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Fatalf("preemption of %s: %v, want %v", pod.Name(), got, want)
+	}
+	for name, answer := range reference.Answers(s, profile, pod) {
+		if fits := e.FitsOn(e.Class(pod), s.NodeByName(name)); fits != answer.OK {
+			t.Fatalf("%s on %s: %t, want %+v", pod.Name(), name, fits, answer)
+		}
+	}
+	return helped
+}
+
+// noneCouldStay checks all subsets of victims of which some stay.
+func noneCouldStay(t *rapid.T, s *cluster.State, profile *framework.Profile, pod *cluster.Pod, n *cluster.Node, victims []*cluster.Pod) {
+	for subset := range 1 << len(victims) {
+		gone := map[*cluster.Pod]bool{}
+		for i, p := range victims {
+			if subset>>i&1 != 0 {
+				gone[p] = true
+			}
+		}
+		if all := len(gone) == len(victims); reference.FitsWithout(s, profile, pod, n.Name, gone) != all {
+			t.Fatalf("%s on %s without %d of its %d victims %v: fits %t", pod.Name(), n.Name, len(gone), len(victims), victims, !all)
+		}
+	}
+}
+
+// changeReservation adds or takes away a pod for which a claim is reserved: a controller does that.
+func changeReservation(t *rapid.T, s *cluster.State) {
+	var claims []*resourcev1.ResourceClaim
+	for _, o := range s.Objects() {
+		if c, ok := o.(*resourcev1.ResourceClaim); ok && c.Status.Allocation != nil {
+			claims = append(claims, c)
+		}
+	}
+	if len(claims) == 0 {
+		return
+	}
+	c := claims[testkit.Uniform(t, len(claims), "which claim")].DeepCopy()
+	if len(c.Status.ReservedFor) > 0 && rapid.Bool().Draw(t, "less") {
+		c.Status.ReservedFor = c.Status.ReservedFor[1:]
+	} else {
+		uid := []types.UID{"pod-p0", "pod-new0", "pod-else"}[testkit.Uniform(t, 3, "for whom")]
+		c.Status.ReservedFor = append(c.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: string(uid), UID: uid})
+	}
+	s.SetObject(c)
 }

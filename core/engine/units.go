@@ -19,13 +19,14 @@ type units struct {
 	pods  []*cluster.Pod
 	nodes []cluster.NodeIndex
 	seen  []cluster.PodGroupKey
+	away  away // what was removed
 }
 
 // begin starts a collection for a pod of a priority.
-func (u *units) begin(s *cluster.State, priority int32) {
+func (u *units) begin(e *Engine, priority int32) {
 	clear(u.list)
 	clear(u.pods)
-	*u = units{state: s, below: priority, list: u.list[:0], pods: u.pods[:0], nodes: u.nodes[:0], seen: u.seen[:0]}
+	*u = units{state: e.state, away: away{engine: e}, below: priority, list: u.list[:0], pods: u.pods[:0], nodes: u.nodes[:0], seen: u.seen[:0]}
 }
 
 // addNode adds what could leave of the pods of a node.
@@ -77,7 +78,7 @@ func (u *units) mayLeave(p *cluster.Pod) bool {
 func (u *units) remove(x *framework.Unit, on cluster.NodeIndex) {
 	for i, p := range x.Pods {
 		if on == cluster.NoNode || x.Nodes[i] == on {
-			u.state.Remove(p.UID)
+			u.away.take(p)
 		}
 	}
 }
@@ -86,7 +87,7 @@ func (u *units) remove(x *framework.Unit, on cluster.NodeIndex) {
 func (u *units) putBack(x *framework.Unit, on cluster.NodeIndex) {
 	for i, p := range x.Pods {
 		if on == cluster.NoNode || x.Nodes[i] == on {
-			u.state.PlaceAt(p, x.Nodes[i])
+			u.away.putBack(p, x.Nodes[i])
 		}
 	}
 }

@@ -64,6 +64,9 @@ func OnlyFilters(p Plugin) Plugin {
 
 type onlyFilters struct{ Plugin }
 
+// The wrapped plugin may be an Assumer.
+var _ Assumer = onlyFilters{}
+
 // Assume implements Assumer.
 func (o onlyFilters) Assume(pod *cluster.Pod, n *cluster.Node, state *cluster.State) {
 	if a, ok := o.Plugin.(Assumer); ok {

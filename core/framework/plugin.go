@@ -62,6 +62,15 @@ type Assumer interface {
 	Release(pod *cluster.Pod, state *cluster.State)
 }
 
+// Yielder is implemented by Assumers that may let preempting pods have what others have taken.
+type Yielder interface {
+	Assumer
+	// Yields reports whether what victims have taken is free in dry runs of preemption, and what nominated
+	// pods will take isn't. When it returns false, both are as in kube-scheduler: what is taken is free
+	// once the victims have ended and others have seen to it, and nominated pods keep no other's place.
+	Yields() bool
+}
+
 // Claimer is implemented by the plugin that takes devices for pods by resource claims.
 type Claimer interface {
 	Plugin

@@ -63,6 +63,7 @@ type Options struct {
 	DeviceSteps       int
 	DeviceStrategy    dynamicresources.Strategy
 	DeviceBindTimeout time.Duration // of devices with binding conditions, default 10 minutes
+	DevicePreemption  bool          // pods may preempt others for their devices
 	Extenders         []framework.Extender
 	// Weighing is what a pod does that could preempt; nil for the defaults.
 	Weighing *weighing.Config
@@ -148,7 +149,11 @@ func build(schema *cluster.Schema, name string, o *Options) framework.Plugin {
 		}
 		return interpodaffinity.New(*o.Affinity)
 	case dynamicresources.Name:
-		return dynamicresources.New(cmp.Or(o.DeviceSteps, dynamicresources.DefaultSteps)).With(o.DeviceStrategy)
+		p := dynamicresources.New(cmp.Or(o.DeviceSteps, dynamicresources.DefaultSteps)).With(o.DeviceStrategy)
+		if o.DevicePreemption {
+			return p.Yielding()
+		}
+		return p
 	case noderesources.BalancedName:
 		return noderesources.NewBalanced(o.Balanced)
 	case imagelocality.Name:

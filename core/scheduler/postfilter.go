@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
@@ -115,9 +116,19 @@ func (a *attempt) rejected(d *engine.Diagnosis, victims *engine.Candidate) Decis
 func (s *Scheduler) VictimTerminating(pod *cluster.Pod, c *engine.Class, node string) bool {
 	n := s.state.NodeByName(node)
 	return n != nil && s.Engine(pod).CodeOn(c, n) != framework.Final &&
-		slices.ContainsFunc(n.Pods, func(p *cluster.Pod) bool {
+		(slices.ContainsFunc(n.Pods, func(p *cluster.Pod) bool {
 			return p.Priority < pod.Priority && (terminatingByPreemption(p) || s.Leaving(p.UID))
+		}) || s.Engine(pod).Yields() && s.devicesAreFreed(n))
+}
+
+// devicesAreFreed reports whether a claim with devices of a node is reserved for pods only that are gone:
+// the resourceclaim controller is about to free it.
+func (s *Scheduler) devicesAreFreed(n *cluster.Node) bool {
+	return slices.ContainsFunc(s.state.Devices().Claims(int32(n.Index)), func(c *resourcev1.ResourceClaim) bool {
+		return len(c.Status.ReservedFor) > 0 && !slices.ContainsFunc(c.Status.ReservedFor, func(r resourcev1.ResourceClaimConsumerReference) bool {
+			return r.Resource != "pods" || !s.Gone(r.UID)
 		})
+	})
 }
 
 // terminatingByPreemption reports whether a pod is being deleted because a scheduler

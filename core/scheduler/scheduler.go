@@ -27,6 +27,8 @@ type Scheduler struct {
 	// Leaving reports whether a pod was told to leave its node for another, before
 	// the API shows it terminating.
 	Leaving func(types.UID) bool
+	// Gone reports whether there is no pod of a UID any more.
+	Gone func(types.UID) bool
 	// Reserved reports whether a place is kept for a pod on a node that is coming, and Asking
 	// whether it asks for one (core/lifecycle/reservation). Such a pod preempts nobody.
 	Reserved, Asking func(types.UID) bool
@@ -45,6 +47,7 @@ type Scheduler struct {
 func New(state *cluster.State, profiles []*framework.Profile, how engine.Options) (*Scheduler, error) {
 	s := &Scheduler{state: state, engines: map[string]*engine.Engine{}, MaxHeld: DefaultMaxHeld(),
 		Leaving:  func(types.UID) bool { return false },
+		Gone:     func(types.UID) bool { return false },
 		Reserved: func(types.UID) bool { return false },
 		Asking:   func(types.UID) bool { return false },
 		Weigh:    func(*cluster.Pod, *engine.Candidate) *weighing.Result { return nil }}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine/reference"
 	"github.com/berthproject/berth/core/plugins/dynamicresources"
 	"github.com/berthproject/berth/internal/test/testkit"
 )
@@ -20,7 +21,7 @@ var allocator = dynamicresources.New(dynamicresources.DefaultSteps)
 
 // furnishDevices draws whether the history is about devices.
 func (h *history) furnishDevices() {
-	if h.devices = testkit.Uniform(h.t, 3, "about devices") == 0; !h.devices {
+	if h.devices = testkit.Uniform(h.t, 4, "about devices") == 0; !h.devices {
 		return
 	}
 	h.State.SetObject(testkit.DeviceClass("gpus", "example.com/gpu", `device.driver == "gpu.example"`))
@@ -94,13 +95,17 @@ func (h *history) hasDevices(c *resourcev1.ResourceClaim, pod *cluster.Pod, n *c
 func (h *history) end(pod *cluster.Pod) {
 	h.log = append(h.log, fmt.Sprintf("pod %s has ended", pod.UID))
 	h.State.Remove(pod.UID)
-	leave(h.State, pod)
+	reference.EndPods(h.State, []*cluster.Pod{pod})
 	h.State.RemoveObject(cluster.ResourceClaimKind, "default", pod.Object.Name+"-own")
 }
 
-// changeDevices changes a node's devices, or one of its pods ends.
+// changeDevices changes a node's devices, or one of its pods ends, or a claim is written again.
 func (h *history) changeDevices(node string) {
 	n := h.State.NodeByName(node)
+	if testkit.Uniform(h.t, 3, "a claim") == 0 {
+		h.writeClaim()
+		return
+	}
 	if n != nil && len(n.Pods) > 0 && testkit.Uniform(h.t, 2, "a pod") == 0 {
 		h.end(n.Pods[testkit.Uniform(h.t, len(n.Pods), "whose end")])
 		return
@@ -108,32 +113,18 @@ func (h *history) changeDevices(node string) {
 	h.publish(node)
 }
 
-// leave gives back what a pod has, as the controller does when it has ended: the slow twin of Release.
-func leave(state *cluster.State, pod *cluster.Pod) {
-	for _, o := range state.Objects() {
-		c, ok := o.(*resourcev1.ResourceClaim)
-		if !ok {
-			continue
+// writeClaim has a claim be another object, in which rules read nothing new.
+func (h *history) writeClaim() {
+	var claims []*resourcev1.ResourceClaim
+	for _, o := range h.State.Objects() {
+		if c, ok := o.(*resourcev1.ResourceClaim); ok {
+			claims = append(claims, c)
 		}
-		var left []resourcev1.ResourceClaimConsumerReference
-		for _, r := range c.Status.ReservedFor {
-			if r.UID != pod.UID {
-				left = append(left, r)
-			}
-		}
-		if len(left) == len(c.Status.ReservedFor) {
-			continue
-		}
-		if c.Annotations[resourcev1.ExtendedResourceClaimAnnotation] == "true" {
-			state.RemoveObject(cluster.ResourceClaimKind, c.Namespace, c.Name)
-			continue
-		}
-		out := c.DeepCopy()
-		if out.Status.ReservedFor = left; len(left) == 0 {
-			out.Status.Allocation = nil
-		}
-		state.SetObject(out)
 	}
+	c := claims[testkit.Uniform(h.t, len(claims), "which claim")].DeepCopy()
+	c.ResourceVersion += "1"
+	h.log = append(h.log, "claim "+c.Name+" is written")
+	h.State.SetObject(c)
 }
 
 // devicesTakenOnce checks that no device has two claims where pods have moved, and that pods have the

@@ -157,7 +157,9 @@ func (h *history) change() {
 		case 5:
 			if h.devices {
 				h.changeDevices(name)
+				continue
 			}
+			fallthrough
 		default:
 			h.log = append(h.log, h.Change(t))
 		}
@@ -272,7 +274,7 @@ func (h *history) homesTakeTheirPods(plan *autoscaler.Plan) {
 			pod := world.PodOn(x.Pod)
 			mark := world.Mark()
 			world.Remove(x.Pod)
-			leave(world, pod)
+			reference.EndPods(world, []*cluster.Pod{pod})
 			answer := reference.Answers(world, h.packing, pod)[x.Node]
 			world.Rollback(mark)
 			if !answer.OK {

@@ -1,6 +1,8 @@
 package scaledown
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/autoscaler/drainability"
@@ -18,8 +20,10 @@ func (l load) share() float64 { return float64(l.used) / float64(max(l.of, 1)) }
 
 // Utilization returns what share of a node its pods request, 0 to 1 or more, and of which
 // resource: the larger of CPU and memory, as Cluster Autoscaler counts
-// (pkg/simulator/utilization there); of a node with GPUs, of these alone. A node whose GPUs
-// aren't there yet, or no more, isn't utilized. Pods that are long terminating don't count.
+// (pkg/simulator/utilization there); of a node with GPUs, of these alone; of one with devices of its own,
+// of the pool of these of which the most is taken. A node whose GPUs
+// aren't there yet, or no more, isn't utilized. Pods that are long terminating don't count, but for their
+// devices.
 // Those of DaemonSets and mirror pods count as flags and the group's options say: when they
 // don't, what they request isn't the node's to give either. It costs O(pods of the node)
 // when one doesn't count, else O(1).
@@ -28,6 +32,9 @@ func (c *Check) Utilization(n *cluster.Node) (share float64, resource v1.Resourc
 		l := []load{{id: id}}
 		c.measure(n, l)
 		return l[0].share(), id.Name()
+	}
+	if share, pool, ok := c.State.Devices().Utilization(n.Name); ok {
+		return share, v1.ResourceName(pool.Driver + "/" + pool.Name)
 	}
 	l := []load{{id: cluster.CPU}, {id: cluster.Memory}}
 	c.measure(n, l)
@@ -90,7 +97,8 @@ func (c *Check) options(n *cluster.Node) cluster.GroupOptions {
 // be removed, and what sets it.
 func (c *Check) threshold(n *cluster.Node, resource v1.ResourceName) (limit float64, by string) {
 	own, limit, by := c.options(n).UtilizationThreshold, c.Rules.UtilizationThreshold, "--scale-down-utilization-threshold"
-	if resource != v1.ResourceCPU && resource != v1.ResourceMemory {
+	gpus := cluster.GPUs()
+	if slices.ContainsFunc(gpus[:], func(id cluster.ResourceID) bool { return id.Name() == resource }) {
 		own, limit, by = c.options(n).GPUUtilizationThreshold, c.Rules.GPUUtilizationThreshold, "--scale-down-gpu-utilization-threshold"
 	}
 	if own != nil {

@@ -127,6 +127,7 @@ func rejecterWithNominated(state *cluster.State, profile *framework.Profile, pod
 		own := x.Pod.StandsIn() && state.Headroom(x.Pod.StandIn) != nil && state.Headroom(x.Pod.StandIn).Admits(pod)
 		if x.Name == node && x.Pod.Priority >= pod.Priority && !own {
 			with.Place(x.Pod, node)
+			assume(with, profile, x.Pod, node)
 			some = true
 		}
 	}
@@ -153,7 +154,7 @@ func rejecter(state *cluster.State, profile *framework.Profile, pod *cluster.Pod
 
 // fits reports whether a pod may go to a node when some pods are gone.
 func fits(state *cluster.State, profile *framework.Profile, pod *cluster.Pod, node string, gone map[*cluster.Pod]bool) bool {
-	s := rebuild(state, gone)
+	s := withoutVictims(state, profile, gone)
 	with, _ := rejecterWithNominated(s, profile, pod, node)
 	without, _ := rejecter(s, profile, pod, node)
 	return with == "" && without == ""

@@ -165,6 +165,14 @@ func (d *demand) sign(state *cluster.State, sig *framework.Signature) {
 	}
 }
 
+// signShared signs which claims have devices already. Where pods preempt for devices those that share
+// other claims are other classes: which of them are freed depends on who the victims are.
+func (d *demand) signShared(sig *framework.Signature) {
+	for _, c := range d.had {
+		sig.Str(string(c.UID))
+	}
+}
+
 // selectorText stands for the nodes to which a claim's devices keep its pods.
 func selectorText(c *resourcev1.ResourceClaim) string {
 	s := c.Status.Allocation.NodeSelector

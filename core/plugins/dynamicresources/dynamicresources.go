@@ -32,10 +32,21 @@ const StepsPerSecond = 5000
 type Plugin struct {
 	steps    int
 	strategy Strategy
+	yields   bool
 }
 
 // New returns the plugin. For one pod and node the allocator may try so many devices.
 func New(steps int) Plugin { return Plugin{steps: steps} }
+
+// Yielding returns the plugin with preemption for devices: pods may preempt others that have devices
+// which they need, and the devices that nominated pods will get are kept for them.
+func (p Plugin) Yielding() Plugin {
+	p.yields = true
+	return p
+}
+
+// Yields implements framework.Yielder.
+func (p Plugin) Yields() bool { return p.yields }
 
 // With returns the plugin with a strategy.
 func (p Plugin) With(s Strategy) Plugin {
@@ -45,7 +56,7 @@ func (p Plugin) With(s Strategy) Plugin {
 
 var (
 	_ framework.Plugin       = Plugin{}
-	_ framework.Assumer      = Plugin{}
+	_ framework.Yielder      = Plugin{}
 	_ framework.Claimer      = Plugin{}
 	_ framework.PreEnqueuer  = Plugin{}
 	_ framework.Reclassifier = Plugin{}
@@ -73,6 +84,9 @@ func (p Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *frame
 		d := demandOf(pod, state)
 		d.sign(state, local)
 		group.Str(d.problem)
+		if p.yields {
+			d.signShared(group)
+		}
 	}
 	if p.strategy == LeastFragmentation {
 		local.Int(pod.Request.At(cluster.CPU))
@@ -101,7 +115,7 @@ func (p Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *f
 	case d.empty():
 		return keep.alone(), nil
 	}
-	r := newRule(d, state, p.how(state), keep)
+	r := newRule(d, state, p, keep)
 	out := framework.Rules{Local: r}
 	if len(d.had) == 0 && !d.named {
 		out.Local = ownRule{r}

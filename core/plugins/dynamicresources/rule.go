@@ -19,6 +19,7 @@ type rule struct {
 	state *cluster.State
 	demand
 	how    devices.How
+	yields bool    // pods may preempt for devices
 	keep   *keeper // nil when devices don't count for the score
 	places []place // of the claims that have an allocation
 	// variants are what to ask the allocator, by which of the extended resources the node lacks: bit i
@@ -45,8 +46,8 @@ const unnamed = "<extended-resources>"
 // maxExtended is how many extended resources of one pod devices may provide.
 const maxExtended = 16
 
-func newRule(d demand, state *cluster.State, how devices.How, keep *keeper) *rule {
-	r := &rule{state: state, demand: d, how: how, keep: keep, variants: map[uint64]variant{}}
+func newRule(d demand, state *cluster.State, p Plugin, keep *keeper) *rule {
+	r := &rule{state: state, demand: d, how: p.how(state), yields: p.yields, keep: keep, variants: map[uint64]variant{}}
 	for _, c := range d.had {
 		p := place{unready: unready(c) != ""}
 		if s := c.Status.Allocation.NodeSelector; s != nil {
@@ -113,27 +114,27 @@ func (r *rule) Reads() framework.Aspects {
 	return framework.ReadsObject
 }
 
-// EvalNode implements framework.LocalRule. Devices are freed when claims are, and not when pods go, so
-// every rejection is final. It allocates when the node's devices are met first.
+// EvalNode implements framework.LocalRule. Devices are freed when claims are, and not when pods go: so
+// every rejection is final, unless pods may preempt for devices. It allocates when the node's devices are
+// met first.
 func (r *rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	if r.stale {
 		return framework.Final, 0
 	}
-	var uses []devices.Use
+	fits, uses := true, []devices.Use(nil)
 	if v := r.variants[r.lacks(n)]; v.question != 0 {
 		a := r.ask(v, n)
-		switch {
-		case a.Ends:
+		if a.Ends {
 			return framework.Error, 0
-		case !a.Fits:
-			return framework.Final, 0
 		}
-		uses = a.Uses
+		fits, uses = a.Fits, a.Uses
 	}
-	if !r.reachable(n) {
+	switch fits = fits && r.reachable(n); {
+	case !fits && r.yields:
+		return framework.Reject, 0
+	case !fits:
 		return framework.Final, 0
-	}
-	if r.keep == nil {
+	case r.keep == nil:
 		return framework.OK, 0
 	}
 	return framework.OK, r.keep.score(n, uses)
@@ -173,7 +174,8 @@ func (p *place) rejects(n *v1.Node) bool {
 
 // Explain implements framework.LocalRule.
 func (r *rule) Explain(n *cluster.Node) *framework.Reason {
-	return &framework.Reason{Plugin: Name, Messages: []string{r.why(n)}, Final: true}
+	code, _ := r.EvalNode(n)
+	return &framework.Reason{Plugin: Name, Messages: []string{r.why(n)}, Final: code != framework.Reject}
 }
 
 // why says why the devices can't be had on a node, as kube-scheduler's plugin does and in its order.
