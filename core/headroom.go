@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -78,6 +79,9 @@ func (c *Core) objectSet(in step.ObjectSet) {
 	if b, ok := in.Object.(*policyv1.PodDisruptionBudget); ok {
 		in.Object = c.preemption.BudgetShown(b)
 	}
+	if claim, ok := in.Object.(*resourcev1.ResourceClaim); ok {
+		in.Object = c.deallocation.ClaimShown(c.turn.Now, claim)
+	}
 	c.binding.ObjectSet(c.turn, in)
 	if c.cfg.Autoscale != nil {
 		c.headroom.ObjectSet(c.turn, in.Object)
@@ -87,6 +91,9 @@ func (c *Core) objectSet(in step.ObjectSet) {
 func (c *Core) objectGone(in step.ObjectGone) {
 	if in.Kind == cluster.BudgetKind {
 		c.preemption.BudgetGone(in.Namespace, in.Name)
+	}
+	if in.Kind == cluster.ResourceClaimKind {
+		c.deallocation.ClaimGone(in.Namespace, in.Name)
 	}
 	c.binding.ObjectGone(c.turn, in)
 	if in.Kind == cluster.PodGroupKind {

@@ -44,10 +44,9 @@ func stateOf(v compat.Version, c *oracle.Cluster, o plugins.Options) (*cluster.S
 		s.SetWorkload(cluster.WorkloadOf(w))
 	}
 	for _, o := range c.Objects {
-		if claim, ok := o.(*resourcev1.ResourceClaim); ok && cluster.BindingTimedOut(claim, time.Now(), 10*time.Minute) {
-			claim = claim.DeepCopy()
-			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, cluster.AnnBindingTimedOut, "true")
-			o = claim
+		if claim, ok := o.(*resourcev1.ResourceClaim); ok {
+			deadline, limited := cluster.BindingDeadline(claim, 10*time.Minute)
+			o = cluster.MarkBindingTimedOut(claim, limited && deadline.Before(time.Now()))
 		}
 		s.SetObject(o)
 	}
