@@ -68,7 +68,7 @@ const (
 	innerGate           = "it concerns kube-scheduler's internals, not its decisions"
 	podGroupGate        = "Berth places the members of PodGroups together wherever the API server serves PodGroups of scheduling.k8s.io/v1beta1"
 	compositeGate       = "Berth does not place groups of a CompositePodGroup yet, so their pods stay pending"
-	groupPreemptionGate = "Berth's pod groups do not preempt yet"
+	groupPreemptionGate = "Berth's pod groups preempt wherever the API server serves PodGroups, by the preemptionPolicy of their pods"
 	unreadGate          = "no rule of kube-scheduler depends on it"
 )
 

@@ -64,9 +64,7 @@ func profile(r Rules, path *field.Path, in *kubeschedulerv1.KubeSchedulerProfile
 		}
 		seen[c.Name] = true
 		p.errs = append(p.errs, arguments(r.Version, at, c.Name, c.Args.Raw, &out)...)
-		if c.Name == PreemptOrBuy && out.NoPreemption {
-			p.errs = append(p.errs, field.Forbidden(at, "no pod of the profile preempts; enable DefaultPreemption at postFilter, or remove this"))
-		}
+		p.errs = append(p.errs, checkOwn(at, c.Name, &out)...)
 	}
 	return out, p.errs
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/berthproject/berth/core/compat"
+	"github.com/berthproject/berth/core/plugins/dynamicresources"
 	"github.com/berthproject/berth/core/plugins/noderesources"
 	"github.com/berthproject/berth/core/weighing"
 )
@@ -168,6 +169,32 @@ func TestParseReportsAllErrorsAtOnce(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want …%s…", err, want)
 		}
+	}
+}
+
+func TestDeviceScoringIsReadPerProfile(t *testing.T) {
+	got, err := Parse([]byte(head+`
+profiles:
+- schedulerName: default-scheduler
+- schedulerName: gpus
+  pluginConfig:
+  - name: DeviceScoring
+    args: {strategy: LeastFragmentation}
+`), compat.Newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := got.Profiles[0].DeviceStrategy, got.Profiles[1].DeviceStrategy; a != dynamicresources.AsPublished || b != dynamicresources.LeastFragmentation {
+		t.Errorf("got %q and %q, want the strategy in the second profile only", a, b)
+	}
+	for _, c := range []refused{
+		{withArgs(DeviceScoring, "strategy: MostAllocated"), `profiles[0].pluginConfig[0].args.strategy: Unsupported value: "MostAllocated": supported values: "LeastFragmentation"`},
+		{withArgs(DeviceScoring, ""), "strategy: Unsupported value"},
+		{withArgs(DeviceScoring, "stratgy: LeastFragmentation"), `unknown field "stratgy"`},
+		{inProfile("plugins: {score: {disabled: [{name: DynamicResources}]}, preScore: {disabled: [{name: DynamicResources}]}}, pluginConfig: [{name: DeviceScoring, args: {strategy: LeastFragmentation}}]"), "does not score by DynamicResources"},
+		{inProfile("plugins: {score: {enabled: [{name: DeviceScoring}]}}"), "DeviceScoring"},
+	} {
+		c.check(t)
 	}
 }
 

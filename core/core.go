@@ -291,7 +291,7 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	c.reporting = reporting.New(sched, record.PartOf(c.pods, func(p *record.Pod) *reporting.Pod { return &p.Reports }), refreshed)
 	c.binding = binding.New(sched, record.PartOf(c.pods, func(p *record.Pod) *binding.Pod { return &p.Binding }), losers{c})
 	c.deallocation = deallocation.New(sched, longestDeviceTimeout(cfg.Profiles))
-	c.preemption = preemption.New(sched, record.PartOf(c.pods, func(p *record.Pod) *preemption.Pod { return &p.Preemption }), c.binding, c.nomination)
+	c.preemption = preemption.New(sched, record.PartOf(c.pods, func(p *record.Pod) *preemption.Pod { return &p.Preemption }), c.binding, c.nomination, groups)
 	c.expectation = expectation.New(record.PartOf(c.pods, func(p *record.Pod) *expectation.Pod { return &p.Expected }), c.nomination)
 	c.consulting = consulting.New(sched, record.PartOf(c.pods, func(p *record.Pod) *consulting.Pod { return &p.Consulting }))
 	c.reservation = reservation.New(c.nomination)

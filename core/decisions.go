@@ -8,6 +8,7 @@ import (
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/core/step"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -188,9 +189,14 @@ func (m *groupMembers) Placed(t *lifecycle.Turn, item *queue.Item, d scheduler.D
 }
 
 // Waits implements podgroups.Members.
-func (m *groupMembers) Waits(_ *lifecycle.Turn, uid types.UID, why string) {
+func (m *groupMembers) Waits(_ *lifecycle.Turn, item *queue.Item, why string) {
 	m.c.stats.Unschedulable++
-	m.c.mode.memberRejected(m.c.pods[uid], why)
+	m.c.mode.memberRejected(m.c.pods[item.Pod().UID], item, why)
+}
+
+// Preempts implements podgroups.Members.
+func (m *groupMembers) Preempts(_ *lifecycle.Turn, g *schedulingv1beta1.PodGroup, members []*cluster.Pod, victims *framework.Victims) {
+	m.c.mode.groupPreempts(g, members, victims)
 }
 
 // Held implements podgroups.Members.

@@ -2,10 +2,12 @@ package core
 
 import (
 	v1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/scheduler"
@@ -48,8 +50,11 @@ type mode interface {
 	reportHeld(p *record.Pod, why string, failure bool)
 	// decidesGroups reports whether what is decided about pod groups is done, and told.
 	decidesGroups() bool
+	// groupPreempts carries out that pods have to leave for a pod group, which comes before its members
+	// are rejected.
+	groupPreempts(g *schedulingv1beta1.PodGroup, members []*cluster.Pod, victims *framework.Victims)
 	// memberRejected carries out that a member of a group found no node.
-	memberRejected(p *record.Pod, why string)
+	memberRejected(p *record.Pod, item *queue.Item, why string)
 	// reportProblems reports which values of a pod can't be taken as they stand.
 	reportProblems(pod *cluster.Pod)
 	// nodeShown takes how the API has a node and returns how the state is to have it, nil

@@ -4,10 +4,12 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/lifecycle/planning"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/record"
@@ -53,7 +55,9 @@ func (beside) reportGate(*record.Pod) {}
 // Members of pod groups are placed by the other scheduler, which may know groups: each is queued alone.
 func (beside) reportHeld(*record.Pod, string, bool) {}
 func (beside) decidesGroups() bool                  { return false }
-func (beside) memberRejected(*record.Pod, string)   {}
+func (beside) groupPreempts(*schedulingv1beta1.PodGroup, []*cluster.Pod, *framework.Victims) {
+}
+func (beside) memberRejected(*record.Pod, *queue.Item, string) {}
 
 func (m beside) reportProblems(pod *cluster.Pod) { deciding(m).reportProblems(pod) }
 

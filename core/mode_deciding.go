@@ -2,10 +2,12 @@ package core
 
 import (
 	v1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/scheduler"
@@ -99,7 +101,13 @@ func (m deciding) reportHeld(p *record.Pod, why string, failure bool) {
 
 func (deciding) decidesGroups() bool { return true }
 
-func (m deciding) memberRejected(p *record.Pod, why string) {
+func (m deciding) groupPreempts(g *schedulingv1beta1.PodGroup, members []*cluster.Pod, victims *framework.Victims) {
+	m.c.preemption.PreemptForGroup(m.c.turn, g, members, victims)
+	m.c.binding.Resolve(m.c.turn)
+}
+
+func (m deciding) memberRejected(p *record.Pod, item *queue.Item, why string) {
+	m.c.nomination.Write(m.c.turn, &p.Nomination, item)
 	m.c.reporting.PodUnschedulable(m.c.turn, &p.Reports, p.Parsed.Object, v1.PodReasonUnschedulable, why)
 }
 

@@ -4,11 +4,13 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/lifecycle/candidates"
 	"github.com/berthproject/berth/core/lifecycle/comparison"
 	"github.com/berthproject/berth/core/lifecycle/nodecomparison"
@@ -64,7 +66,14 @@ func (m shadowing) failed(p *record.Pod, item *queue.Item, _ string) {
 func (shadowing) reportHeld(*record.Pod, string, bool) {}
 func (shadowing) decidesGroups() bool                  { return false }
 
-func (m shadowing) memberRejected(p *record.Pod, why string) {
+// groupPreempts has the victims that a leader would ask to leave in the ledger.
+func (m shadowing) groupPreempts(g *schedulingv1beta1.PodGroup, members []*cluster.Pod, victims *framework.Victims) {
+	preemption.NoteGroup(m.c.turn, g, len(members), victims)
+}
+
+// memberRejected leaves the member nominated as the other scheduler has it.
+func (m shadowing) memberRejected(p *record.Pod, _ *queue.Item, why string) {
+	m.c.nomination.Renominate(m.c.turn, &p.Nomination, p.Parsed)
 	m.c.comparison.PodRejected(m.c.turn, &p.Compared, why, false, p.Seen)
 }
 

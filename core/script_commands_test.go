@@ -40,7 +40,7 @@ import (
 // Outcomes of the work that a Ready asked for:
 //
 //	bound NAME | bind-failed NAME
-//	told NAME by=POD | tell-failed NAME by=POD            the victim of a preemption
+//	told NAME by=POD [group] | tell-failed NAME by=POD [group]   the victim of a preemption; group: by a pod group
 //	nominated NAME [to=NODE] | nominate-failed NAME [to=NODE]
 //	surged NAME from=NODE             | surge-failed NAME from=NODE
 //	evicted NAME from=NODE
@@ -57,6 +57,10 @@ import (
 // Without a Step, people ask where a pod stands by
 //
 //	explain NAME
+//
+// where a pod group does by
+//
+//	explain-podgroup NAME
 //
 // where a node group does by
 //
@@ -122,7 +126,11 @@ func outcome(cmd string, args *script.Args) step.Input {
 	case "bound", "bind-failed":
 		return step.BindDone{UID: podUID(args.Name()), Err: err}
 	case "told", "tell-failed":
-		return step.PreemptionDone{UID: podUID(args.Name()), By: podUID(args.Required("by")), Err: err}
+		by := podUID(args.Required("by"))
+		if args.Flag("group") {
+			by = headroomUID(args.Required("by"))
+		}
+		return step.PreemptionDone{UID: podUID(args.Name()), By: by, Err: err}
 	case "nominated", "nominate-failed":
 		return step.NominationDone{UID: podUID(args.Name()), Node: args.String("to", ""), Err: err}
 	case "surged", "surge-failed":

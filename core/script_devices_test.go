@@ -3,6 +3,8 @@ package core_test
 import (
 	"fmt"
 
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/test/testkit"
@@ -13,7 +15,7 @@ import (
 //
 //	device-class NAME [backs=RESOURCE]
 //	device-class-gone NAME
-//	pod-group NAME [min=0] [priority=0] [label=LABEL] [parent=NAME]    min=0: of the basic policy
+//	pod-group NAME [min=0] [priority=0] [label=LABEL] [parent=NAME] [all]    min=0: of the basic policy; all: its members go together
 //	pod-group-gone NAME
 
 // gpu is the extended resource of the argument gpus.
@@ -31,6 +33,9 @@ func deviceInput(cmd string, args *script.Args) step.Input {
 		g.UID = headroomUID(g.Name)
 		if n := int32(args.Int("priority", 0)); n != 0 {
 			g.Spec.Priority = &n
+		}
+		if args.Flag("all") {
+			g.Spec.DisruptionMode = &schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}}
 		}
 		if parent := args.String("parent", ""); parent != "" {
 			g.Spec.ParentCompositePodGroupName = &parent

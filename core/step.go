@@ -232,6 +232,7 @@ func (c *Core) tryNominated(known bool, changes []cluster.Change) {
 	for i := range changes {
 		touched[changes[i].Node] = true
 	}
+	groups := map[*queue.Group]bool{}
 	beyond := len(changes) > 0 && c.queue.AnyNominatedWaits((*engine.Class).LooksBeyondNode)
 	helped := c.helpedElsewhere(changes)
 	for _, n := range slices.Clone(c.state.NominatedNodes()) {
@@ -240,11 +241,15 @@ func (c *Core) tryNominated(known bool, changes []cluster.Change) {
 		}
 		for _, p := range slices.Clone(c.state.Node(n).Nominated) {
 			item := c.queue.Get(p.UID)
-			if !known || touched[n] || item != nil && c.mayFitNow(item, n, helped) {
+			switch {
+			case item != nil && item.WaitsWithGroup() != nil:
+				groups[item.WaitsWithGroup()] = true
+			case !known || touched[n] || item != nil && c.mayFitNow(item, n, helped):
 				c.tryNominatedPod(item)
 			}
 		}
 	}
+	c.podGroups.NodesChanged(c.turn, groups)
 }
 
 // mayFitNow reports whether changes elsewhere may let a nominated pod onto its node, which they

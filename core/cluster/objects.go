@@ -170,6 +170,9 @@ func (s *State) changeObject(c ObjectChange) {
 	for _, n := range s.objects.devices.Changed() {
 		touched = append(touched, NodeIndex(n))
 	}
+	if s.objects.devices.Turned() {
+		s.touchWhere(func(n *Node) bool { return s.objects.devices.Content(int32(n.Index)) != 0 }, func(n NodeIndex) { touched = append(touched, n) })
+	}
 	slices.Sort(touched)
 	for _, n := range slices.Compact(touched) {
 		s.record(Change{Op: NodeTouched, Node: n})

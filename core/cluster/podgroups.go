@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -29,7 +30,7 @@ func (k PodGroupKey) Compare(o PodGroupKey) int {
 }
 
 // podGroupKind: a pod group says how many of its members have to be placed together, and where. The
-// queue and what decides on groups read it; no local rule does. Of its status the condition counts
+// queue and what decides on groups read it; no local rule does. Of its status the conditions count
 // that Berth writes.
 var podGroupKind = kindOf[*schedulingv1beta1.PodGroup]{
 	new: func() *schedulingv1beta1.PodGroup { return &schedulingv1beta1.PodGroup{} },
@@ -44,8 +45,8 @@ var podGroupKind = kindOf[*schedulingv1beta1.PodGroup]{
 			Priority:                    o.Spec.Priority,
 		}
 		for _, c := range o.Status.Conditions {
-			if c.Type == schedulingv1beta1.PodGroupInitiallyScheduled {
-				out.Status.Conditions = []metav1.Condition{{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, ObservedGeneration: c.ObservedGeneration, LastTransitionTime: c.LastTransitionTime}}
+			if c.Type == schedulingv1beta1.PodGroupInitiallyScheduled || c.Type == schedulingv1beta1.DisruptionTarget {
+				out.Status.Conditions = append(out.Status.Conditions, metav1.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, ObservedGeneration: c.ObservedGeneration, LastTransitionTime: c.LastTransitionTime})
 			}
 		}
 		return out
@@ -64,6 +65,24 @@ func RequiredTopology(g *schedulingv1beta1.PodGroup) string {
 		return ""
 	}
 	return g.Spec.SchedulingConstraints.Topology[0].Key
+}
+
+// GoesWhole returns the group with whose other members a pod leaves its node, or not at all
+// (spec.disruptionMode.all); ok is false when it goes alone.
+func (s *State) GoesWhole(p *Pod) (key PodGroupKey, ok bool) {
+	if p.Group == nil {
+		return PodGroupKey{}, false
+	}
+	g := s.PodGroup(*p.Group)
+	return *p.Group, g != nil && g.Spec.DisruptionMode != nil && g.Spec.DisruptionMode.All != nil
+}
+
+// GroupPriority returns the priority of a pod group: 0 when it has none.
+func GroupPriority(g *schedulingv1beta1.PodGroup) int32 {
+	if g.Spec.Priority != nil {
+		return *g.Spec.Priority
+	}
+	return 0
 }
 
 // groupOf returns the group of a pod, nil when it is a member of none.
@@ -126,6 +145,21 @@ func (s *State) EachPlacedMember(k PodGroupKey, f func(*Pod)) {
 	}
 }
 
+// MemberNodes returns the nodes that are known of the members of a group, by index.
+func (s *State) MemberNodes(k PodGroupKey) (out []NodeIndex) {
+	x := s.members[k]
+	if x == nil {
+		return nil
+	}
+	for i := range x.nodes { // in any order: they are sorted
+		if i != NoNode {
+			out = append(out, i)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // MemberDomains returns the values that a label has on the nodes of the group's members, sorted.
 // Nodes that aren't known, or lack the label, count for none.
 func (s *State) MemberDomains(k PodGroupKey, label string) (values []string) {
@@ -164,4 +198,11 @@ func (c *ObjectChange) PodGroup() (key PodGroupKey, ok bool) {
 		}
 	}
 	return PodGroupKey{}, false
+}
+
+// GroupSpecChanged reports whether a pod group came or went, or has another spec than before.
+func (c *ObjectChange) GroupSpecChanged() bool {
+	now, _ := c.New.(*schedulingv1beta1.PodGroup)
+	old, _ := c.Old.(*schedulingv1beta1.PodGroup)
+	return now == nil || old == nil || !equality.Semantic.DeepEqual(&now.Spec, &old.Spec)
 }

@@ -40,18 +40,24 @@ func newExpressions(f structured.Features) *cel.Cache {
 	return cel.NewCache(celCached, cel.Features{EnableConsumableCapacity: f.ConsumableCapacity, EnableListTypeAttributes: f.ListTypeAttributes})
 }
 
+// How says how to allocate.
+type How struct {
+	Steps int // how many devices may be tried
+	// Packed has units filled up that are broken into before whole ones are; otherwise devices are tried in
+	// the order in which they are published. It needs FollowWorkload.
+	Packed bool
+}
+
 // allocate asks the library for devices for claims on a node. It returns nil when they can't be had
 // there. It may be called by several goroutines.
-func (v *Inventory) allocate(pools []seen, n *v1.Node, claims []*resourcev1.ResourceClaim, classes Classes, steps int) ([]resourcev1.AllocationResult, error) {
+func (v *Inventory) allocate(pools []seen, n *v1.Node, claims []*resourcev1.ResourceClaim, classes Classes, how How) ([]resourcev1.AllocationResult, error) {
 	taken := nothingTaken()
 	var published []*resourcev1.ResourceSlice
 	for _, p := range pools {
 		p.addTo(&taken)
-		for _, s := range p.slices {
-			published = append(published, s.tainted)
-		}
+		published = p.appendSlices(published, how)
 	}
-	budget := &steppedContext{left: steps}
+	budget := &steppedContext{left: how.Steps}
 	a, err := structured.NewAllocator(budget, v.features, taken, classes, published, v.expressions)
 	if err != nil {
 		return nil, fmt.Errorf("prepare the allocation: %w", err)
@@ -68,13 +74,24 @@ func (v *Inventory) allocate(pools []seen, n *v1.Node, claims []*resourcev1.Reso
 	return out, nil
 }
 
+// appendSlices appends the slices of a pool as the library is to see them.
+func (p *pool) appendSlices(out []*resourcev1.ResourceSlice, how How) []*resourcev1.ResourceSlice {
+	if how.Packed && p.units.packed != nil {
+		return append(out, p.units.packed...)
+	}
+	for _, s := range p.slices {
+		out = append(out, s.tainted)
+	}
+	return out
+}
+
 // Allocate returns devices for claims on a node, one result for each claim and in their order; nil
 // when they can't be had. The names of shares follow from the claims and devices.
-func (v *Inventory) Allocate(i int32, n *v1.Node, claims []*resourcev1.ResourceClaim, classes Classes, steps int) ([]resourcev1.AllocationResult, error) {
+func (v *Inventory) Allocate(i int32, n *v1.Node, claims []*resourcev1.ResourceClaim, classes Classes, how How) ([]resourcev1.AllocationResult, error) {
 	if i < 0 || int(i) >= len(v.views) {
-		return v.allocate(nil, n, claims, classes, steps)
+		return v.allocate(nil, n, claims, classes, how)
 	}
-	out, err := v.allocate(v.views[i].pools, n, claims, classes, steps)
+	out, err := v.allocate(v.views[i].pools, n, claims, classes, how)
 	for k := range out {
 		nameShares(claims[k], &out[k])
 	}

@@ -109,7 +109,7 @@ func (v *Inventory) Digest(i int32) (d Digest) {
 func (v *Inventory) read(key []byte, x *seen, n *v1.Node) []byte {
 	if x.shape != x.pool.shape {
 		v.readings += len(x.pool.slices)
-		x.static, x.shape = digestBytes(x.pool.appendSlices(nil, n)), x.pool.shape
+		x.static, x.shape = digestBytes(x.pool.appendPublished(nil, n)), x.pool.shape
 	}
 	if x.taken == nil {
 		v.readings++
@@ -120,9 +120,9 @@ func (v *Inventory) read(key []byte, x *seen, n *v1.Node) []byte {
 	return append(key, x.taken[:]...)
 }
 
-// appendSlices appends what the library reads of a pool's slices for a node, but the names of the pool and
+// appendPublished appends what the library reads of a pool's slices for a node, but the names of the pool and
 // of the slices: of these it reads the order.
-func (p *pool) appendSlices(key []byte, n *v1.Node) []byte {
+func (p *pool) appendPublished(key []byte, n *v1.Node) []byte {
 	key = appendText(key, p.Driver)
 	key = binary.AppendUvarint(key, uint64(len(p.slices)))
 	for _, s := range p.slices {

@@ -41,6 +41,7 @@ type Inventory struct {
 	views  []view // by node index
 	contents
 	memo
+	workload
 	stale     map[*pool]bool  // pools of which something has changed since the last Settle
 	unseen    map[string]bool // the names of nodes that may see other pools since then
 	unseenAll bool            // every node may
@@ -68,6 +69,8 @@ type pool struct {
 	claims []*resourcev1.ResourceClaim // those that have devices of it, by namespace and name
 	taken  *Digest                     // stands for what of it is taken, nil when that has to be found anew
 	shape  int                         // counts the changes of its slices, from 1 on
+	units  units                       // when the workload is followed, as of the last Settle
+	kinds  []Kind                      // the same
 }
 
 // slice is a published part of a pool.
@@ -264,10 +267,11 @@ func (v *Inventory) NodeGone(i int32) {
 
 // Settle brings the contents up to date after changes. Changed then has the nodes with another one.
 func (v *Inventory) Settle() {
-	v.changed = v.changed[:0]
+	v.changed, v.turned = v.changed[:0], false
 	if len(v.stale) == 0 {
 		return
 	}
+	v.settleWorkload()
 	if v.unseenAll {
 		v.nodes.DeviceNodes(v.look)
 	} else {

@@ -58,7 +58,7 @@ func claim(name string, count int64) *resourcev1.ResourceClaim {
 	return c
 }
 
-const steps = 1000
+var how = devices.How{Steps: 1000}
 
 // TestEqualNodesAreAskedAboutOnce takes devices of nodes that are alike, and counts the questions.
 func TestEqualNodesAreAskedAboutOnce(t *testing.T) {
@@ -77,7 +77,7 @@ func TestEqualNodesAreAskedAboutOnce(t *testing.T) {
 	pair := []*resourcev1.ResourceClaim{claim("pair", 2)}
 	q := v.Question([]byte("pair"))
 	for i, n := range list {
-		if a := v.Ask(q, int32(i), n, pair, gpus, steps); !a.Fits || a.Failed {
+		if a := v.Ask(q, int32(i), n, pair, gpus, how); !a.Fits || a.Failed {
 			t.Fatalf("two GPUs on %s: %+v", n.Name, a)
 		}
 	}
@@ -87,7 +87,7 @@ func TestEqualNodesAreAskedAboutOnce(t *testing.T) {
 	// Every other node loses all devices but one.
 	for i := 0; i < len(list); i += 2 {
 		c := claim(fmt.Sprint("c", i), 7)
-		out, err := v.Allocate(int32(i), list[i], []*resourcev1.ResourceClaim{c}, gpus, steps)
+		out, err := v.Allocate(int32(i), list[i], []*resourcev1.ResourceClaim{c}, gpus, how)
 		if err != nil || len(out) != 1 || len(out[0].Devices.Results) != 7 {
 			t.Fatalf("seven GPUs on %s: %v %v", list[i].Name, out, err)
 		}
@@ -102,7 +102,7 @@ func TestEqualNodesAreAskedAboutOnce(t *testing.T) {
 		}
 	}
 	for i, n := range list {
-		if a := v.Ask(q, int32(i), n, pair, gpus, steps); a.Fits != (i%2 == 1) {
+		if a := v.Ask(q, int32(i), n, pair, gpus, how); a.Fits != (i%2 == 1) {
 			t.Errorf("two GPUs on %s: %+v", n.Name, a)
 		}
 	}

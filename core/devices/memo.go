@@ -15,6 +15,7 @@ type Question uint32
 type Answer struct {
 	Fits  bool
 	Score int64 // of the allocation, as Score says
+	Uses  []Use // of the units of nodes, when the allocation is packed
 	// Failed is set when the library returned an error instead. Its text names claims and nodes, and is
 	// found by asking again (Allocate).
 	Failed bool
@@ -76,9 +77,9 @@ func (v *Inventory) Question(text []byte) Question {
 }
 
 // Ask returns whether claims can be allocated on a node, which a question stands for. The library is
-// asked once for each content. It may be called by several goroutines, for what it returns doesn't
+// asked once for each content; how is the same for all of a question. It may be called by several goroutines, for what it returns doesn't
 // depend on who comes first.
-func (v *Inventory) Ask(q Question, i int32, n *v1.Node, claims []*resourcev1.ResourceClaim, classes Classes, steps int) Answer {
+func (v *Inventory) Ask(q Question, i int32, n *v1.Node, claims []*resourcev1.ResourceClaim, classes Classes, how How) Answer {
 	key := asked{q, v.Content(i)}
 	v.mu.RLock()
 	a, ok := v.answers[key]
@@ -92,10 +93,13 @@ func (v *Inventory) Ask(q Question, i int32, n *v1.Node, claims []*resourcev1.Re
 		return a
 	}
 	v.asks++
-	out, err := v.Allocate(i, n, claims, classes, steps)
+	out, err := v.Allocate(i, n, claims, classes, how)
 	a = Answer{Fits: out != nil, Failed: err != nil, Ends: endsAttempt(err)}
 	for k := range out {
 		a.Score += Score(claims[k], &out[k])
+	}
+	if how.Packed && i >= 0 && int(i) < len(v.views) {
+		a.Uses = v.views[i].uses(out)
 	}
 	if len(v.answers) >= remembered {
 		clear(v.answers)

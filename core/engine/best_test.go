@@ -152,6 +152,7 @@ func TestPropertyPlaceManyEqualsPlacingOneByOne(t *testing.T) {
 			w.Change(t)
 		}
 		pod := w.Pod(t, "subject")
+		pod.Spec.SchedulingGroup = nil // where the first member is, the others have to be
 		var pods []*cluster.Pod
 		for i := range rapid.IntRange(1, 30).Draw(t, "pods") {
 			p := pod.DeepCopy()

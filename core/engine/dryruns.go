@@ -16,7 +16,8 @@ import (
 // and a class that waits asks again at each attempt. So outcomes are kept until
 // something may have changed them: a change that touched the node; for a class with a
 // group rule that filters, any change but a nomination, which counts on its own node
-// only. Disruption budgets say which pods go: one that changes how many disruptions it allows
+// only. A change of a pod group, or of a member of one, concerns the nodes of its other members: they
+// may leave together. Disruption budgets say which pods go: one that changes how many disruptions it allows
 // concerns the nodes with pods that it covers; one that comes, goes, or covers other pods,
 // every class and node.
 //
@@ -34,9 +35,10 @@ const maxDryRunClasses = 256
 // dryRuns are the outcomes of a class. Like a column's, cells follow the journal: after
 // sync those that are known are right.
 type dryRuns struct {
-	cursor  cluster.Seq         // the changes before it are taken into account
-	pending []cluster.NodeIndex // touched by changes before the cursor that were rolled back since
-	used    uint64              // Engine.uses when it was used last
+	cursor  cluster.Seq           // the changes before it are taken into account
+	pending []cluster.NodeIndex   // touched by changes before the cursor that were rolled back since
+	groups  []cluster.PodGroupKey // of members that such changes were about
+	used    uint64                // Engine.uses when it was used last
 
 	cells   []dryRun            // by node index
 	helpful []cluster.NodeIndex // where there are victims, by index
@@ -140,6 +142,7 @@ func (d *dryRuns) sync(s *cluster.State, beyond, all bool) {
 	all = all || !ok || beyond && len(d.pending) > 0
 	var budgets []*cluster.Budget
 	for i := range changes {
+		d.noteGroup(&changes[i])
 		switch changes[i].Op {
 		case cluster.NominationAdded, cluster.NominationRemoved, cluster.ObjectRenewed, cluster.WorkloadRenewed, cluster.PodReadied, cluster.PodUnreadied:
 		case cluster.ObjectSet:
@@ -168,6 +171,7 @@ func (d *dryRuns) sync(s *cluster.State, beyond, all bool) {
 	for i := range changes {
 		d.forget(changes[i].Node)
 	}
+	d.forgetMembers(s)
 	d.forgetCovered(s, budgets)
 	d.pending, d.cursor = d.pending[:0], s.Head()
 }
@@ -214,8 +218,38 @@ func (d *dryRuns) rolledBack(to cluster.Seq, undone []cluster.Change) {
 		if n := undone[i].Node; n != cluster.NoNode {
 			d.pending = append(d.pending, n)
 		}
+		d.noteGroup(&undone[i])
 	}
 	d.cursor = to
+}
+
+// noteGroup records the pod group that a change is about, or a member of which has come or gone.
+func (d *dryRuns) noteGroup(c *cluster.Change) {
+	var key cluster.PodGroupKey
+	switch {
+	case (c.Op == cluster.PodAdded || c.Op == cluster.PodRemoved) && c.Pod.Group != nil:
+		key = *c.Pod.Group
+	case c.Object != nil:
+		var is bool
+		if key, is = c.Object.PodGroup(); !is {
+			return
+		}
+	default:
+		return
+	}
+	if !slices.Contains(d.groups, key) {
+		d.groups = append(d.groups, key)
+	}
+}
+
+// forgetMembers drops what is known of nodes with members of the groups that were noted.
+func (d *dryRuns) forgetMembers(s *cluster.State) {
+	for _, key := range d.groups {
+		for _, n := range s.MemberNodes(key) {
+			d.forget(n)
+		}
+	}
+	d.groups = d.groups[:0]
 }
 
 // changedBudget returns the disruption budget that has changed without covering other pods. It
@@ -243,8 +277,12 @@ func (d *dryRuns) forgetCovered(s *cluster.State, budgets []*cluster.Budget) {
 	if len(budgets) == 0 {
 		return
 	}
+	var unit []*cluster.Pod
 	covered := func(p *cluster.Pod) bool {
-		return slices.ContainsFunc(budgets, func(b *cluster.Budget) bool { return b.Namespace == p.Object.Namespace && b.Covers(p) })
+		unit = AppendUnit(unit[:0], s, p)
+		return slices.ContainsFunc(unit, func(p *cluster.Pod) bool {
+			return slices.ContainsFunc(budgets, func(b *cluster.Budget) bool { return b.Namespace == p.Object.Namespace && b.Covers(p) })
+		})
 	}
 	for _, i := range slices.Clone(d.helpful) {
 		if slices.ContainsFunc(s.Node(i).Pods, covered) {

@@ -48,6 +48,7 @@ type Engine struct {
 	counts               []Count    // scratch of a diagnosis
 	touchedFilter        nodeFilter // of helpOnTouched
 	fitsFilter           nodeFilter // of FitsBeside
+	units                units      // of dry runs
 	asked                stamps     // of helpOnTouched: the nodes that were looked at
 	overlay              overlay    // of all node filters
 }

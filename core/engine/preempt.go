@@ -89,7 +89,8 @@ func (e *Engine) candidates(c *Class, found func(*cluster.Node, *outcome)) {
 }
 
 // dryRun returns which pods of lower priority would have to leave the node for the class
-// to fit: all of them leave, and as many as possible come back. It returns nil when
+// to fit: all of them leave, and as many as possible come back. Members of a pod group whose
+// disruptionMode is all leave and come back together, wherever they are. It returns nil when
 // preemption doesn't help: the class fits, no pod that could leave is in its way, or it
 // doesn't fit even without all of them.
 func (e *Engine) dryRun(f *nodeFilter, n *cluster.Node) *outcome {
@@ -98,22 +99,21 @@ func (e *Engine) dryRun(f *nodeFilter, n *cluster.Node) *outcome {
 	}
 	mark := e.state.Mark()
 	defer e.state.Rollback(mark)
-	lower := e.removeLower(f, n)
-	if f.code(n) != framework.OK {
+	u, on := e.removeLower(f, n)
+	if len(u.list) == 0 || f.code(n) != framework.OK {
 		return nil
 	}
 	out := &outcome{}
-	violating := e.profile.Preempter.Order(lower, e.state)
-	for i, p := range lower {
-		e.state.PlaceAt(p, n.Index)
+	e.profile.Preempter.Order(u.list, e.state)
+	for i := range u.list {
+		x := &u.list[i]
+		u.putBack(x, on)
 		if f.code(n) == framework.OK {
 			continue // it may stay
 		}
-		e.state.Remove(p.UID)
-		out.Pods = append(out.Pods, p)
-		if i < violating {
-			out.Violations++
-		}
+		u.remove(x, on)
+		out.Pods = append(out.Pods, x.Pods...)
+		out.Violations += x.Violations
 	}
 	if out.Pods == nil {
 		return nil // each may stay by itself; a rule isn't monotone
@@ -122,20 +122,23 @@ func (e *Engine) dryRun(f *nodeFilter, n *cluster.Node) *outcome {
 	return out
 }
 
-// removeLower takes the pods of lower priority off a node, and returns them.
-func (e *Engine) removeLower(f *nodeFilter, n *cluster.Node) (lower []*cluster.Pod) {
-	for _, p := range n.Pods {
-		if f.mayPreempt(p) {
-			lower = append(lower, p)
-		}
+// removeLower takes the pods that could leave for the class off a node, and returns them. Those that
+// would leave other nodes with them are taken off too if the class's rules look there; on is the node
+// that was left, NoNode when it is all of them.
+func (e *Engine) removeLower(f *nodeFilter, n *cluster.Node) (u *units, on cluster.NodeIndex) {
+	u = &e.units
+	u.begin(e.state, f.class.pod.Priority)
+	u.addNode(n)
+	if on = n.Index; f.class.LooksBeyondNode() {
+		on = cluster.NoNode
 	}
-	for _, p := range lower {
-		e.state.Remove(p.UID)
+	for i := range u.list {
+		u.remove(&u.list[i], on)
 	}
-	return lower
+	return u, on
 }
 
-// mayPreempt reports whether the class may preempt a pod: if it has a lower priority.
+// mayPreempt reports whether a pod has a lower priority than the class.
 func (f *nodeFilter) mayPreempt(p *cluster.Pod) bool { return p.Priority < f.class.pod.Priority }
 
 // As kube-scheduler words them.
@@ -152,7 +155,7 @@ func (e *Engine) whyNoVictims(f *nodeFilter, n *cluster.Node) *framework.Reason 
 	}
 	mark := e.state.Mark()
 	defer e.state.Rollback(mark)
-	if e.removeLower(f, n) == nil {
+	if u, _ := e.removeLower(f, n); len(u.list) == 0 {
 		return noVictims
 	}
 	if why, _ := f.reason(n, 0); why != nil {

@@ -16,11 +16,11 @@ type Preempter interface {
 	SignPreemption(pod *cluster.Pod, sig *Signature)
 	// Eligible returns why the pod mustn't preempt, or nil.
 	Eligible(pod *cluster.Pod) *Reason
-	// Order sorts the pods of lower priority of a node into the order in which they
-	// are to be kept if there is room, and returns how many of them, the first,
-	// would violate a disruption budget if they went. The state is without them when
-	// it is called.
-	Order(pods []*cluster.Pod, state *cluster.State) (violating int)
+	// Order sorts what could leave into the order in which it is to be kept if there is
+	// room, and says of each unit how many of its pods would violate a disruption budget.
+	// The first violating units have such pods. The state is without all of them when it is
+	// called.
+	Order(units []Unit, state *cluster.State) (violating int)
 	// Success returns what a pod's condition says when victims leave a node for it; "" for nothing.
 	Success(node string, victims int) string
 	// Cost returns what it costs that the victims leave their node, and sorts them,
@@ -28,7 +28,19 @@ type Preempter interface {
 	Cost(v *Victims) PreemptionCost
 }
 
-// Victims are the pods that have to leave a node.
+// Unit is what leaves its nodes together or stays: a pod, or the placed members of a pod group
+// whose disruptionMode is all.
+type Unit struct {
+	Pods  []*cluster.Pod      // at least one
+	Nodes []cluster.NodeIndex // of the pods, one by one
+	Group bool
+	// Violations is how many of the pods would violate a disruption budget; Preempter.Order sets
+	// it.
+	Violations int
+}
+
+// Victims are the pods that have to leave for a pod. With a member of a pod group whose
+// disruptionMode is all go the others, wherever they are.
 type Victims struct {
 	Pods       []*cluster.Pod
 	Violations int // how many of them violate a disruption budget

@@ -61,6 +61,7 @@ type Options struct {
 	BindTimeout                                time.Duration // of volumes, default 10 minutes
 	// DeviceSteps is how many devices may be tried for a pod on a node; 0 for the default.
 	DeviceSteps       int
+	DeviceStrategy    dynamicresources.Strategy
 	DeviceBindTimeout time.Duration // of devices with binding conditions, default 10 minutes
 	Extenders         []framework.Extender
 	// Weighing is what a pod does that could preempt; nil for the defaults.
@@ -147,7 +148,7 @@ func build(schema *cluster.Schema, name string, o *Options) framework.Plugin {
 		}
 		return interpodaffinity.New(*o.Affinity)
 	case dynamicresources.Name:
-		return dynamicresources.New(cmp.Or(o.DeviceSteps, dynamicresources.DefaultSteps))
+		return dynamicresources.New(cmp.Or(o.DeviceSteps, dynamicresources.DefaultSteps)).With(o.DeviceStrategy)
 	case noderesources.BalancedName:
 		return noderesources.NewBalanced(o.Balanced)
 	case imagelocality.Name:

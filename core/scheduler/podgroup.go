@@ -10,6 +10,8 @@ package scheduler
 //  3. when fewer than needed find a node, in other orders and on other nodes (podgroup_search.go)
 //  4. enough have found one: their places stay in the state, and those of the others are tried alone
 //     when something helps. Else everything is taken back: the state is as it was
+//  5. then it is looked for who would have to leave for the group (podgroup_preempt.go): its members are
+//     nominated where they find places then
 //
 // What a decision may cost is bounded by counts, not by a clock: it is the same in a replay.
 
@@ -19,6 +21,7 @@ import (
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
 )
 
 // Member is a pod of a group that has no node.
@@ -68,6 +71,9 @@ type GroupDecision struct {
 	// Diagnosis is of the member that was the first to find no node; nil when every one did, or none
 	// was tried.
 	Diagnosis *engine.Diagnosis
+	// Victims are the pods that have to leave so that the group finds places, to which its members are
+	// nominated; nil for none.
+	Victims *framework.Victims
 	// Rejected are the classes of the members without a place that are rejected on all nodes at once.
 	Rejected map[*engine.Class]bool
 	// Work is how many answers for nodes the searches have asked for.
@@ -76,7 +82,7 @@ type GroupDecision struct {
 
 // DecideGroup finds nodes for the members of a group and puts them there, if there are enough.
 func (s *Scheduler) DecideGroup(r *GroupRequest) GroupDecision {
-	t := &transaction{Scheduler: s, engine: s.Engine(r.Members[0].Pod), request: r, need: max(r.MinCount-r.Placed, 1)}
+	t := s.transactionFor(r)
 	t.learnTerms()
 	t.places = make([]Place, 0, len(r.Members))
 	mark := s.state.Mark()
@@ -88,9 +94,23 @@ func (s *Scheduler) DecideGroup(r *GroupRequest) GroupDecision {
 		s.state.Release(mark)
 	} else {
 		s.state.Rollback(mark)
+		t.postFilter(&d)
 	}
 	t.count(&d)
 	return d
+}
+
+// WhatIfGroup returns what DecideGroup would decide, and leaves the state and all counts as they are.
+func (s *Scheduler) WhatIfGroup(r *GroupRequest) GroupDecision {
+	t := s.transactionFor(r)
+	mark := s.state.Mark()
+	defer s.state.Rollback(mark)
+	t.takeBackNominations()
+	return t.decision(t.find())
+}
+
+func (s *Scheduler) transactionFor(r *GroupRequest) *transaction {
+	return &transaction{Scheduler: s, engine: s.Engine(r.Members[0].Pod), request: r, need: max(r.MinCount-r.Placed, 1)}
 }
 
 // transaction is one attempt to place a group.
@@ -115,6 +135,8 @@ type transaction struct {
 	// orderless is set when an attempt has failed in which the first member's class was one of which no
 	// order finds more nodes than another.
 	orderless bool
+	// quiet is set when nobody is told why members find no node.
+	quiet bool
 	// nominated are the nodes to which members were nominated, by member; nil when none was.
 	nominated []string
 
@@ -123,6 +145,8 @@ type transaction struct {
 	status string         // why the group is unschedulable
 	why    map[int]string // why members found no node that were tried, by member
 	first  *engine.Diagnosis
+	// hadPlace are the members that had places when too few others had one.
+	hadPlace map[int]bool
 }
 
 // learnTerms has rules read what the members' terms say of one another before any member is placed: then
@@ -204,6 +228,10 @@ func (t *transaction) try(how Search, order []int) bool {
 	if t.why == nil {
 		t.status = fmt.Sprintf("minCount (%d) cannot be satisfied: %d scheduled, %d remaining", t.request.MinCount, t.request.Placed+len(t.places), left)
 		t.explain(failed)
+		t.hadPlace = map[int]bool{}
+		for _, p := range t.places {
+			t.hadPlace[p.Member] = true
+		}
 	}
 	t.state.Rollback(mark)
 	t.places = t.places[:0]
@@ -292,7 +320,9 @@ func (t *transaction) classOf(m *Member) *engine.Class {
 
 // explain notes why members find no node that were tried, as long as the others' places are taken.
 func (t *transaction) explain(failed []int) {
-	t.why = map[int]string{}
+	if t.why = map[int]string{}; t.quiet {
+		return
+	}
 	messages := map[*engine.Class]string{}
 	for _, i := range failed {
 		c := t.classOf(&t.request.Members[i])

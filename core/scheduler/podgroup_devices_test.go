@@ -72,3 +72,29 @@ func (w *world) checkDevices(claims []string) {
 		}
 	}
 }
+
+// TestDevicesComeFreeForAGroup: victims leave for the devices that they have.
+func TestDevicesComeFreeForAGroup(t *testing.T) {
+	w := newWorld(t, fours("n1", "n2"))
+	w.SetObject(testkit.DeviceClass("gpus", ""))
+	w.SetObject(testkit.NodeSlice("gpu.example", "n1").Devices(testkit.NamedDevices("g0")...).Obj())
+	w.SetObject(testkit.NodeSlice("gpu.example", "n2").Devices(testkit.NamedDevices("g0")...).Obj())
+	for _, claim := range []string{"held1", "held2", "a", "b"} {
+		w.SetObject(testkit.ResourceClaim(claim, testkit.Request("gpu", "gpus")).Obj())
+	}
+	for i, claim := range []string{"held1", "held2"} {
+		p := w.pod(testkit.Pod(claim).Claims(claim))
+		w.Engine(p).PlaceOn(p, w.NodeByName([]string{"n1", "n2"}[i]).Index)
+	}
+	w.place(testkit.Pod("idle").On("n1"))
+	r := w.group(2, "", testkit.Pod("m0").Priority(10).Claims("a"), testkit.Pod("m1").Priority(10).Claims("b"))
+	d := w.DecideGroup(r)
+	if d.Victims == nil || len(d.Victims.Pods) != 2 {
+		t.Fatalf("victims are %v, want held1 and held2: %s", d.Victims, d.Message)
+	}
+	for _, p := range d.Victims.Pods {
+		if p.Object.Name == "idle" {
+			t.Error("a pod without devices leaves for devices")
+		}
+	}
+}

@@ -1,11 +1,14 @@
 package scheduler_test
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/internal/test/testkit"
@@ -56,9 +59,9 @@ func TestWhereAGroupGoes(t *testing.T) {
 	}{
 		{name: "on the best nodes, in order", nodes: fours("n1", "n2"), min: 2, members: []*testkit.PodBuilder{small("a"), small("b")}, want: "all", search: scheduler.InOrder},
 		{name: "too few fit", nodes: fours("n1"), min: 2, members: []*testkit.PodBuilder{large("a"), large("b")}, want: "- -",
-			message: "minCount (2) cannot be satisfied: 1 scheduled, 0 remaining"},
+			message: "minCount (2) cannot be satisfied: 1 scheduled, 0 remaining, pod group preemption: No preemption victims found for incoming preemptor"},
 		{name: "too few can fit any more", nodes: fours("n1"), min: 3, members: []*testkit.PodBuilder{large("a"), large("b"), large("c")}, want: "- - -",
-			message: "minCount (3) cannot be satisfied: 1 scheduled, 1 remaining"},
+			message: "minCount (3) cannot be satisfied: 1 scheduled, 1 remaining, pod group preemption: No preemption victims found for incoming preemptor"},
 		{name: "enough fit, and the others don't", nodes: fours("n1"), min: 1, members: []*testkit.PodBuilder{large("a"), large("b")}, want: "n1 -", search: scheduler.InOrder},
 		{name: "the large one after the small ones, which took its room", nodes: append(fours("n1"), testkit.Node("n2").Alloc("cpu", "1", "memory", "8Gi")), min: 2,
 			members: []*testkit.PodBuilder{small("a"), large("b")}, want: "n2 n1", search: scheduler.RarestFirst},
@@ -72,7 +75,7 @@ func TestWhereAGroupGoes(t *testing.T) {
 			want: "b1 b1 b1", search: scheduler.InOrder},
 		{name: "no domain has room", nodes: racks, min: 9, label: v1.LabelTopologyZone, want: "- - - - - - - - -",
 			members: []*testkit.PodBuilder{small("a"), small("b"), small("c"), small("d"), small("e"), small("f"), small("g"), small("h"), small("i")},
-			message: "0/3 placements are available, first placement status: minCount (9) cannot be satisfied: no placement has room for more than 8"},
+			message: "0/3 placements are available, first placement status: minCount (9) cannot be satisfied: no placement has room for more than 8, pod group preemption: No preemption victims found for incoming preemptor"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, c.nodes, c.placed...)
@@ -101,18 +104,78 @@ func TestMembersKeepApartFromOneAnother(t *testing.T) {
 	}
 }
 
-// TestNominatedMembers: what is kept for a member is no obstacle to it, it goes there if it can, and
-// stays nominated if the group isn't placed, or it isn't.
+// TestNominatedMembers: what is kept for a member is no obstacle to it, and it goes there if it can. If it
+// can't and the group is placed, it stays nominated; if the group isn't, nobody does, but where victims or
+// coming nodes are waited for.
 func TestNominatedMembers(t *testing.T) {
-	for _, min := range []int{1, 2} {
+	for _, c := range []struct {
+		min      int
+		reserved bool
+		want     string
+	}{{1, false, "n1 -; , n2"}, {2, false, "- -; , "}, {2, true, "- -; n1, n2"}} {
+		min := c.min
 		w := newWorld(t, fours("n1", "n2"), running("full", "4", 0, "n2"))
 		r := w.group(min, "", testkit.Pod("a").Req("cpu", "3"), testkit.Pod("b").Req("cpu", "3"))
 		w.Nominate(r.Members[0].Pod, "n1")
 		w.Nominate(r.Members[1].Pod, "n2")
+		w.Reserved = func(types.UID) bool { return c.reserved }
 		w.DecideGroup(r)
 		got := fmt.Sprint(w.where(r), "; ", w.NominatedTo("pod-a"), ", ", w.NominatedTo("pod-b"))
-		if want := map[int]string{1: "n1 -; , n2", 2: "- -; n1, n2"}[min]; got != want {
-			t.Errorf("of which %d are needed: %s, want %s", min, got, want)
+		if got != c.want {
+			t.Errorf("of which %d are needed, places are kept %v: %s, want %s", min, c.reserved, got, c.want)
 		}
+	}
+}
+
+// TestWhoLeavesForAGroup that finds too few places.
+func TestWhoLeavesForAGroup(t *testing.T) {
+	member := func(name, cpu string) *testkit.PodBuilder {
+		return testkit.Pod(name).Req("cpu", cpu).Priority(10)
+	}
+	zoned := func(name, zone string) *testkit.NodeBuilder {
+		return testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi").Zone(zone)
+	}
+	for _, c := range []struct {
+		name    string
+		nodes   []*testkit.NodeBuilder
+		placed  []*testkit.PodBuilder
+		min     int
+		label   string
+		members []*testkit.PodBuilder
+		want    string // who leaves; and where the members are nominated
+	}{
+		{name: "the lowest priority", nodes: fours("n1", "n2"), placed: []*testkit.PodBuilder{running("a", "4", 1, "n1"), running("b", "4", 2, "n2")},
+			min: 2, members: []*testkit.PodBuilder{member("x", "2"), member("y", "2")}, want: "a; n1 n1"},
+		{name: "one instead of one on each node, where members would be best", nodes: fours("n1", "n2"),
+			placed: []*testkit.PodBuilder{running("a", "3", 1, "n1"), running("b", "3", 1, "n2"), running("c", "1", 20, "n2")},
+			min:    2, members: []*testkit.PodBuilder{member("x", "2"), member("y", "2")}, want: "a; n1 n1"},
+		{name: "nobody for a group that doesn't fit then", nodes: fours("n1", "n2"), placed: []*testkit.PodBuilder{running("a", "4", 1, "n1"), running("b", "4", 20, "n2")},
+			min: 2, members: []*testkit.PodBuilder{member("x", "3"), member("y", "3")}, want: "; - -"},
+		{name: "in the domain where it costs the least", nodes: []*testkit.NodeBuilder{zoned("a1", "a"), zoned("a2", "a"), zoned("b1", "b"), zoned("b2", "b")},
+			placed: []*testkit.PodBuilder{running("a", "4", 1, "a1"), running("b", "4", 3, "a2"), running("c", "4", 2, "b1"), running("d", "4", 2, "b2")},
+			min:    2, label: v1.LabelTopologyZone, members: []*testkit.PodBuilder{member("x", "3"), member("y", "3")}, want: "c d; b1 b2"},
+		{name: "who would have to leave only where members are at first", nodes: []*testkit.NodeBuilder{four("n1"), four("n2"), four("n3")},
+			placed: []*testkit.PodBuilder{running("a", "1", 5, "n1"), running("b", "4", 1, "n2"), running("c", "4", 20, "n3")},
+			min:    2, members: []*testkit.PodBuilder{member("x", "3"), member("y", "4")}, want: "b; n1 n2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, c.nodes, c.placed...)
+			r := w.group(c.min, c.label, c.members...)
+			d := w.DecideGroup(r)
+			var leave, at []string
+			if d.Victims != nil {
+				for _, p := range d.Victims.Pods {
+					leave = append(leave, p.Object.Name)
+				}
+			}
+			slices.Sort(leave)
+			for i := range r.Members {
+				at = append(at, cmp.Or(w.NominatedTo(r.Members[i].Pod.UID), "-"))
+			}
+			slices.Sort(at)
+			if got := strings.Join(leave, " ") + "; " + strings.Join(at, " "); got != c.want {
+				t.Errorf("%s, want %s (%s)", got, c.want, d.Message)
+			}
+		})
 	}
 }

@@ -246,7 +246,7 @@ type Event struct {
 	// Related is the node group or the node that an event of the status ConfigMap speaks of;
 	// "" for none. Events that differ in it, or in Preemptor, are never one series.
 	Related string
-	// Preemptor is the pod for which the pod of the event left its node; zero for none.
+	// Preemptor is the pod, or the pod group, for which the pod of the event left its node; zero for none.
 	Preemptor PodName
 	// Warning events have the type Warning, all others Normal.
 	Warning bool
@@ -255,10 +255,11 @@ type Event struct {
 	Message        string
 }
 
-// PodName names a pod.
+// PodName names a pod, or a pod group.
 type PodName struct {
 	UID             types.UID
 	Namespace, Name string
+	PodGroup        bool `json:",omitempty"`
 }
 
 // Preemption asks a victim to leave its node: the condition DisruptionTarget is written,
@@ -266,9 +267,10 @@ type PodName struct {
 type Preemption struct {
 	UID             types.UID
 	Namespace, Name string
-	// Node is the victim's node, which the preempting pod is nominated to.
+	// Node is the victim's node. The preempting pod is nominated to it, unless the victim leaves
+	// with other members of its pod group.
 	Node    string
-	By      types.UID // the preempting pod
+	By      types.UID // the preempting pod, or pod group
 	Message string    // of the condition
 	// Generation is the victim's, as the condition observed it.
 	Generation int64

@@ -11,6 +11,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -275,6 +276,8 @@ func eventName(object string, nanoseconds, serial int64) string {
 // event of the status ConfigMap speaks of: a node, or a node group, which the API has no object for.
 func related(e step.Event) *v1.ObjectReference {
 	switch p := e.Preemptor; {
+	case p.PodGroup:
+		return &v1.ObjectReference{Kind: "PodGroup", APIVersion: schedulingv1beta1.SchemeGroupVersion.String(), Namespace: p.Namespace, Name: p.Name, UID: p.UID}
 	case p != step.PodName{}:
 		return &v1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: p.Namespace, Name: p.Name, UID: p.UID}
 	case e.Related != "":

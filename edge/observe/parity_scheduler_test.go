@@ -20,7 +20,7 @@ const (
 	noCallQueue     = "calls to the API server are not queued by type: goroutines has those in flight"
 	noEventList     = "an input is applied in the step that it arrives in: berth_step_duration_seconds has its time"
 	noBatches       = "pods that no rule distinguishes are always evaluated once, there are no hints to be used or flushed, and no node is rescored for one"
-	noPodGroups     = "pod groups do not preempt yet"
+	noPodGroups     = "victims of pod groups count in preemption_victims"
 	noPlacements    = "the topology domains that could hold a pod group are found by a bound, and few are tried: the ledger says which was taken"
 	noHints         = "rules are asked about all changes of a step together, and most answer from an index: berth_step_duration_seconds has their time"
 )

@@ -46,6 +46,32 @@ func LowerBound(classes []Class, groups []Group, pods []int, dual func() float64
 	return p.bound(pods)
 }
 
+// RelaxationBound returns the lower bound that the relaxation alone proves for all pods.
+func RelaxationBound(classes []Class, groups []Group) float64 {
+	r := relax(classes, groups)
+	_, dual := r.solve()
+	n := 0
+	pods := make([]int, len(classes))
+	for i := range classes {
+		pods[i] = classes[i].Pods
+	}
+	return LowerBound(classes, groups, pods, func() float64 { n++; return dual[n-1] })
+}
+
+// WorthsBound returns the lower bound that worths prove for so many pods of each class: first those of
+// the classes' pods, and then those of the groups' room.
+func WorthsBound(classes []Class, groups []Group, pods []int, worth func() float64) float64 {
+	r, w, price := relax(classes, groups), worths{}, []float64(nil)
+	for range classes {
+		w.pod = append(w.pod, worth())
+	}
+	for j := range groups {
+		price, w.room = append(price, groups[j].Price), append(w.room, worth())
+	}
+	bound, _ := w.bound(r, price, pods)
+	return bound
+}
+
 // SolveCoarsely is Solve as it solves problems whose relaxation would take too long.
 func SolveCoarsely(classes []Class, groups []Group) Solution {
 	return solve(classes, groups, maxEdges, -1)

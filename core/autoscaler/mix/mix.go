@@ -8,7 +8,8 @@
 //     buys fractions of nodes. An interior-point method solves it (interior.go, newton.go).
 //     Its dual gives a price to each resource of each group, and from these prices alone
 //     the lower bound is computed (prices.go): whatever is wrong with them makes the
-//     bound worse, never false.
+//     bound worse, never false. Column generation gives another bound, in which nodes hold
+//     whole pods (worths.go); the higher of the two counts.
 //  2. Column generation (master.go, knapsack.go, simplex.go) finds patterns, each a node
 //     with the whole pods that it holds, and how many nodes of each pattern hold all pods
 //     for the least money, in fractions.
@@ -108,6 +109,10 @@ func solution(x solved, classes []Class, groups []Group) Solution {
 		p := newPrices(x.r, real)
 		p.set(x.dual, x.r.scale)
 		s.LowerBound = p.bound(s.Held)
+		if w := x.r.worths; w != nil {
+			bound, work := w.bound(x.r, real, s.Held)
+			s.LowerBound, s.Work = max(s.LowerBound, bound), s.Work+work
+		}
 	}
 	return s
 }

@@ -35,6 +35,7 @@ func (r *relaxation) purchase(fractions, dual []float64) []pattern {
 	if !solved {
 		return simple
 	}
+	r.worths = m.worths()
 	b = newBuyer(r)
 	better := b.finish(b.fromMaster(m))
 	r.work += m.work + m.knapsack.work
@@ -154,8 +155,8 @@ func (b *buyer) has(pods []Count) bool {
 	return true
 }
 
-// finish sees to it that all pods have a node that can have one, and that no node can be
-// exchanged for a cheaper one.
+// finish sees to it that all pods have a node that can have one, that the others haven't room for the
+// pods of a node, and that no node can be exchanged for a cheaper one.
 func (b *buyer) finish(nodes []pattern) []pattern {
 	copy(b.left, b.r.pods)
 	copy(b.room, b.r.room)
@@ -166,7 +167,7 @@ func (b *buyer) finish(nodes []pattern) []pattern {
 		}
 	}
 	b.fillUp(nodes)
-	nodes = b.buyRest(nodes)
+	nodes = b.closeNodes(b.buyRest(nodes))
 	b.exchange(nodes)
 	return nodes
 }

@@ -66,7 +66,8 @@ type relaxation struct {
 	rowC, rowQ, rowR, rows int
 	b, c                   []float64
 
-	work int // multiplications or so in the steps that were taken
+	work   int     // multiplications or so in the steps that were taken
+	worths *worths // by column generation, nil when there was no time for it
 }
 
 const (

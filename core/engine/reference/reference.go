@@ -168,35 +168,71 @@ func Preempt(state *cluster.State, profile *framework.Profile, pod *cluster.Pod)
 	}
 	answers := Answers(state, profile, pod)
 	state.Nodes(func(n *cluster.Node) {
-		var lower []*cluster.Pod
+		lower := leavable(state, n, pod.Priority)
 		gone := map[*cluster.Pod]bool{}
-		for _, p := range n.Pods {
-			if p.Priority < pod.Priority {
-				lower = append(lower, p)
-				gone[p] = true
+		mark := func(u framework.Unit, is bool) {
+			for _, p := range u.Pods {
+				gone[p] = is
 			}
+		}
+		for _, u := range lower {
+			mark(u, true)
 		}
 		if answers[n.Name].OK || lower == nil || !fits(state, profile, pod, n.Name, gone) {
 			return
 		}
-		violating := profile.Preempter.Order(lower, state)
+		profile.Preempter.Order(lower, state)
 		v := framework.Victims{}
-		for i, p := range lower {
-			delete(gone, p)
+		for _, u := range lower {
+			mark(u, false)
 			if fits(state, profile, pod, n.Name, gone) {
 				continue
 			}
-			gone[p] = true
-			v.Pods = append(v.Pods, p)
-			if i < violating {
-				v.Violations++
-			}
+			mark(u, true)
+			v.Pods = append(v.Pods, u.Pods...)
+			v.Violations += u.Violations
+		}
+		if v.Pods == nil {
+			return
 		}
 		profile.Preempter.Cost(&v)
 		for _, p := range v.Pods {
 			out[n.Name] = append(out[n.Name], p.Name())
 		}
 	})
+	return out
+}
+
+// leavable returns what could leave a node for a pod of a priority: pods of lower priority, and whole
+// groups of them where a member's group has disruptionMode all.
+func leavable(state *cluster.State, n *cluster.Node, below int32) (out []framework.Unit) {
+	known := map[cluster.PodGroupKey]bool{}
+	for _, p := range n.Pods {
+		priority, u := p.Priority, framework.Unit{Pods: []*cluster.Pod{p}}
+		if p.Group != nil {
+			if g := state.PodGroup(*p.Group); g != nil {
+				priority = max(priority, cluster.GroupPriority(g))
+			}
+		}
+		if key, whole := state.GoesWhole(p); whole {
+			if known[key] {
+				continue
+			}
+			known[key] = true
+			u = framework.Unit{Group: true}
+			state.Nodes(func(n *cluster.Node) {
+				for _, m := range n.Pods {
+					if m.Group != nil && *m.Group == key {
+						u.Pods = append(u.Pods, m)
+						priority = max(priority, m.Priority)
+					}
+				}
+			})
+		}
+		if priority < below {
+			out = append(out, u)
+		}
+	}
 	return out
 }
 

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"slices"
 
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/scheduler"
@@ -26,8 +28,10 @@ type Members interface {
 	// Placed carries out that a member was placed in the state; the decision has seen the changes up
 	// to seen.
 	Placed(t *lifecycle.Turn, item *queue.Item, d scheduler.Decision, seen cluster.Seq)
-	// Waits carries out that a member found no node.
-	Waits(t *lifecycle.Turn, uid types.UID, why string)
+	// Waits carries out that a member found no node, and is nominated as the decision has it.
+	Waits(t *lifecycle.Turn, item *queue.Item, why string)
+	// Preempts carries out that pods have to leave for a group.
+	Preempts(t *lifecycle.Turn, g *schedulingv1beta1.PodGroup, members []*cluster.Pod, victims *framework.Victims)
 	// Held reports why a member isn't tried; failure says that it is an error of somebody's.
 	Held(t *lifecycle.Turn, uid types.UID, why string, failure bool)
 	// Decides reports whether what is decided is done, and told.
@@ -70,8 +74,9 @@ func (m *Machine) Check(t *lifecycle.Turn, known bool, changes []cluster.Change)
 			groups = append(groups, g)
 		}
 	}
+	shown := shownAnew(t.State, changes)
 	for i := range changes {
-		m.groupsChanged(t.State, &changes[i], concerns)
+		m.groupsChanged(t.State, &changes[i], shown, concerns)
 	}
 	slices.SortFunc(groups, func(a, b *queue.Group) int { return a.Key().Compare(b.Key()) })
 	for _, g := range slices.Compact(groups) {
@@ -81,17 +86,41 @@ func (m *Machine) Check(t *lifecycle.Turn, known bool, changes []cluster.Change)
 	}
 }
 
+// shownAnew returns the members that have left their node by some changes and are there again: only
+// something else about them has changed.
+func shownAnew(s *cluster.State, changes []cluster.Change) map[types.UID]bool {
+	var left map[types.UID]cluster.NodeIndex
+	for i := range changes {
+		if c := &changes[i]; c.Op == cluster.PodRemoved && c.Pod.Group != nil {
+			if left == nil {
+				left = map[types.UID]cluster.NodeIndex{}
+			}
+			if _, known := left[c.Pod.UID]; !known {
+				left[c.Pod.UID] = c.Node
+			}
+		}
+	}
+	shown := map[types.UID]bool{}
+	for uid, node := range left {
+		if now, placed := s.Placed(uid); placed && now == node {
+			shown[uid] = true
+		}
+	}
+	return shown
+}
+
 // groupsChanged calls concerns with the groups that a change is about: their object, which members are on
 // nodes, and in which domains these are. helps says that fewer members may have to be placed together
-// now, or that they may be elsewhere: a group that waits is tried again.
-func (m *Machine) groupsChanged(s *cluster.State, c *cluster.Change, concerns func(key cluster.PodGroupKey, helps bool)) {
+// now, or that they may be elsewhere: a group that waits is tried again. Members of shown are where they
+// were.
+func (m *Machine) groupsChanged(s *cluster.State, c *cluster.Change, shown map[types.UID]bool, concerns func(key cluster.PodGroupKey, helps bool)) {
 	switch c.Op {
 	case cluster.ObjectSet:
 		if key, ok := c.Object.PodGroup(); ok {
-			concerns(key, true)
+			concerns(key, c.Object.GroupSpecChanged())
 		}
 	case cluster.PodAdded, cluster.PodRemoved, cluster.OrphanAdded, cluster.OrphanRemoved:
-		if c.Pod.Group != nil {
+		if c.Pod.Group != nil && !shown[c.Pod.UID] {
 			concerns(*c.Pod.Group, c.Op != cluster.PodAdded || !m.members.Known(c.Pod.UID))
 		}
 	case cluster.NodeUpdated:
@@ -143,16 +172,26 @@ func (m *Machine) Try(t *lifecycle.Turn, g *queue.Group) {
 		t.Queue.RejectGroup(t.Now, g, nil)
 		return
 	}
-	r := scheduler.GroupRequest{Members: make([]scheduler.Member, len(items)), Placed: t.State.PlacedMembers(g.Key()),
-		MinCount: MinCount(object), Topology: cluster.RequiredTopology(object)}
-	for i, item := range items {
-		r.Members[i] = scheduler.Member{Pod: item.Pod(), Class: m.members.Class(item)}
-	}
+	r := m.request(object, len(items), func(i int) scheduler.Member {
+		return scheduler.Member{Pod: items[i].Pod(), Class: m.members.Class(items[i])}
+	})
 	seen := t.State.Head()
 	d := m.scheduler.DecideGroup(&r)
 	m.note(t, g.Key(), items, &d, seen)
+	m.preempts(t, object, &r, &d)
 	m.carryOut(t, g, items, &r, &d, seen)
 	m.decided(t, object, &d)
+}
+
+// request returns what is asked about a group of which so many members have no node.
+func (m *Machine) request(g *schedulingv1beta1.PodGroup, waiting int, member func(int) scheduler.Member) scheduler.GroupRequest {
+	key := cluster.PodGroupKey{Namespace: g.Namespace, Name: g.Name}
+	r := scheduler.GroupRequest{Members: make([]scheduler.Member, waiting), Placed: m.state.PlacedMembers(key),
+		MinCount: MinCount(g), Topology: cluster.RequiredTopology(g)}
+	for i := range r.Members {
+		r.Members[i] = member(i)
+	}
+	return r
 }
 
 // carryOut does what follows from a decision that has seen the state's changes up to seen.
@@ -196,7 +235,7 @@ func (m *Machine) wait(t *lifecycle.Turn, g *queue.Group, items []*queue.Item, r
 		if len(waits) <= maxWaits && !slices.Contains(waits, w) {
 			waits = append(waits, w)
 		}
-		m.members.Waits(t, items[i].Pod().UID, why)
+		m.members.Waits(t, items[i], why)
 	}
 	if len(waits) > maxWaits || failed {
 		waits = nil

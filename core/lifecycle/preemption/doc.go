@@ -22,6 +22,9 @@
 //	gone early     asked, and went before that    PreemptionDone               an event is written; ended
 //	               was answered
 //
+// A pod group preempts, too (groups.go). It is held for nobody: its members are nominated, and it waits in
+// the queue as any group does.
+//
 // PodGone ends a victim in any state; in state asked it is gone early then. Until a victim has
 // ended and the status of the disruption budgets that select it counts it, the state has them drawn
 // down by it (budgets.go).

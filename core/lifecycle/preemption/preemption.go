@@ -10,6 +10,7 @@ import (
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/step"
@@ -47,7 +48,7 @@ func (s VictimState) String() string {
 
 // victim is a pod on its way out.
 type victim struct {
-	by        types.UID // its preemptor, which may be gone
+	by        types.UID // its preemptor, a pod or a pod group, which may be gone
 	preemptor step.PodName
 	scheduler string // the preemptor's schedulerName
 	state     VictimState
@@ -88,6 +89,7 @@ type Machine struct {
 	pods        lifecycle.Pods[Pod]
 	bindings    Bindings
 	nominations Nominations
+	groups      Groups
 	scheduler   Scheduler
 	victims     map[types.UID]*victim
 	early       map[types.UID]goneEarly
@@ -108,8 +110,8 @@ type Counts struct {
 var _ lifecycle.Machine = (*Machine)(nil)
 
 // New returns a machine without a victim.
-func New(scheduler Scheduler, pods lifecycle.Pods[Pod], bindings Bindings, nominations Nominations) *Machine {
-	return &Machine{pods: pods, bindings: bindings, nominations: nominations, scheduler: scheduler,
+func New(scheduler Scheduler, pods lifecycle.Pods[Pod], bindings Bindings, nominations Nominations, groups Groups) *Machine {
+	return &Machine{pods: pods, bindings: bindings, nominations: nominations, groups: groups, scheduler: scheduler,
 		victims: map[types.UID]*victim{}, early: map[types.UID]goneEarly{}, budgets: budgets{}}
 }
 
@@ -143,35 +145,49 @@ func (m *Machine) Counts() Counts { return m.counts }
 // them any more, and they are tried elsewhere at once. w is what else the pod could have
 // done; nil for nothing.
 func (m *Machine) Preempt(t *lifecycle.Turn, p *Pod, preemptor *cluster.Pod, c *engine.Candidate, w *weighing.Result) {
-	node := t.State.Node(c.Node)
-	m.counts.Preemptions++
-	m.counts.Victims += len(c.Pods)
-	m.counts.Violations += c.Violations
 	Note(t, preemptor, c, w)
-	m.withdrawLessImportant(t, node, preemptor)
-	open := map[types.UID]bool{}
-	for _, v := range c.Pods {
-		if v.Object.DeletionTimestamp != nil || m.victims[v.UID] != nil {
-			continue // it is on its way out already
-		}
-		open[v.UID] = true
-		obj := preemptor.Object
-		m.victims[v.UID] = &victim{by: preemptor.UID, preemptor: step.PodName{UID: obj.UID, Namespace: obj.Namespace, Name: obj.Name}, scheduler: obj.Spec.SchedulerName, draws: m.budgets.draw(t.State, v)}
-		m.start(t, v)
-	}
-	if len(open) > 0 {
+	m.withdrawLessImportant(t, t.State.Node(c.Node), preemptor.Priority)
+	obj := preemptor.Object
+	if open := m.leave(t, &c.Victims, step.PodName{UID: obj.UID, Namespace: obj.Namespace, Name: obj.Name}, obj.Spec.SchedulerName); len(open) > 0 {
 		p.asking = &asking{open: open}
 	}
 }
 
+// leave has victims leave their nodes, and returns those of which no outcome is known.
+func (m *Machine) leave(t *lifecycle.Turn, v *framework.Victims, by step.PodName, scheduler string) map[types.UID]bool {
+	m.counts.Preemptions++
+	m.counts.Victims += len(v.Pods)
+	m.counts.Violations += v.Violations
+	open := map[types.UID]bool{}
+	told := map[cluster.PodGroupKey]bool{}
+	for _, p := range v.Pods {
+		if key, whole := t.State.GoesWhole(p); whole && !told[key] {
+			told[key] = true
+			m.groups.Disrupted(t, key, message(scheduler, by))
+		}
+		if p.Object.DeletionTimestamp != nil || m.victims[p.UID] != nil {
+			continue // it is on its way out already
+		}
+		open[p.UID] = true
+		m.victims[p.UID] = &victim{by: by.UID, preemptor: by, scheduler: scheduler, draws: m.budgets.draw(t.State, p)}
+		m.start(t, p)
+	}
+	return open
+}
+
 // Note enters into the ledger that others are to leave a node for a pod.
 func Note(t *lifecycle.Turn, preemptor *cluster.Pod, c *engine.Candidate, w *weighing.Result) {
-	names := make([]string, len(c.Pods))
-	for i, v := range c.Pods {
-		names[i] = v.Name()
+	t.Decide(preempts(&c.Victims, step.Decision{Pod: preemptor.Name(), Node: t.State.Node(c.Node).Name, Weighed: w}))
+}
+
+// preempts returns a decision that victims leave.
+func preempts(v *framework.Victims, d step.Decision) step.Decision {
+	d.Kind, d.Victims = step.Preempts, make([]string, len(v.Pods))
+	for i, p := range v.Pods {
+		d.Victims[i] = p.Name()
 	}
-	t.Decide(step.Decision{Kind: step.Preempts, Pod: preemptor.Name(), Node: t.State.Node(c.Node).Name, Victims: names, Weighed: w,
-		Reason: fmt.Sprintf("preempting %d pod(s) of lower priority, %d of them in violation of a disruption budget", len(names), c.Violations)})
+	d.Reason = fmt.Sprintf("preempting %d pod(s) of lower priority, %d of them in violation of a disruption budget", len(v.Pods), v.Violations)
+	return d
 }
 
 // start has a new victim leave, in the way that its binding needs.
@@ -192,7 +208,7 @@ func (m *Machine) ask(t *lifecycle.Turn, pod *cluster.Pod) {
 	v.state = Asked
 	t.Ready.Preemptions = append(t.Ready.Preemptions, step.Preemption{
 		UID: pod.UID, Namespace: pod.Object.Namespace, Name: pod.Object.Name, Node: nodeOf(t.State, pod.UID), By: v.by, Generation: pod.Object.Generation,
-		Message: v.scheduler + ": preempting to accommodate a higher priority pod"})
+		Message: message(v.scheduler, v.preemptor)})
 }
 
 func nodeOf(state *cluster.State, uid types.UID) string {
@@ -202,10 +218,10 @@ func nodeOf(state *cluster.State, uid types.UID) string {
 	return ""
 }
 
-func (m *Machine) withdrawLessImportant(t *lifecycle.Turn, node *cluster.Node, preemptor *cluster.Pod) {
+func (m *Machine) withdrawLessImportant(t *lifecycle.Turn, node *cluster.Node, priority int32) {
 	for _, pod := range slices.Clone(node.Nominated) {
 		p, item := m.pods.Get(pod.UID), t.Queue.Get(pod.UID)
-		if pod.Priority >= preemptor.Priority || p == nil || item == nil {
+		if pod.Priority >= priority || p == nil || item == nil {
 			continue
 		}
 		m.nominations.WithdrawFrom(t, item)
@@ -232,6 +248,9 @@ func (m *Machine) PreemptionDone(t *lifecycle.Turn, in step.PreemptionDone) {
 		v.state = Terminating
 	}
 	if in.Err != nil {
+		if v.preemptor.PodGroup {
+			m.groups.VictimStays(t, cluster.PodGroupKey{Namespace: v.preemptor.Namespace, Name: v.preemptor.Name})
+		}
 		m.victimStays(t, in.UID)
 		m.released = append(m.released, preemptorsWaitingFor(t, in.UID)...)
 	} else if pod := t.State.PodOn(in.UID); pod != nil {
@@ -258,7 +277,11 @@ func preemptorsWaitingFor(t *lifecycle.Turn, victim types.UID) (out []*queue.Ite
 // preempted returns the event about a victim, which the preemptor's scheduler reports and which is
 // related to the preemptor; how is added to it.
 func preempted(state *cluster.State, pod *cluster.Pod, v *victim, how string) step.Event {
-	out := step.SchedulingEvent(v.scheduler, pod.Object, "Preempted", "Preempting", fmt.Sprintf("Preempted by pod %s on node %s%s", v.by, nodeOf(state, pod.UID), how))
+	node := nodeOf(state, pod.UID)
+	if v.preemptor.PodGroup {
+		node = "cluster" // as kube-scheduler names it
+	}
+	out := step.SchedulingEvent(v.scheduler, pod.Object, "Preempted", "Preempting", fmt.Sprintf("Preempted by %s %s on node %s%s", kind(v.preemptor), v.by, node, how))
 	out.Preemptor = v.preemptor
 	return out
 }

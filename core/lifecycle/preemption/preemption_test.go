@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/lifecycle"
@@ -34,11 +35,13 @@ type world struct {
 	waiting map[types.UID]bool // pods that wait for permission
 	binding map[types.UID]bool // pods whose bind is under way
 	states  script.States
+	// disrupted and retried are what pod groups were told.
+	disrupted, retried []string
 }
 
 func newWorld() *world {
 	w := &world{Bench: lifecycletest.NewBench(), pods: lifecycletest.Pods[preemption.Pod]{}, waiting: map[types.UID]bool{}, binding: map[types.UID]bool{}}
-	w.m = preemption.New(w.Scheduler, w.pods, w, w)
+	w.m = preemption.New(w.Scheduler, w.pods, w, w, w)
 	w.Scheduler.Leaving = w.m.Victim
 	w.Node(testkit.Node("n").Alloc("cpu", "4", "memory", "8Gi").Obj())
 	return w
@@ -53,6 +56,16 @@ func (w *world) Cancel(t *lifecycle.Turn, victim types.UID) bool {
 		t.Ready.Cancels = append(t.Ready.Cancels, step.Cancel{UID: victim})
 	}
 	return w.binding[victim]
+}
+
+// Disrupted implements preemption.Groups.
+func (w *world) Disrupted(_ *lifecycle.Turn, group cluster.PodGroupKey, message string) {
+	w.disrupted = append(w.disrupted, group.String()+": "+message)
+}
+
+// VictimStays implements preemption.Groups.
+func (w *world) VictimStays(_ *lifecycle.Turn, group cluster.PodGroupKey) {
+	w.retried = append(w.retried, group.String())
 }
 
 // WithdrawFrom implements preemption.Nominations.

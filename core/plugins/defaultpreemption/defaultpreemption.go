@@ -55,40 +55,58 @@ func (Plugin) Eligible(pod *cluster.Pod) *framework.Reason {
 	return nil
 }
 
-// Order implements framework.Preempter (filterPodsWithPDBViolation): first the pods
+// Order implements framework.Preempter (filterPodsWithPDBViolation): first the units with pods
 // whose eviction would violate a disruption budget, then the others, each part by
 // falling importance. Budgets are spent in order of importance: the most important
-// pods use up what disruptions are allowed. A pod is counted against the budgets that
-// select it, by name: up to the first that it violates if the plugin stops there.
-func (x Plugin) Order(pods []*cluster.Pod, s *cluster.State) (violating int) {
-	slices.SortFunc(pods, byImportance)
-	allowed := map[*cluster.Budget]int32{} // disruptions left; below 0 when violated
-	var within, beyond []*cluster.Pod
-	var covering []*cluster.Budget
-	for _, p := range pods {
-		ok := true
-		covering = s.AppendBudgets(covering[:0], p)
-		for _, b := range covering {
-			if !b.Selects(p) {
-				continue
-			}
-			if _, known := allowed[b]; !known {
-				allowed[b] = b.Status.DisruptionsAllowed
-			}
-			allowed[b]--
-			ok = ok && allowed[b] >= 0
-			if !ok && x.stops {
-				break
+// pods use up what disruptions are allowed.
+func (x Plugin) Order(units []framework.Unit, s *cluster.State) (violating int) {
+	slices.SortFunc(units, moreImportant)
+	spent := spending{state: s, stops: x.stops, allowed: map[*cluster.Budget]int32{}}
+	var within, beyond []framework.Unit
+	for _, u := range units {
+		u.Violations = 0
+		for _, p := range u.Pods {
+			if spent.violates(p) {
+				u.Violations++
 			}
 		}
-		if ok {
-			within = append(within, p)
+		if u.Violations == 0 {
+			within = append(within, u)
 		} else {
-			beyond = append(beyond, p)
+			beyond = append(beyond, u)
 		}
 	}
-	copy(pods, append(beyond, within...))
+	copy(units, append(beyond, within...))
 	return len(beyond)
+}
+
+// spending counts disruption budgets down.
+type spending struct {
+	state   *cluster.State
+	stops   bool
+	allowed map[*cluster.Budget]int32 // disruptions left; below 0 when violated
+	found   []*cluster.Budget         // scratch memory
+}
+
+// violates counts a pod against the budgets that select it, by name, and reports whether it violates
+// one. Counting ends at the first of these if the plugin stops there.
+func (x *spending) violates(p *cluster.Pod) bool {
+	ok := true
+	x.found = x.state.AppendBudgets(x.found[:0], p)
+	for _, b := range x.found {
+		if !b.Selects(p) {
+			continue
+		}
+		if _, known := x.allowed[b]; !known {
+			x.allowed[b] = b.Status.DisruptionsAllowed
+		}
+		x.allowed[b]--
+		ok = ok && x.allowed[b] >= 0
+		if !ok && x.stops {
+			break
+		}
+	}
+	return !ok
 }
 
 // Success implements framework.Preempter.
@@ -97,6 +115,32 @@ func (x Plugin) Success(node string, victims int) string {
 		return ""
 	}
 	return fmt.Sprintf("found a potential placement for pod on node %s, preempting %d victims", node, victims)
+}
+
+// moreImportant orders units by descending priority; groups come before pods, and larger groups
+// before smaller ones (kube-scheduler's MoreImportantVictim); then by start time and UID of their
+// most important pods.
+func moreImportant(a, b framework.Unit) int {
+	x, y := first(a.Pods), first(b.Pods)
+	return cmp.Or(cmp.Compare(y.Priority, x.Priority), compareBool(b.Group, a.Group), cmp.Compare(len(b.Pods), len(a.Pods)), byImportance(x, y))
+}
+
+// first returns the most important pod.
+func first(pods []*cluster.Pod) *cluster.Pod {
+	if len(pods) == 1 {
+		return pods[0]
+	}
+	return slices.MinFunc(pods, byImportance)
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
 }
 
 // byImportance orders pods by descending priority, then by start time, the earliest first

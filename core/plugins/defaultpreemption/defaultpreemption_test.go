@@ -122,14 +122,47 @@ func TestOrder(t *testing.T) {
 				if c.only != 0 && c.only != v {
 					continue
 				}
-				pods := parse(world, c.pods)
-				n := defaultpreemption.New(v).Order(pods, world.State)
-				if violating, others := names(pods[:n]), names(pods[n:]); violating != c.violating || others != c.others {
+				units := alone(parse(world, c.pods))
+				n := defaultpreemption.New(v).Order(units, world.State)
+				if violating, others := names(pods(units[:n])), names(pods(units[n:])); violating != c.violating || others != c.others {
 					t.Errorf("%s: violating %q, others %q, want %q and %q", v, violating, others, c.violating, c.others)
 				}
 			}
 		})
 	}
+}
+
+// TestOrderOfGroups: of equal priority, groups whose members go together are kept before pods, larger
+// ones before smaller ones. One with a pod that would violate a budget is kept as such a pod is.
+func TestOrderOfGroups(t *testing.T) {
+	world := rt.NewCluster(t, nil, nil, nil)
+	world.Set(testkit.Budget("b", 1, "app", "db"))
+	whole := func(list ...*testkit.PodBuilder) framework.Unit {
+		return framework.Unit{Pods: parse(world, list), Group: true}
+	}
+	units := append(alone(parse(world, rt.Pods{pod("old", 1, 1), pod("high", 2, 50)})),
+		whole(pod("a0", 1, 20), pod("a1", 1, 30)), whole(pod("b0", 1, 2), pod("b1", 1, 3)), whole(pod("c0", 1, 5)),
+		whole(pod("d0", 0, 9).Label("app", "db"), pod("d1", 0, 9).Label("app", "db"), pod("d2", 0, 9)))
+	violating := defaultpreemption.New(compat.V37).Order(units, world.State)
+	if got, want := names(pods(units)), "d0 d1 d2 high b0 b1 a0 a1 c0 old"; got != want || violating != 1 || units[0].Violations != 1 {
+		t.Errorf("they are kept in the order %q, %d of them violate, the first with %d pods; want %q, 1 and 1", got, violating, units[0].Violations, want)
+	}
+}
+
+// alone returns pods that leave one by one.
+func alone(list []*cluster.Pod) (out []framework.Unit) {
+	for _, p := range list {
+		out = append(out, framework.Unit{Pods: []*cluster.Pod{p}})
+	}
+	return out
+}
+
+// pods returns the pods of units.
+func pods(units []framework.Unit) (out []*cluster.Pod) {
+	for _, u := range units {
+		out = append(out, u.Pods...)
+	}
+	return out
 }
 
 // TestSuccess: kube-scheduler says since 1.37 for which node it preempts.

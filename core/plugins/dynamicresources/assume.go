@@ -30,7 +30,7 @@ func (p Plugin) Assume(pod *cluster.Pod, n *cluster.Node, state *cluster.State) 
 		claims = append(claims, special)
 	}
 	if len(claims) > 0 {
-		results, err := state.Devices().Allocate(int32(n.Index), n.Object, claims, state.DeviceClasses(), p.steps)
+		results, err := state.Devices().Allocate(int32(n.Index), n.Object, claims, state.DeviceClasses(), p.how(state))
 		if err != nil || results == nil {
 			return // the pod is here for another reason than that it fits
 		}

@@ -86,7 +86,7 @@ func (r *rule) shortOfClass(n *cluster.Node, class string, count int64, w *devic
 	if w.Class = r.state.DeviceClass(class); w.Class == nil {
 		return ""
 	}
-	all := r.state.Devices().Judge(int32(r.indexOf(n)), n.Object, w)
+	all := r.state.Devices().Judge(indexOf(n, r.state), n.Object, w)
 	taken, free := 0, 0
 	against := map[string][]string{} // devices, by what is against them
 	for i := range all {

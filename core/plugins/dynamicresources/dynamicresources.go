@@ -30,11 +30,18 @@ const StepsPerSecond = 5000
 
 // Plugin implements framework.Plugin.
 type Plugin struct {
-	steps int
+	steps    int
+	strategy Strategy
 }
 
 // New returns the plugin. For one pod and node the allocator may try so many devices.
-func New(steps int) Plugin { return Plugin{steps} }
+func New(steps int) Plugin { return Plugin{steps: steps} }
+
+// With returns the plugin with a strategy.
+func (p Plugin) With(s Strategy) Plugin {
+	p.strategy = s
+	return p
+}
 
 var (
 	_ framework.Plugin       = Plugin{}
@@ -42,6 +49,7 @@ var (
 	_ framework.Claimer      = Plugin{}
 	_ framework.PreEnqueuer  = Plugin{}
 	_ framework.Reclassifier = Plugin{}
+	_ framework.Packer       = Plugin{}
 )
 
 // Name implements framework.Plugin.
@@ -52,14 +60,19 @@ func (Plugin) WakesWhen() string {
 	return "a claim of it changes, a device is published or becomes free, or its device class is added"
 }
 
-// Sign implements framework.Plugin. Of most pods, which claim nothing, it signs nothing locally.
-func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framework.Signature) {
+// Sign implements framework.Plugin. Of most pods, which claim nothing, it signs nothing locally, unless
+// they are scored by what they take of nodes with devices.
+func (p Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framework.Signature) {
 	claims := state.ClaimsDevices(pod)
 	group.Bool(claims)
 	if claims {
 		d := demandOf(pod, state)
 		d.sign(state, local)
 		group.Str(d.problem)
+	}
+	if p.strategy == LeastFragmentation {
+		local.Int(pod.Request.At(cluster.CPU))
+		local.Int(pod.Request.At(cluster.Memory))
 	}
 }
 
@@ -73,17 +86,18 @@ func (Plugin) PreEnqueue(pod *cluster.Pod, state *cluster.State) *framework.Reas
 
 // For implements framework.Plugin.
 func (p Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
+	keep := p.keeperFor(pod, state)
 	if !state.ClaimsDevices(pod) {
-		return framework.Rules{}, nil
+		return keep.alone(), nil
 	}
 	d := demandOf(pod, state)
 	switch {
 	case d.problem != "":
 		return framework.Rules{}, &framework.Reason{Plugin: Name, Messages: []string{d.problem}, Final: true, OfPod: true}
 	case d.empty():
-		return framework.Rules{}, nil
+		return keep.alone(), nil
 	}
-	r := newRule(d, state, p.steps)
+	r := newRule(d, state, p.how(state), keep)
 	if !d.scores() {
 		return framework.Rules{Local: r}, nil
 	}

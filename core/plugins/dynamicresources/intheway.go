@@ -4,6 +4,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/devices"
 )
 
 // InTheWay implements framework.Claimer: it returns the first claim that has failed devices, or devices
@@ -17,7 +18,7 @@ func (Plugin) InTheWay(pod *cluster.Pod, state *cluster.State) (claim *resourcev
 	if d.stale {
 		return state.ExtendedResourceClaim(pod), true
 	}
-	r := newRule(d, state, 0)
+	r := newRule(d, state, devices.How{}, nil)
 	for i, c := range d.had {
 		if n := len(c.Status.ReservedFor); n > 1 || n == 1 && c.Status.ReservedFor[0].UID != pod.UID {
 			continue

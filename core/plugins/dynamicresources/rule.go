@@ -18,7 +18,8 @@ import (
 type rule struct {
 	state *cluster.State
 	demand
-	steps  int
+	how    devices.How
+	keep   *keeper // nil when devices don't count for the score
 	places []place // of the claims that have an allocation
 	// variants are what to ask the allocator, by which of the extended resources the node lacks: bit i
 	// for extended[i].
@@ -44,8 +45,8 @@ const unnamed = "<extended-resources>"
 // maxExtended is how many extended resources of one pod devices may provide.
 const maxExtended = 16
 
-func newRule(d demand, state *cluster.State, steps int) *rule {
-	r := &rule{state: state, demand: d, steps: steps, variants: map[uint64]variant{}}
+func newRule(d demand, state *cluster.State, how devices.How, keep *keeper) *rule {
+	r := &rule{state: state, demand: d, how: how, keep: keep, variants: map[uint64]variant{}}
 	for _, c := range d.had {
 		p := place{unready: unready(c) != ""}
 		if s := c.Status.Allocation.NodeSelector; s != nil {
@@ -70,7 +71,11 @@ func (r *rule) variant(lacks uint64) variant {
 	if len(claims) == 0 {
 		return variant{}
 	}
-	return variant{r.state.Devices().Question(r.question(r.state, claims)), claims}
+	text := r.question(r.state, claims)
+	if r.how.Packed {
+		text = append(text, "packed"...)
+	}
+	return variant{r.state.Devices().Question(text), claims}
 }
 
 // special returns a claim for the extended resources that a node lacks, nil when it lacks none.
@@ -101,7 +106,12 @@ func (d *demand) lacks(n *cluster.Node) (lacks uint64) {
 }
 
 // Reads implements framework.LocalRule.
-func (*rule) Reads() framework.Aspects { return framework.ReadsObject }
+func (r *rule) Reads() framework.Aspects {
+	if r.keep != nil {
+		return r.keep.Reads()
+	}
+	return framework.ReadsObject
+}
 
 // EvalNode implements framework.LocalRule. Devices are freed when claims are, and not when pods go, so
 // every rejection is final. It allocates when the node's devices are met first.
@@ -109,29 +119,35 @@ func (r *rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	if r.stale {
 		return framework.Final, 0
 	}
+	var uses []devices.Use
 	if v := r.variants[r.lacks(n)]; v.question != 0 {
-		switch a := r.ask(v, n); {
+		a := r.ask(v, n)
+		switch {
 		case a.Ends:
 			return framework.Error, 0
 		case !a.Fits:
 			return framework.Final, 0
 		}
+		uses = a.Uses
 	}
 	if !r.reachable(n) {
 		return framework.Final, 0
 	}
-	return framework.OK, 0
+	if r.keep == nil {
+		return framework.OK, 0
+	}
+	return framework.OK, r.keep.score(n, uses)
 }
 
 func (r *rule) ask(v variant, n *cluster.Node) devices.Answer {
-	return r.state.Devices().Ask(v.question, r.indexOf(n), n.Object, v.claims, r.state.DeviceClasses(), r.steps)
+	return r.state.Devices().Ask(v.question, indexOf(n, r.state), n.Object, v.claims, r.state.DeviceClasses(), r.how)
 }
 
 // indexOf returns the index by which the devices of a node are known. A copy of a node with more pods
 // on it has the node's devices.
-func (r *rule) indexOf(n *cluster.Node) int32 {
+func indexOf(n *cluster.Node, state *cluster.State) int32 {
 	if n.Index == cluster.NoNode {
-		if x := r.state.NodeByName(n.Name); x != nil {
+		if x := state.NodeByName(n.Name); x != nil {
 			return int32(x.Index)
 		}
 	}
@@ -174,7 +190,7 @@ func (r *rule) why(n *cluster.Node) string {
 // unallocatable says why the allocator found no devices.
 func (r *rule) unallocatable(v variant, n *cluster.Node, a devices.Answer) string {
 	if a.Failed {
-		_, err := r.state.Devices().Allocate(r.indexOf(n), n.Object, v.claims, r.state.DeviceClasses(), r.steps)
+		_, err := r.state.Devices().Allocate(indexOf(n, r.state), n.Object, v.claims, r.state.DeviceClasses(), r.how)
 		if err != nil && !errors.Is(err, devices.ErrTooManySteps) {
 			return err.Error()
 		}

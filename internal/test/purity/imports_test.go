@@ -43,13 +43,14 @@ var allowed = map[string][]string{
 	"cmd":         {"config", "edge", "sim", "sim/replay", "core", "internal/background", "internal/simulatedgroup", "internal/term", "internal/version"},
 	// What people see of a running Berth.
 	"internal/term": {"edge", "sim", "core"},
-	"hack":          {"sim", "edge", "drive", "core", "internal/test/gate", "internal/test/mutants", "internal/test/svg", "internal/test/testkit"},
+	"hack":          {"sim", "sim/trace", "edge", "drive", "core", "internal/test/gate", "internal/test/mutants", "internal/test/openbmix", "internal/test/svg", "internal/test/testkit"},
 	// Files for those who deploy Berth, embedded.
-	"deploy":                {},
-	"internal/seeded":       {},
-	"internal/test/gate":    {"internal/test/svg"},
-	"internal/test/mutants": {},
-	"internal/test/svg":     {},
+	"deploy":                 {},
+	"internal/seeded":        {},
+	"internal/test/gate":     {"internal/test/svg"},
+	"internal/test/mutants":  {},
+	"internal/test/openbmix": {"core", "sim/trace"},
+	"internal/test/svg":      {},
 	// The file VERSION, embedded.
 	".":                         {},
 	"internal/version":          {"."},

@@ -2,6 +2,7 @@ package testkit
 
 import (
 	v1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -20,6 +21,12 @@ func (w *World) changePodGroup(t *rapid.T) string {
 	label := pick(t, []string{"", v1.LabelTopologyZone, v1.LabelTopologyZone, v1.LabelHostname}, "required")
 	g := PodGroup(key.Name, rapid.IntRange(0, 3).Draw(t, "minCount"), label)
 	g.Namespace = key.Namespace
+	if maybe(t, 50, "members go together") {
+		g.Spec.DisruptionMode = &schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}}
+	}
+	if maybe(t, 30, "group has a priority") {
+		g.Spec.Priority = new(int32(rapid.IntRange(0, 3).Draw(t, "group's priority")))
+	}
 	w.State.SetObject(g)
 	return "set pod group " + key.String() + " requiring " + label
 }

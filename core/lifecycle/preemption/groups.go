@@ -1,0 +1,52 @@
+package preemption
+
+import (
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/step"
+)
+
+// This file has victims leave for a pod group. Of the group itself nothing is followed here: no group is held
+// for its victims.
+
+// Groups is what preemption needs of pod groups.
+type Groups interface {
+	// Disrupted records that all members of a group leave their nodes for others of a higher priority.
+	Disrupted(t *lifecycle.Turn, group cluster.PodGroupKey, message string)
+	// VictimStays records that a pod stays that had to leave for a group: that one is tried again.
+	VictimStays(t *lifecycle.Turn, group cluster.PodGroupKey)
+}
+
+// PreemptForGroup has victims leave their nodes for a pod group, whose members the decision has
+// nominated. Nobody is held for that: the group waits for its classes, and doesn't preempt again while
+// victims are on their way.
+func (m *Machine) PreemptForGroup(t *lifecycle.Turn, g *schedulingv1beta1.PodGroup, members []*cluster.Pod, v *framework.Victims) {
+	NoteGroup(t, g, len(members), v)
+	for _, p := range members {
+		if n := t.State.NodeByName(t.State.NominatedTo(p.UID)); n != nil {
+			m.withdrawLessImportant(t, n, p.Priority)
+		}
+	}
+	m.leave(t, v, step.PodName{UID: g.UID, Namespace: g.Namespace, Name: g.Name, PodGroup: true}, members[0].Object.Spec.SchedulerName)
+}
+
+// NoteGroup is Note for a pod group.
+func NoteGroup(t *lifecycle.Turn, g *schedulingv1beta1.PodGroup, members int, v *framework.Victims) {
+	t.Decide(preempts(v, step.Decision{PodGroup: g.Namespace + "/" + g.Name, Members: members}))
+}
+
+// kind is what kube-scheduler calls a preemptor.
+func kind(by step.PodName) string {
+	if by.PodGroup {
+		return "podgroup"
+	}
+	return "pod"
+}
+
+// message is that of a victim's condition.
+func message(scheduler string, by step.PodName) string {
+	return scheduler + ": preempting to accommodate a higher priority " + kind(by)
+}

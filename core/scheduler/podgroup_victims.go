@@ -1,0 +1,349 @@
+package scheduler
+
+// This file looks for the victims of a group (podgroup_preempt.go). All of it is a what-if.
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
+)
+
+// maxRescued is how many victims of a group are looked at once more, whether it finds places without
+// them leaving.
+const maxRescued = 64
+
+// maxSteps is how many answers for nodes may be needed to place the members of a group one after the
+// other with preemption, where each looks at all nodes anew.
+const maxSteps = 100_000
+
+// victimSearch looks for victims on the nodes of one domain, or on all.
+type victimSearch struct {
+	*transaction // of its own
+	units        []framework.Unit
+	goal         int // how many members have to find places
+}
+
+// searchVictims returns the victims that cost the least, nil when the group doesn't find enough places
+// without anybody of lower priority; why says so.
+func (t *transaction) searchVictims() (best *groupVictims, why string) {
+	x := t.transactionFor(t.request)
+	x.quiet = true
+	mark := t.state.Mark()
+	defer t.state.Rollback(mark)
+	x.takeBackNominations()
+	some, scopes := false, x.scopes()
+	for _, d := range scopes {
+		s := victimSearch{transaction: x, units: x.engine.Leavable(d.nodes, x.request.Members[0].Pod.Priority), goal: x.need}
+		if len(s.units) == 0 {
+			continue
+		}
+		some = true
+		if x.request.Topology != "" && x.request.Placed == 0 {
+			x.nodes, x.inDomain, x.domain = d.nodes, map[*engine.Class]*engine.Class{}, d.value
+		}
+		if v := s.search(); v.better(best) {
+			best = v
+		}
+	}
+	switch {
+	case !some:
+		return nil, messageNoVictims
+	case best == nil && x.nodes != nil:
+		return nil, fmt.Sprintf("0/%d placements are available, first placement status: %s", len(scopes), x.status)
+	}
+	return best, x.status
+}
+
+// scopes returns the domains in which all members have to be, the most promising first: those that hold
+// the most members as they are. Where nothing is required, or where members are already, it is one, with
+// all nodes.
+func (t *transaction) scopes() []domain {
+	if t.request.Topology == "" || t.request.Placed > 0 {
+		d := domain{}
+		t.state.Nodes(func(n *cluster.Node) { d.nodes = append(d.nodes, n.Index) })
+		return []domain{d}
+	}
+	all := t.domains()
+	slices.SortStableFunc(all, func(a, b domain) int { return cmp.Compare(b.holds, a.holds) })
+	return all[:min(len(all), maxDomains)]
+}
+
+// search returns the cheapest victims of those that the ways find which the head of podgroup_preempt.go
+// names, and without whom the group will find its places.
+func (s *victimSearch) search() *groupVictims {
+	var found []*groupVictims
+	for _, find := range [...]func() *groupVictims{s.withoutAll, s.withoutLowest, s.stepwise} {
+		if v := find(); v != nil {
+			found = append(found, v)
+			s.goal = max(s.goal, len(v.places))
+		}
+	}
+	slices.SortStableFunc(found, func(a, b *groupVictims) int {
+		return cmp.Or(cmp.Compare(len(b.places), len(a.places)), a.cost.Compare(&b.cost))
+	})
+	for _, v := range found {
+		s.goal = len(v.places)
+		for _, v := range [...]*groupVictims{s.rescue(v), v} {
+			if s.holds(v) {
+				return v
+			}
+		}
+	}
+	return nil
+}
+
+// holds reports whether the group finds as many places when its victims are gone and its members are
+// nominated: a rule may allow places only in an order that isn't tried again.
+func (s *victimSearch) holds(v *groupVictims) bool {
+	before := s.nominated
+	defer func() { s.nominated = before }()
+	s.nominated = make([]string, len(s.request.Members))
+	for _, p := range v.places {
+		s.nominated[p.Member] = s.state.Node(p.Choice.Node).Name
+	}
+	return s.fits(v.units)
+}
+
+// withoutAll returns the victims that kube-scheduler finds.
+func (s *victimSearch) withoutAll() *groupVictims { return s.without(s.units) }
+
+// without returns the victims among some units when all of these are taken off at first.
+func (s *victimSearch) without(units []framework.Unit) *groupVictims {
+	mark := s.state.Mark()
+	defer s.state.Rollback(mark)
+	s.takeOff(units)
+	if !s.placeMembers() {
+		return nil
+	}
+	return s.reprieve(units)
+}
+
+// withoutLowest returns the victims among those of the lowest priorities that will do, nil when all are
+// needed.
+func (s *victimSearch) withoutLowest() *groupVictims {
+	units := slices.Clone(s.units)
+	slices.SortStableFunc(units, func(a, b framework.Unit) int { return cmp.Compare(priority(&a), priority(&b)) })
+	var ends []int // of the units up to each priority, but the highest
+	for i := 1; i < len(units); i++ {
+		if priority(&units[i]) > priority(&units[i-1]) {
+			ends = append(ends, i)
+		}
+	}
+	at := sort.Search(len(ends), func(k int) bool { return s.fits(units[:ends[k]]) })
+	if at == len(ends) {
+		return nil
+	}
+	return s.without(units[:ends[at]])
+}
+
+// priority returns the highest priority of a pod that leaves with the others.
+func priority(u *framework.Unit) int32 {
+	out := u.Pods[0].Priority
+	for _, p := range u.Pods[1:] {
+		out = max(out, p.Priority)
+	}
+	return out
+}
+
+// fits reports whether the group finds places when units are gone; they are in s.places.
+func (s *victimSearch) fits(units []framework.Unit) bool {
+	mark := s.state.Mark()
+	defer s.state.Rollback(mark)
+	s.takeOff(units)
+	return s.placeMembers()
+}
+
+// placeMembers places members, and reports whether enough find places.
+func (s *victimSearch) placeMembers() bool {
+	s.places = s.places[:0]
+	return (s.tryInOrder() || s.searchFurther()) && len(s.places) >= s.goal
+}
+
+// takeOff takes units off their nodes, with what they have taken there.
+func (s *victimSearch) takeOff(units []framework.Unit) {
+	for i := range units {
+		for _, p := range units[i].Pods {
+			s.engine.TakeOff(p)
+		}
+	}
+}
+
+// bringBack undoes takeOff, and reports whether nobody has taken what the units had. Which devices
+// they have may differ: whether the group finds its places beside the real ones is asked in the end (holds).
+func (s *victimSearch) bringBack(units []framework.Unit) bool {
+	ok := true
+	for i := range units {
+		for k, p := range units[i].Pods {
+			n := units[i].Nodes[k]
+			ok = ok && (!s.state.TakesObjects(p) || s.engine.FitsOn(s.engine.Class(p), s.state.Node(n)))
+			s.engine.PlaceOn(p, n)
+		}
+	}
+	return ok
+}
+
+// stepwise places the members one after the other. Where no node takes one, those leave whom it costs the
+// least.
+func (s *victimSearch) stepwise() *groupVictims {
+	for i := range s.request.Members {
+		if c := s.request.Members[i].Class; c.LooksBeyondNode() && len(s.request.Members)*s.state.Live() > maxSteps {
+			return nil
+		}
+	}
+	mark := s.state.Mark()
+	defer s.state.Rollback(mark)
+	s.places, s.vain = s.places[:0], map[*engine.Class]int{}
+	for i := range s.request.Members {
+		if s.place(i) {
+			continue
+		}
+		if victims, ok := s.cheapest(s.classOf(&s.request.Members[i])); ok {
+			for _, p := range victims.Pods {
+				s.engine.TakeOff(p)
+			}
+			clear(s.vain)
+			s.place(i)
+		}
+	}
+	if len(s.places) < s.goal {
+		return nil
+	}
+	return s.reprieve(slices.DeleteFunc(slices.Clone(s.units), func(u framework.Unit) bool {
+		_, placed := s.state.Placed(u.Pods[0].UID)
+		return placed
+	}))
+}
+
+// cheapest returns the node on which preemption for one more member costs the least.
+func (s *victimSearch) cheapest(c *engine.Class) (engine.Candidate, bool) {
+	if s.nodes == nil || len(s.places) > 0 {
+		return s.engine.Preempt(c)
+	}
+	return s.engine.Cheapest(c, slices.DeleteFunc(s.engine.Candidates(c), func(x engine.Candidate) bool { return !s.mayBeOn(x.Node) }))
+}
+
+// reprieve has units that were taken off come back as long as the members fit where they are, the most
+// important first, and returns those that can't; nil when all can.
+func (s *victimSearch) reprieve(units []framework.Unit) *groupVictims {
+	units = slices.Clone(units)
+	s.engine.Profile().Preempter.Order(units, s.state)
+	r := reprieve{victimSearch: s, on: map[cluster.NodeIndex][]int{}}
+	for k, p := range s.places {
+		r.on[p.Choice.Node] = append(r.on[p.Choice.Node], k)
+		r.beyond = r.beyond || s.engine.LooksBeyondNode(s.classOf(&s.request.Members[p.Member]))
+	}
+	r.bringBackOf(units)
+	return s.victims(r.stay, s.places)
+}
+
+// reprieve is what bringing units back takes: on are the places by their nodes, and beyond is set when a
+// member's rules look beyond its node.
+type reprieve struct {
+	*victimSearch
+	on     map[cluster.NodeIndex][]int
+	beyond bool
+	stay   []framework.Unit // that can't come back
+}
+
+// bringBackOf brings back what can come back of units, in their order. It halves what can't come back
+// together, so that it asks O(victims × log units) times.
+func (r *reprieve) bringBackOf(units []framework.Unit) {
+	if len(units) == 0 {
+		return
+	}
+	if r.bringBack(units) && r.membersFit(units) {
+		return
+	}
+	if r.takeOff(units); len(units) == 1 {
+		r.stay = append(r.stay, units[0])
+		return
+	}
+	r.bringBackOf(units[:len(units)/2])
+	r.bringBackOf(units[len(units)/2:])
+}
+
+// membersFit reports whether each member fits where it is beside units that have come back.
+func (r *reprieve) membersFit(units []framework.Unit) bool {
+	if r.beyond {
+		return r.membersFitInOrder()
+	}
+	asked := map[cluster.NodeIndex]bool{}
+	for i := range units {
+		for _, n := range units[i].Nodes {
+			if asked[n] {
+				continue
+			}
+			asked[n] = true
+			for _, k := range r.on[n] {
+				if !r.memberFits(k) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// membersFitInOrder reports whether the members fit where they are when they come there one after the
+// other.
+func (r *reprieve) membersFitInOrder() bool {
+	mark := r.state.Mark()
+	defer r.state.Rollback(mark)
+	for i := range r.places {
+		r.engine.TakeOff(r.request.Members[r.places[i].Member].Pod)
+	}
+	for i := range r.places {
+		p := &r.places[i]
+		m := &r.request.Members[p.Member]
+		if !r.engine.FitsOn(r.engine.Class(m.Pod), r.state.Node(p.Choice.Node)) {
+			return false
+		}
+		r.engine.PlaceOn(m.Pod, p.Choice.Node)
+	}
+	return true
+}
+
+// memberFits reports whether the member of a place fits there, with all others where they are.
+func (r *reprieve) memberFits(k int) bool {
+	p := &r.places[k]
+	m := &r.request.Members[p.Member]
+	mark := r.state.Mark()
+	defer r.state.Rollback(mark)
+	r.engine.TakeOff(m.Pod)
+	return r.engine.FitsOn(r.classOf(m), r.state.Node(p.Choice.Node))
+}
+
+// rescue returns victims without those who may stay after all, if the members find places elsewhere.
+func (s *victimSearch) rescue(v *groupVictims) *groupVictims {
+	left, places := slices.Clone(v.units), v.places
+	s.engine.Profile().Preempter.Order(left, s.state)
+	for i, tries := 0, 0; i < len(left) && len(left) > 1 && tries < maxRescued; tries++ {
+		rest := slices.Delete(slices.Clone(left), i, i+1)
+		if !s.fits(rest) {
+			i++
+			continue
+		}
+		left, places = rest, slices.Clone(s.places)
+	}
+	return s.victims(left, places)
+}
+
+// victims returns units as victims with what they cost; nil when there are none.
+func (s *victimSearch) victims(units []framework.Unit, places []Place) *groupVictims {
+	if len(units) == 0 {
+		return nil
+	}
+	v := &groupVictims{units: slices.Clone(units), places: slices.Clone(places)}
+	s.engine.Profile().Preempter.Order(v.units, s.state)
+	for _, u := range v.units {
+		v.Pods = append(v.Pods, u.Pods...)
+		v.Violations += u.Violations
+	}
+	v.cost = s.engine.Profile().Preempter.Cost(&v.Victims)
+	return v
+}
