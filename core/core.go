@@ -236,6 +236,15 @@ func (cfg *Config) check() error {
 	return nil
 }
 
+// longestDeviceTimeout returns how long the devices of a claim may take to become ready: pods of several
+// profiles may use it.
+func longestDeviceTimeout(profiles []*framework.Profile) (longest time.Duration) {
+	for _, p := range profiles {
+		longest = max(longest, p.DeviceBindTimeout)
+	}
+	return longest
+}
+
 // New returns a core over an empty state that parses with the schema which
 // the profiles were made with.
 func New(schema *cluster.Schema, cfg Config) (*Core, error) {
@@ -281,7 +290,7 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	c.nomination = nomination.New(record.PartOf(c.pods, func(p *record.Pod) *nomination.Pod { return &p.Nomination }))
 	c.reporting = reporting.New(sched, record.PartOf(c.pods, func(p *record.Pod) *reporting.Pod { return &p.Reports }), refreshed)
 	c.binding = binding.New(sched, record.PartOf(c.pods, func(p *record.Pod) *binding.Pod { return &p.Binding }), losers{c})
-	c.deallocation = deallocation.New(sched)
+	c.deallocation = deallocation.New(sched, longestDeviceTimeout(cfg.Profiles))
 	c.preemption = preemption.New(sched, record.PartOf(c.pods, func(p *record.Pod) *preemption.Pod { return &p.Preemption }), c.binding, c.nomination, groups)
 	c.expectation = expectation.New(record.PartOf(c.pods, func(p *record.Pod) *expectation.Pod { return &p.Expected }), c.nomination)
 	c.consulting = consulting.New(sched, record.PartOf(c.pods, func(p *record.Pod) *consulting.Pod { return &p.Consulting }))

@@ -289,3 +289,55 @@ func TestErrorsOfTheAllocatorEndAttempts(t *testing.T) {
 		t.Errorf("binds %+v, want one to n1", r.Binds)
 	}
 }
+
+// TestClaimsWhoseDevicesTakeTooLongAreDeallocated: devices with a binding condition that isn't met within
+// the profile's timeout keep their pod from every node, and are taken away from its claim. That the time is
+// over is seen in the Step in which it is, though the API shows the claim once only. What a user writes into
+// the annotation counts for nothing.
+func TestClaimsWhoseDevicesTakeTooLongAreDeallocated(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		ready   bool
+		user    bool          // has written the annotation
+		shown   time.Duration // when the API shows the claim, after its allocation
+		comes   time.Duration // when the pod comes
+		removed bool
+	}{
+		{"in time", false, true, time.Minute, 6 * time.Minute, false},
+		{"too late", false, false, time.Minute, 8 * time.Minute, true},
+		{"shown too late", false, false, 8 * time.Minute, 8 * time.Minute, true},
+		{"ready", true, false, time.Minute, 8 * time.Minute, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			advance, _ := deviceWorld(t)
+			claim := gpuClaim("a", "n0", "pod-a")
+			r := &claim.Status.Allocation.Devices.Results[0]
+			r.BindingConditions = []string{"Attached"}
+			allocated := time.Unix(1020, 0) // now
+			claim.Status.Allocation.AllocationTimestamp = &metav1.Time{Time: allocated}
+			if c.user {
+				claim.Annotations = map[string]string{cluster.AnnBindingTimedOut: "true"}
+			}
+			if c.ready {
+				claim.Status.Devices = []resourcev1.AllocatedDeviceStatus{{Driver: r.Driver, Pool: r.Pool, Device: r.Device, Conditions: []metav1.Condition{{Type: "Attached", Status: metav1.ConditionTrue}}}}
+			}
+			var ready step.Ready
+			for after := 20 * time.Second; after <= c.comes; after += 20 * time.Second {
+				switch after {
+				case c.shown:
+					ready = advance(step.ObjectSet{Object: claim})
+					over := allocated.Add(7*time.Minute + 1)
+					if want := c.shown < 7*time.Minute; want != ready.NextWake.Equal(over) {
+						t.Errorf("the next Step is at %s, want it when the time is over, %s: %v", ready.NextWake, over, want)
+					}
+				default:
+					advance()
+				}
+			}
+			ready = advance(gpuUser("a", "a"))
+			if len(ready.Deallocations) == 1 != c.removed || len(ready.Binds) == 1 == c.removed {
+				t.Errorf("binds %+v, deallocations %+v, want the devices taken away: %v", ready.Binds, ready.Deallocations, c.removed)
+			}
+		})
+	}
+}

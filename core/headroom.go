@@ -79,6 +79,9 @@ func (c *Core) objectSet(in step.ObjectSet) {
 	if b, ok := in.Object.(*policyv1.PodDisruptionBudget); ok {
 		in.Object = c.preemption.BudgetShown(b)
 	}
+	if claim, ok := in.Object.(*resourcev1.ResourceClaim); ok {
+		in.Object = c.deallocation.ClaimShown(c.turn.Now, claim)
+	}
 	slice, _ := in.Object.(*resourcev1.ResourceSlice)
 	var old *resourcev1.ResourceSlice
 	if slice != nil {
@@ -94,6 +97,9 @@ func (c *Core) objectSet(in step.ObjectSet) {
 func (c *Core) objectGone(in step.ObjectGone) {
 	if in.Kind == cluster.BudgetKind {
 		c.preemption.BudgetGone(in.Namespace, in.Name)
+	}
+	if in.Kind == cluster.ResourceClaimKind {
+		c.deallocation.ClaimGone(in.Namespace, in.Name)
 	}
 	var slice *resourcev1.ResourceSlice
 	if in.Kind == cluster.ResourceSliceKind {

@@ -89,8 +89,9 @@ func (c *Core) BecomeLeader(now time.Time) {
 //
 //  1. Inputs: everything below is to see the cluster as it is. Machines take outcomes
 //     here; what has to see all inputs waits for its phase.
-//  2. Waits for permission that are over end before the queue is asked, and so do places that are
-//     kept for members of pod groups: the room that comes free is a change that may help others.
+//  2. Claims whose devices have taken too long to become ready are marked. Waits for permission that
+//     are over end before the queue is asked, and so do places that are kept for members of pod
+//     groups: the room that comes free is a change that may help others.
 //  3. Objects that ask for headroom are looked at: the queue is asked about the headrooms
 //     that they get, and their stand-ins are tried. Homes of evicted pods end for the same
 //     reason before it is asked. After that, pods that have asked for a
@@ -119,6 +120,9 @@ func (c *Core) BecomeLeader(now time.Time) {
 func (c *Core) Step(now time.Time, inputs ...door.Input) step.Ready {
 	c.stepped = true
 	c.Take(now, inputs...)
+	for _, claim := range c.deallocation.TimedOut(now) {
+		c.binding.ObjectSet(c.turn, step.ObjectSet{Object: claim})
+	}
 	c.binding.Advance(c.turn)
 	c.podGroups.Advance(c.turn)
 	c.headroom.Advance(c.turn)

@@ -47,6 +47,7 @@ func (w *World) lookLater(look func(), name ...string) {
 func (w *World) storeClaim(c *resourcev1.ResourceClaim) {
 	w.storeObject(c)
 	w.syncClaimLater(c.Namespace, c.Name)
+	w.evictTaintedLater(c)
 	w.noteChange()
 }
 

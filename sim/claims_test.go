@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/sim/scenario"
@@ -272,7 +273,7 @@ func TestDevicesAreChangedWithdrawnAndTainted(t *testing.T) {
 	}{
 		{"changed", func() { w.changeDevices(&minute, first) }, "generation 2: gpu-0", "generation 3: gpu-0 gpu-1", ""},
 		{"withdrawn", func() { w.withdrawDevices(&minute, first) }, "", "generation 4: gpu-0 gpu-1", ""},
-		{"tainted", func() { w.taintDevice(&minute, first) }, "generation 4: gpu-0 gpu-1", "generation 4: gpu-0 gpu-1", "gpu-0"},
+		{"tainted", func() { w.taintDevice(&minute, resourcev1.DeviceTaintEffectNoSchedule, first) }, "generation 4: gpu-0 gpu-1", "generation 4: gpu-0 gpu-1", "gpu-0"},
 	} {
 		c.run()
 		w.pass(10 * time.Second)
@@ -334,5 +335,50 @@ func TestExtendedResourcesOfDevicesAreNoCapacity(t *testing.T) {
 	offers.Status.Allocatable["example.com/gpu"] = n.Status.Allocatable["cpu"]
 	if got := w.byPlugins(p, offers).Spec.Containers[0].Resources.Requests; len(got) != 2 {
 		t.Errorf("a node that offers the resource counts %v, want it, too", got)
+	}
+}
+
+// TestPodsLoseDevicesWithNoExecuteTaints: a pod whose device gets a taint of that effect is deleted, unless it
+// tolerates that: for ever, or for so long.
+func TestPodsLoseDevicesWithNoExecuteTaints(t *testing.T) {
+	first := func(int) int { return 0 }
+	for _, c := range []struct {
+		name       string
+		effect     resourcev1.DeviceTaintEffect
+		device     string
+		tolerates  *int64 // seconds; -1 for ever
+		soon, late bool   // the pod goes within 10 seconds, or 50
+	}{
+		{"its device", resourcev1.DeviceTaintEffectNoExecute, "gpu-0", nil, true, true},
+		{"another device", resourcev1.DeviceTaintEffectNoExecute, "gpu-1", nil, false, false},
+		{"NoSchedule", resourcev1.DeviceTaintEffectNoSchedule, "gpu-0", nil, false, false},
+		{"tolerated for ever", resourcev1.DeviceTaintEffectNoExecute, "gpu-0", ptr.To[int64](-1), false, false},
+		{"tolerated for 30 seconds", resourcev1.DeviceTaintEffectNoExecute, "gpu-0", ptr.To[int64](30), false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newTestWorld(t, strings.Replace(sharedClaim, "min: 1m, max: 3m", "min: 1h, max: 1h", 1))
+			w.pass(10 * time.Second)
+			p := w.sortedPods()[0]
+			w.bindWith(t, p, c.device)
+			if c.tolerates != nil {
+				claim := objectsOf[*resourcev1.ResourceClaim](w)[0].DeepCopy()
+				x := resourcev1.DeviceToleration{Operator: resourcev1.DeviceTolerationOpExists}
+				if *c.tolerates >= 0 {
+					x.TolerationSeconds = c.tolerates
+				}
+				claim.Status.Allocation.Devices.Results[0].Tolerations = []resourcev1.DeviceToleration{x}
+				w.storeClaim(claim)
+			}
+			w.taintDevice(&scenario.Fault{}, c.effect, first) // gpu-0
+			going := func() bool { return p.gone || p.terminating() }
+			w.pass(10 * time.Second)
+			if going() != c.soon {
+				t.Errorf("after 10 s the pod is going: %v, want %v", going(), c.soon)
+			}
+			w.pass(40 * time.Second)
+			if going() != c.late {
+				t.Errorf("after 50 s the pod is going: %v, want %v", going(), c.late)
+			}
+		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/internal/simulateddevices"
@@ -70,6 +71,7 @@ func (w *World) writeSlices(n *node, list []*resourcev1.ResourceSlice) {
 	}
 	w.after(w.between(nil, 20, 2000, "slice", list[0].Name, fmt.Sprint(list[0].Spec.Pool.Generation)), phaseWorld, func() {
 		w.storeObject(list[0])
+		w.taintsChanged()
 		w.noteChange()
 		w.writeSlices(n, list[1:])
 	})
@@ -150,7 +152,7 @@ func (w *World) republish(n *node, list []*resourcev1.ResourceSlice, change func
 }
 
 // taintDevice has somebody taint a device of a node by a DeviceTaintRule, which is removed later.
-func (w *World) taintDevice(x *scenario.Fault, pick func(int) int) {
+func (w *World) taintDevice(x *scenario.Fault, effect resourcev1.DeviceTaintEffect, pick func(int) int) {
 	n := w.nodeWithDevices(x.Group, pick)
 	if n == nil {
 		return
@@ -164,8 +166,9 @@ func (w *World) taintDevice(x *scenario.Fault, pick func(int) int) {
 	rule.Name = fmt.Sprint("taint-", w.faults.serial)
 	driver, pool, device := s.Spec.Driver, s.Spec.Pool.Name, s.Spec.Devices[pick(len(s.Spec.Devices))].Name
 	rule.Spec.DeviceSelector = &resourcev1.DeviceTaintSelector{Driver: &driver, Pool: &pool, Device: &device}
-	rule.Spec.Taint = resourcev1.DeviceTaint{Key: "example.com/unhealthy", Effect: resourcev1.DeviceTaintEffectNoSchedule}
+	rule.Spec.Taint = resourcev1.DeviceTaint{Key: "example.com/unhealthy", Effect: effect, TimeAdded: ptr.To(w.stamp())}
 	w.storeObject(rule)
+	w.taintsChanged()
 	w.noteChange()
 	w.after(cmp.Or(x.For.Duration, 10*time.Minute), phaseWorld, func() {
 		w.removeObject(rule)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthproject/berth/internal/seeded"
@@ -117,7 +118,9 @@ func (w *World) runEvent(x *scenario.Fault) {
 	case scenario.DevicesChanged:
 		w.changeDevices(x, pick)
 	case scenario.DeviceTainted:
-		w.taintDevice(x, pick)
+		w.taintDevice(x, resourcev1.DeviceTaintEffectNoSchedule, pick)
+	case scenario.DeviceFailed:
+		w.taintDevice(x, resourcev1.DeviceTaintEffectNoExecute, pick)
 	case scenario.TaintNode:
 		w.taintNode(x, pick)
 	case scenario.SpotReclaim:

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -136,12 +137,31 @@ var resourceClaimKind = kindOf[*resourcev1.ResourceClaim]{
 // have taken too long.
 const AnnBindingTimedOut = "berth.dev/binding-timed-out"
 
-// BindingTimedOut reports whether devices with binding conditions were allocated to a claim longer ago
-// than a timeout.
-func BindingTimedOut(c *resourcev1.ResourceClaim, now time.Time, timeout time.Duration) bool {
+// BindingDeadline returns until when the devices of a claim may become ready, if they have binding
+// conditions and it is known since when the claim has them (isClaimTimeout of kube-scheduler).
+func BindingDeadline(c *resourcev1.ResourceClaim, timeout time.Duration) (deadline time.Time, ok bool) {
 	a := c.Status.Allocation
-	return a != nil && a.AllocationTimestamp != nil && a.AllocationTimestamp.Add(timeout).Before(now) &&
-		slices.ContainsFunc(a.Devices.Results, func(r resourcev1.DeviceRequestAllocationResult) bool { return r.BindingConditions != nil })
+	if a == nil || a.AllocationTimestamp == nil ||
+		!slices.ContainsFunc(a.Devices.Results, func(r resourcev1.DeviceRequestAllocationResult) bool { return r.BindingConditions != nil }) {
+		return time.Time{}, false
+	}
+	return a.AllocationTimestamp.Add(timeout), true
+}
+
+// MarkBindingTimedOut returns a claim that says whether its binding conditions have taken too long: c
+// itself when it does so already.
+func MarkBindingTimedOut(c *resourcev1.ResourceClaim, late bool) *resourcev1.ResourceClaim {
+	if _, says := c.Annotations[AnnBindingTimedOut]; says == late {
+		return c
+	}
+	out := *c
+	out.Annotations = maps.Clone(c.Annotations)
+	if late {
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, AnnBindingTimedOut, "true")
+	} else {
+		delete(out.Annotations, AnnBindingTimedOut)
+	}
+	return &out
 }
 
 // extendedFor returns the UID of the pod for whose extended resources a claim was made, "" for none

@@ -50,7 +50,7 @@ type How struct {
 
 // allocate asks the library for devices for claims on a node. It returns nil when they can't be had
 // there. It may be called by several goroutines.
-func (v *Inventory) allocate(pools []*pool, n *v1.Node, claims []*resourcev1.ResourceClaim, classes Classes, how How) ([]resourcev1.AllocationResult, error) {
+func (v *Inventory) allocate(pools []seen, n *v1.Node, claims []*resourcev1.ResourceClaim, classes Classes, how How) ([]resourcev1.AllocationResult, error) {
 	taken := nothingTaken()
 	var published []*resourcev1.ResourceSlice
 	for _, p := range pools {

@@ -24,15 +24,20 @@ func digest(x any) Digest {
 	if err != nil {
 		panic(fmt.Sprintf("devices: an API object that has no JSON: %v", err)) // they all came as such
 	}
+	return digestBytes(raw)
+}
+
+func digestBytes(raw []byte) Digest {
 	sum := sha256.Sum256(raw)
 	return Digest(sum[:len(Digest{})])
 }
 
 // contents numbers what is met.
 type contents struct {
-	numbers map[string]Content
-	last    Content
-	key     []byte
+	numbers  map[string]Content
+	last     Content
+	key      []byte
+	readings int // see Readings
 }
 
 func (c *contents) init() { c.numbers = map[string]Content{} }
@@ -47,8 +52,8 @@ func (v *Inventory) contentOf(w *view, n *v1.Node) Content {
 		return 0
 	}
 	v.key = v.key[:0]
-	for _, p := range w.pools {
-		v.key = p.append(v.key, n)
+	for k := range w.pools {
+		v.key = v.read(v.key, &w.pools[k], n)
 	}
 	if c, ok := v.numbers[string(v.key)]; ok {
 		return c
@@ -60,6 +65,10 @@ func (v *Inventory) contentOf(w *view, n *v1.Node) Content {
 	v.numbers[string(v.key)] = v.last
 	return v.last
 }
+
+// Readings returns how many slices were read to tell contents apart, and how often what is taken of a pool
+// was.
+func (v *Inventory) Readings() int { return v.readings }
 
 // Forget drops the contents that no node has, and what was answered about them.
 func (v *Inventory) Forget() {
@@ -87,18 +96,33 @@ func (v *Inventory) Digest(i int32) (d Digest) {
 	var key []byte
 	v.nodes.DeviceNodes(func(k int32, n *v1.Node) {
 		if k == i {
-			for _, p := range v.views[i].pools {
-				key = p.append(key, n)
+			for k := range v.views[i].pools {
+				key = v.read(key, &v.views[i].pools[k], n)
 			}
 		}
 	})
-	sum := sha256.Sum256(key)
-	return Digest(sum[:len(d)])
+	return digestBytes(key)
 }
 
-// append appends what the library reads of a pool for a node, but the names of the pool and of the
-// slices: of these it reads the order.
-func (p *pool) append(key []byte, n *v1.Node) []byte {
+// read appends what stands for all that the library reads of a pool for a node. It costs O(1) unless
+// slices have changed since the last time, or it is the first that asks since something was taken.
+func (v *Inventory) read(key []byte, x *seen, n *v1.Node) []byte {
+	if x.shape != x.pool.shape {
+		v.readings += len(x.pool.slices)
+		x.static, x.shape = digestBytes(x.pool.appendPublished(nil, n)), x.pool.shape
+	}
+	if x.taken == nil {
+		v.readings++
+		d := digestBytes(x.appendTaken(nil))
+		x.pool.taken = &d
+	}
+	key = append(key, x.static[:]...)
+	return append(key, x.taken[:]...)
+}
+
+// appendPublished appends what the library reads of a pool's slices for a node, but the names of the pool and
+// of the slices: of these it reads the order.
+func (p *pool) appendPublished(key []byte, n *v1.Node) []byte {
 	key = appendText(key, p.Driver)
 	key = binary.AppendUvarint(key, uint64(len(p.slices)))
 	for _, s := range p.slices {
@@ -109,10 +133,7 @@ func (p *pool) append(key []byte, n *v1.Node) []byte {
 			key = append(key, flag(s.devices[i].matches(n)))
 		}
 	}
-	if p.taken == "" {
-		p.taken = string(p.appendTaken(nil))
-	}
-	return appendText(key, p.taken)
+	return key
 }
 
 // age returns how many generations of the pool are newer than a slice.

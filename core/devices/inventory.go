@@ -50,8 +50,16 @@ type Inventory struct {
 
 // view is what a node sees of the inventory.
 type view struct {
-	pools   []*pool // those with a slice for the node, sorted
+	pools   []seen // those with a slice for the node, sorted
 	content Content
+}
+
+// seen is a pool that a node sees. What the node reads of its slices is kept: allocations don't change it,
+// and a pool may be large, and be seen by every node.
+type seen struct {
+	*pool
+	shape  int    // of the pool when it was last read, 0 for never
+	static Digest // stands for what the library reads of its slices for the node
 }
 
 // pool is a driver's devices that are published together.
@@ -59,7 +67,8 @@ type pool struct {
 	PoolID
 	slices []*slice                    // by name
 	claims []*resourcev1.ResourceClaim // those that have devices of it, by namespace and name
-	taken  string                      // what of it is taken, "" when that has to be found anew
+	taken  *Digest                     // stands for what of it is taken, nil when that has to be found anew
+	shape  int                         // counts the changes of its slices, from 1 on
 	units  units                       // when the workload is followed, as of the last Settle
 	kinds  []Kind                      // the same
 }
@@ -133,7 +142,7 @@ func (v *Inventory) pool(id PoolID) *pool {
 		p = &pool{PoolID: id}
 		v.pools[id] = p
 	}
-	p.taken = ""
+	p.taken = nil
 	v.stale[p] = true
 	return p
 }
@@ -166,6 +175,7 @@ func (v *Inventory) addSlice(o *resourcev1.ResourceSlice) {
 		}
 	}
 	s.taint(v.rules)
+	p.shape++
 	at, _ := slices.BinarySearchFunc(p.slices, o.Name, bySliceName)
 	p.slices = slices.Insert(p.slices, at, s)
 	v.publish(p, s, 1)
@@ -179,6 +189,7 @@ func (v *Inventory) removeSlice(o *resourcev1.ResourceSlice) {
 		return
 	}
 	s := p.slices[at]
+	p.shape++
 	p.slices = slices.Delete(p.slices, at, at+1)
 	v.publish(p, s, -1)
 	v.drop(p)
@@ -230,12 +241,15 @@ func (v *Inventory) look(i int32, n *v1.Node) {
 }
 
 // poolsOf returns the pools with a slice for a node, sorted.
-func (v *Inventory) poolsOf(n *v1.Node) []*pool {
-	out := append([]*pool(nil), v.pinned[n.Name]...)
+func (v *Inventory) poolsOf(n *v1.Node) (out []seen) {
+	pools := append([]*pool(nil), v.pinned[n.Name]...)
 	for _, p := range v.spread {
 		if slices.ContainsFunc(p.slices, func(s *slice) bool { return s.matches(n) }) {
-			out = list(out, p, 1)
+			pools = list(pools, p, 1)
 		}
+	}
+	for _, p := range pools {
+		out = append(out, seen{pool: p})
 	}
 	return out
 }
@@ -283,7 +297,7 @@ func (v *Inventory) Settle() {
 func (v *Inventory) updateReaders(p *pool) {
 	if slices.ContainsFunc(p.slices, func(s *slice) bool { return s.devices != nil || s.where.name == "" }) {
 		v.nodes.DeviceNodes(func(i int32, n *v1.Node) {
-			if int(i) < len(v.views) && slices.Contains(v.views[i].pools, p) {
+			if int(i) < len(v.views) && v.views[i].sees(p) {
 				v.update(i, n)
 			}
 		})
@@ -294,6 +308,11 @@ func (v *Inventory) updateReaders(p *pool) {
 			v.update(i, n)
 		}
 	}
+}
+
+// sees reports whether a pool is among those of a view.
+func (w *view) sees(p *pool) bool {
+	return slices.ContainsFunc(w.pools, func(x seen) bool { return x.pool == p })
 }
 
 // update finds the content of a node anew.

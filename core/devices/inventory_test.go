@@ -110,3 +110,62 @@ func TestEqualNodesAreAskedAboutOnce(t *testing.T) {
 		t.Errorf("the library was asked %d times about two kinds of nodes, want 2", got)
 	}
 }
+
+// TestAllocationsReadNoSlices: taking a device of a pool that every node sees has no slice read again, for
+// any node, however large the pool is; and what is taken is read once, not by node.
+func TestAllocationsReadNoSlices(t *testing.T) {
+	const many = 50
+	var all nodes
+	for i := range many {
+		all = append(all, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i)}})
+	}
+	v := devices.NewInventory(all, devices.Features(compat.V37))
+	for i := range 8 {
+		s := published("n0", 128)
+		s.Name, s.Spec.NodeName, s.Spec.AllNodes, s.Spec.Pool = fmt.Sprint("fabric-", i), nil, new(true), resourcev1.ResourcePool{Name: "fabric", ResourceSliceCount: 8}
+		for k := range s.Spec.Devices {
+			s.Spec.Devices[k].Name = fmt.Sprint("d", i, "-", k)
+		}
+		v.SetSlice(s, nil)
+	}
+	v.Settle()
+	before, content := v.Readings(), v.Content(0)
+	for i := range 3 {
+		c := claim(fmt.Sprint("c", i), 1)
+		c.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{
+			{Request: "gpu", Driver: "gpu.example", Pool: "fabric", Device: fmt.Sprint("d0-", i)}}}}
+		v.SetClaim(c, nil)
+		v.Settle()
+	}
+	if got := v.Readings() - before; got != 3 {
+		t.Errorf("%d readings for three allocations, want one each", got)
+	}
+	if len(v.Changed()) != many || v.Content(0) == content || v.Content(0) != v.Content(many-1) {
+		t.Errorf("%d nodes have another content, want all of %d, and one for all", len(v.Changed()), many)
+	}
+}
+
+// BenchmarkAllocateFromEveryNodesPool takes a device of a pool of a thousand that 5,000 nodes see, and
+// gives it back.
+func BenchmarkAllocateFromEveryNodesPool(b *testing.B) {
+	var all nodes
+	for i := range 5000 {
+		all = append(all, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i)}})
+	}
+	v := devices.NewInventory(all, devices.Features(compat.V37))
+	for i := range 8 {
+		s := published("n0", 125)
+		s.Name, s.Spec.NodeName, s.Spec.AllNodes, s.Spec.Pool = fmt.Sprint("fabric-", i), nil, new(true), resourcev1.ResourcePool{Name: "fabric", ResourceSliceCount: 8}
+		v.SetSlice(s, nil)
+	}
+	v.Settle()
+	c := claim("c", 1)
+	c.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{
+		{Request: "gpu", Driver: "gpu.example", Pool: "fabric", Device: "gpu-0"}}}}
+	for b.Loop() {
+		v.SetClaim(c, nil)
+		v.Settle()
+		v.SetClaim(nil, c)
+		v.Settle()
+	}
+}

@@ -11,7 +11,7 @@ import (
 // many nodes that are alike look at one. It isn't changed once it is made.
 type Loose struct {
 	node    *v1.Node
-	pools   []*pool
+	pools   []seen
 	content Content
 }
 
@@ -57,16 +57,16 @@ func (v *Inventory) Take(l *Loose, q Question, claims []*resourcev1.ResourceClai
 
 // without returns what allocations leave.
 func (v *Inventory) without(l *Loose, results []resourcev1.AllocationResult) *Loose {
-	w := view{pools: make([]*pool, len(l.pools))}
+	w := view{pools: make([]seen, len(l.pools))}
 	for k, p := range l.pools {
-		w.pools[k] = p.copied()
+		w.pools[k] = seen{p.copied(), p.shape, p.static}
 	}
 	for i := range results {
 		c := &resourcev1.ResourceClaim{}
 		c.Status.Allocation = &results[i]
-		for k, p := range w.pools {
+		for _, p := range w.pools {
 			if slices.ContainsFunc(results[i].Devices.Results, func(r resourcev1.DeviceRequestAllocationResult) bool { return p.PoolID == PoolID{r.Driver, r.Pool} }) {
-				p.claims, w.pools[k].taken = append(p.claims, c), ""
+				p.claims, p.taken = append(p.claims, c), nil
 			}
 		}
 	}
@@ -75,7 +75,7 @@ func (v *Inventory) without(l *Loose, results []resourcev1.AllocationResult) *Lo
 
 // copied returns the pool as it is now: what is remembered of it must not change with the inventory.
 func (p *pool) copied() *pool {
-	out := &pool{PoolID: p.PoolID, claims: slices.Clone(p.claims), taken: p.taken}
+	out := &pool{PoolID: p.PoolID, claims: slices.Clone(p.claims), taken: p.taken, shape: p.shape}
 	for _, s := range p.slices {
 		c := *s
 		out.slices = append(out.slices, &c)

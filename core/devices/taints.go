@@ -28,7 +28,7 @@ func (v *Inventory) SetRule(now, old *resourcev1.DeviceTaintRule) {
 		for _, s := range p.slices {
 			s.taint(v.rules)
 		}
-		v.pool(p.PoolID)
+		v.pool(p.PoolID).shape++
 	}
 }
 

@@ -150,7 +150,7 @@ func (w *view) uses(allocated []resourcev1.AllocationResult) (out []Use) {
 		results := allocated[i].Devices.Results
 		for k := range results {
 			r := &results[k]
-			at := slices.IndexFunc(w.pools, func(p *pool) bool { return p.PoolID == PoolID{r.Driver, r.Pool} })
+			at := slices.IndexFunc(w.pools, func(p seen) bool { return p.PoolID == PoolID{r.Driver, r.Pool} })
 			if at < 0 || r.AdminAccess != nil && *r.AdminAccess {
 				continue
 			}

@@ -46,7 +46,7 @@ func peerOf(t *testing.T, v compat.Version, text string) (peer, error) {
 	t.Helper()
 	// Devices are compared in the default profile only: others may lack the plugins before DynamicResources.
 	p, err := peerWith(t, v, oracle.Setup{Config: text, Devices: comparesDevices && text == ""})
-	p.devices = comparesDevices && text == "" && v >= compat.V37
+	p.devices = comparesDevices && text == ""
 	return p, err
 }
 

@@ -27,7 +27,7 @@ import (
 // deviceFaults are the kinds of faults that these worlds have. One that is there twice is drawn twice as often.
 var deviceFaults = []string{
 	scenario.DevicesLate, scenario.DevicesWithdrawn, scenario.DevicesWithdrawn, scenario.DevicesChanged, scenario.DevicesChanged,
-	scenario.DeviceTainted, scenario.DeviceTainted, scenario.CrashBerth, scenario.CrashBerth, scenario.CrashBerth,
+	scenario.DeviceTainted, scenario.DeviceFailed, scenario.CrashBerth, scenario.CrashBerth, scenario.CrashBerth,
 	scenario.APIError, scenario.APIConflict, scenario.APITimeout, scenario.AnswerLost, scenario.AnswerLost, scenario.WatchStall,
 	scenario.DeletePod, scenario.DeletePod, scenario.EvictPod, scenario.Cordon, scenario.SpotReclaim,
 }

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"time"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -37,13 +38,15 @@ type Profiles interface {
 type Machine struct {
 	profiles Profiles
 	open     map[types.UID]types.UID // the pods for which, by claim
+	timeouts timeouts
 }
 
 var _ lifecycle.Machine = (*Machine)(nil)
 
-// New returns a machine that deallocates nothing.
-func New(profiles Profiles) *Machine {
-	return &Machine{profiles: profiles, open: map[types.UID]types.UID{}}
+// New returns a machine that deallocates nothing. Devices may take so long to become ready.
+func New(profiles Profiles, readyWithin time.Duration) *Machine {
+	return &Machine{profiles: profiles, open: map[types.UID]types.UID{},
+		timeouts: timeouts{limit: readyWithin, open: map[claimKey]*resourcev1.ResourceClaim{}}}
 }
 
 // PodRejected is called when a pod fits on no node, with why. At most one claim at a time is
@@ -85,7 +88,7 @@ func (m *Machine) DeallocationDone(t *lifecycle.Turn, in step.DeallocationDone) 
 func (*Machine) Advance(*lifecycle.Turn) {}
 
 // NextWake implements lifecycle.Machine.
-func (*Machine) NextWake() time.Time { return time.Time{} }
+func (m *Machine) NextWake() time.Time { return m.timeouts.next() }
 
 // Unsettled names the claims whose deallocation has no outcome.
 func (m *Machine) Unsettled() (out []string) {
