@@ -75,6 +75,7 @@ func profile(r Rules, path *field.Path, in *kubeschedulerv1.KubeSchedulerProfile
 // score come after them.
 func (p *profilePlugins) rules(out *plugins.Options) {
 	out.NoGates = !p.has("preEnqueue", "SchedulingGates")
+	out.NoClaimGate = !p.has("preEnqueue", "DynamicResources")
 	out.NoPreemption = !p.has("postFilter", "DefaultPreemption")
 	p.checkRequired(out.SchedulerName)
 	p.checkTogether()

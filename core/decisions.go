@@ -62,6 +62,10 @@ func (c *Core) carryOut(item *queue.Item, d scheduler.Decision, seen cluster.Seq
 		c.standInDecided(item, &d)
 	case d.Consult != nil || d.Candidates != nil:
 		c.consulting.Ask(c.turn, &p.Consulting, item, &d)
+	case d.Failure != "":
+		c.turn.Decide(step.Decision{Kind: step.Failed, Pod: item.Pod().Name(), Profile: item.Pod().Object.Spec.SchedulerName,
+			Reason: d.Failure, Position: uint64(seen)})
+		c.mode.failed(p, item, d.Failure)
 	case d.Node == nil:
 		c.stats.Unschedulable++
 		waits := step.Decision{Kind: step.Waits, Pod: item.Pod().Name(), Profile: item.Pod().Object.Spec.SchedulerName,
@@ -95,7 +99,7 @@ func (c *Core) consulted(in step.Consulted) {
 	item := c.queue.Get(in.UID)
 	if in.Err != nil {
 		p := c.pods[in.UID]
-		c.reporting.PodUnschedulable(c.turn, &p.Reports, p.Parsed.Object, "SchedulerError", in.Err.Error())
+		c.reporting.PodFailed(c.turn, &p.Reports, p.Parsed.Object, in.Err.Error())
 		c.queue.Fail(c.turn.Now, item)
 		return
 	}

@@ -130,7 +130,7 @@ func TestClaimsInTheWayAreDeallocated(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 			touched := c.claim.DeepCopy()
-			touched.Status.ReservedFor = nil
+			touched.Status.Allocation.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values[0] = "gone, too" // has the pod tried
 			touched.ResourceVersion = "6"
 			if r := advance(step.ObjectSet{Object: touched}); len(r.Deallocations) > 0 {
 				t.Errorf("it is asked for twice: %+v", r.Deallocations)
@@ -193,5 +193,99 @@ func TestClaimsOfABoundPodAreHeldUntilItIsGone(t *testing.T) {
 	}
 	if len(r.Binds) != 1 || r.Binds[0].Name != "b" {
 		t.Errorf("binds %+v, want one of b; unsettled: %q", r.Binds, c.Unsettled())
+	}
+}
+
+// TestPodsWaitForTheirClaimsOutsideTheQueue: a pod whose claim isn't there, isn't made of its template
+// yet, or is on its way out is kept out of the queue, without a condition or an event, and is tried as
+// soon as the claim is there.
+func TestPodsWaitForTheirClaimsOutsideTheQueue(t *testing.T) {
+	templated := gpuUser("a", "a")
+	templated.Pod.Spec.ResourceClaims[0] = v1.PodResourceClaim{Name: "gpu", ResourceClaimTemplateName: new("gpus")}
+	made := step.PodSet{Pod: templated.Pod.DeepCopy()}
+	made.Pod.Status.ResourceClaimStatuses = []v1.PodResourceClaimStatus{{Name: "gpu", ResourceClaimName: new("a")}}
+	own := gpuClaim("a", "")
+	own.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "a", UID: "pod-a", Controller: new(true)}}
+	leaving := gpuClaim("a", "")
+	leaving.DeletionTimestamp = &metav1.Time{Time: time.Unix(900, 0)}
+	for _, c := range []struct {
+		name, why string
+		pod       step.PodSet
+		before    []step.Input
+		lets      []step.Input // has the pod tried
+	}{
+		{"no claim", `could not find ResourceClaim "default/a"`, gpuUser("a", "a"), nil, []step.Input{step.ObjectSet{Object: gpuClaim("a", "")}}},
+		{"not made of the template", `pod "default/a": ResourceClaim not created yet`, templated, nil, []step.Input{step.ObjectSet{Object: own}, made}},
+		{"being deleted", `resourceclaim "a" is being deleted`, gpuUser("a", "a"), []step.Input{step.ObjectSet{Object: leaving}},
+			[]step.Input{step.ObjectGone{Kind: cluster.ResourceClaimKind, Namespace: "default", Name: "a"}, step.ObjectSet{Object: gpuClaim("a", "")}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			advance, core := deviceWorld(t)
+			r := advance(append(c.before, c.pod)...)
+			if len(r.Conditions) > 0 || len(r.Events) > 0 || len(r.Binds) > 0 {
+				t.Fatalf("conditions %+v, events %+v, binds %+v, want none", r.Conditions, r.Events, r.Binds)
+			}
+			if len(r.Decisions) != 1 || r.Decisions[0].Kind != step.Gated || r.Decisions[0].Reason != c.why {
+				t.Errorf("decisions %+v, want that the pod is kept out: %s", r.Decisions, c.why)
+			}
+			if r := advance(step.ObjectSet{Object: gpuClaim("other", "")}); len(r.Decisions) > 0 {
+				t.Errorf("another claim has brought %+v", r.Decisions)
+			}
+			if n := core.Stats().Unschedulable; n != 0 {
+				t.Errorf("%d attempts in vain, want none", n)
+			}
+			if r := advance(c.lets...); len(r.Binds) != 1 {
+				t.Errorf("binds %+v, want the pod's", r.Binds)
+			}
+		})
+	}
+}
+
+// TestPodsWhoseClaimGoesAreTakenOutOfTheQueue: a pod that waits for a device, and whose claim is
+// deleted, isn't tried and told of it.
+func TestPodsWhoseClaimGoesAreTakenOutOfTheQueue(t *testing.T) {
+	advance, _ := deviceWorld(t)
+	advance(step.ObjectSet{Object: gpuClaim("x", "n0", "x")}, step.ObjectSet{Object: gpuClaim("y", "n1", "y")})
+	if r := advance(step.ObjectSet{Object: gpuClaim("a", "")}, gpuUser("a", "a")); len(r.Conditions) != 1 || r.Conditions[0].Event == nil {
+		t.Fatalf("conditions %+v, want that the pod waits for a device", r.Conditions)
+	}
+	r := advance(step.ObjectGone{Kind: cluster.ResourceClaimKind, Namespace: "default", Name: "a"})
+	if len(r.Conditions) > 0 || len(r.Decisions) != 1 || r.Decisions[0].Kind != step.Gated {
+		t.Fatalf("conditions %+v, decisions %+v, want the pod kept out", r.Conditions, r.Decisions)
+	}
+	r = advance(step.ObjectSet{Object: gpuClaim("a", "")}, step.ObjectSet{Object: gpuClaim("x", "")})
+	if len(r.Binds) != 1 {
+		t.Errorf("binds %+v, want the pod's", r.Binds)
+	}
+}
+
+// TestErrorsOfTheAllocatorEndAttempts: a selector that fails on a device of one node keeps the pod from all,
+// as in kube-scheduler. It is told so as of an error, and tried again after its backoff, whatever happens.
+func TestErrorsOfTheAllocatorEndAttempts(t *testing.T) {
+	advance, core := deviceWorld(t)
+	picky := gpuClaim("a", "")
+	picky.Spec.Devices.Requests[0].Exactly.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.attributes["gpu.example"].model == "b"`}}}
+	slice := func(node, model string) step.ObjectSet {
+		s := testkit.NodeSlice("gpu.example", node).Obj()
+		s.Name, s.Spec.Pool.Name = node, node
+		s.Spec.Devices = []resourcev1.Device{{Name: "gpu"}}
+		if model != "" {
+			s.Spec.Devices[0].Attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"model": {StringValue: &model}}
+		}
+		return step.ObjectSet{Object: s}
+	}
+	r := advance(slice("n0", ""), slice("n1", "b"), step.ObjectSet{Object: picky}, gpuUser("a", "a"))
+	if len(r.Binds) > 0 || len(r.Conditions) != 1 || r.Conditions[0].Reason != "SchedulerError" || r.Conditions[0].Event == nil || r.Conditions[0].Event.Reason != "FailedScheduling" ||
+		!strings.HasPrefix(r.Conditions[0].Message, `running "DynamicResources" filter plugin: claim default/a: selector #0 on device gpu.example/n0/gpu: CEL runtime error: no such key: model`) {
+		t.Fatalf("binds %+v, conditions %+v, want the error", r.Binds, r.Conditions)
+	}
+	if d := r.Decisions; len(d) != 1 || d[0].Kind != step.Failed || d[0].Reason != r.Conditions[0].Message || core.Stats().Unschedulable != 0 {
+		t.Errorf("decisions %+v, want that the attempt failed", d)
+	}
+	if r := advance(); len(r.Conditions) > 0 || len(r.Decisions) != 1 || r.Decisions[0].Kind != step.Failed {
+		t.Errorf("conditions %+v, decisions %+v, want another attempt, and nothing said anew", r.Conditions, r.Decisions)
+	}
+	if r := advance(slice("n0", "a")); len(r.Binds) != 1 || r.Binds[0].Node != "n1" {
+		t.Errorf("binds %+v, want one to n1", r.Binds)
 	}
 }

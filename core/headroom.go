@@ -49,6 +49,11 @@ func (c *Core) standInDecided(item *queue.Item, d *scheduler.Decision) {
 	if d.Node == nil {
 		c.nomination.Renominate(c.turn, &p.Nomination, item.Pod()) // to its place, if one is kept for it
 		c.queue.SetNominated(item, p.Nomination.Reserved())
+		if d.Failure != "" {
+			c.queue.Fail(c.turn.Now, item)
+			c.headroom.StandInRejected(c.turn, item, d.Failure)
+			return
+		}
 		c.queue.Reject(c.turn.Now, item, d.Diagnosis)
 		if !item.Nominated() {
 			c.wantPlan(p)

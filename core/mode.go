@@ -17,6 +17,7 @@ import (
 //	                     deciding               beside another scheduler     shadowing              standing by
 //	a pod is placed      reserved for, bound    expected there               compared               –
 //	a pod is rejected    preempts, waits        waits, as the other has it   waits                  –
+//	an attempt fails     backs off, reported    backs off                    backs off              –
 //	a pod has a gate     reported               not reported                 not reported           not reported
 //	a group is held      reported               –                            not reported           not reported
 //	odd values           reported               reported                     not reported           not reported
@@ -38,6 +39,8 @@ type mode interface {
 	// rejected carries out a decision that found no node. Decisions are handed over by value: the
 	// address of one that goes to an unknown mode would have each allocated.
 	rejected(p *record.Pod, item *queue.Item, d scheduler.Decision)
+	// failed carries out that an error ended the attempt to place a pod.
+	failed(p *record.Pod, item *queue.Item, why string)
 	// reportGate reports that a gate holds a pod, if one does.
 	reportGate(p *record.Pod)
 	// reportHeld reports why the group of a pod can't be tried; failure says that it is an error of

@@ -41,6 +41,13 @@ func (m beside) rejected(p *record.Pod, item *queue.Item, d scheduler.Decision) 
 	c.wantPlan(p)
 }
 
+// failed leaves the pod nominated as the other scheduler has it.
+func (m beside) failed(p *record.Pod, item *queue.Item, _ string) {
+	c := m.c
+	c.nomination.Renominate(c.turn, &p.Nomination, p.Parsed)
+	c.queue.Fail(c.turn.Now, item)
+}
+
 func (beside) reportGate(*record.Pod) {}
 
 // Members of pod groups are placed by the other scheduler, which may know groups: each is queued alone.

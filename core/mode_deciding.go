@@ -76,6 +76,13 @@ func (m deciding) rejected(p *record.Pod, item *queue.Item, d scheduler.Decision
 	}
 }
 
+func (m deciding) failed(p *record.Pod, item *queue.Item, why string) {
+	c := m.c
+	c.nomination.Write(c.turn, &p.Nomination, item)
+	c.reporting.PodFailed(c.turn, &p.Reports, p.Parsed.Object, why)
+	c.queue.Fail(c.turn.Now, item)
+}
+
 func (m deciding) reportGate(p *record.Pod) {
 	if gate := m.c.sched.Gate(p.Parsed); gate != nil {
 		m.c.reporting.PodGated(m.c.turn, &p.Reports, p.Parsed.Object, gate)

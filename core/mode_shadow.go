@@ -54,6 +54,13 @@ func (m shadowing) rejected(p *record.Pod, item *queue.Item, d scheduler.Decisio
 	}
 }
 
+// failed leaves the pod nominated as the other scheduler has it.
+func (m shadowing) failed(p *record.Pod, item *queue.Item, _ string) {
+	c := m.c
+	c.nomination.Renominate(c.turn, &p.Nomination, p.Parsed)
+	c.queue.Fail(c.turn.Now, item)
+}
+
 func (shadowing) reportHeld(*record.Pod, string, bool) {}
 func (shadowing) decidesGroups() bool                  { return false }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core"
@@ -79,6 +81,53 @@ func members(names ...string) (in []step.Input) {
 // placed returns how many members are on nodes in the state.
 func (w *groupWorld) placed() int {
 	return w.State().PlacedMembers(cluster.PodGroupKey{Namespace: "default", Name: "gang"})
+}
+
+// TestAGroupIsTriedAgainOnlyForWhatMayHelp: of a group with one member too many the others are bound, and
+// shown running, and the group's condition is written: it isn't tried again for any of that. When one of
+// them goes, it is.
+func TestAGroupIsTriedAgainOnlyForWhatMayHelp(t *testing.T) {
+	w := newGroupWorld(t, func(*framework.Profile) {})
+	tried := func(in ...step.Input) (n int) {
+		w.now = w.now.Add(20 * time.Second) // no backoff delays it, and no sweep comes
+		r := w.Step(w.now, door.Must(in...)...)
+		for i := range r.Decisions {
+			if r.Decisions[i].PodGroup != "" {
+				n++
+			}
+		}
+		return n
+	}
+	member := func(name string) *testkit.PodBuilder { return testkit.Pod(name).Req("cpu", "3").PodGroup("gang") }
+	group := testkit.PodGroup("gang", 0, "")
+	in := []step.Input{step.ObjectSet{Object: group}}
+	for i := range 5 {
+		in = append(in, step.PodSet{Pod: member(fmt.Sprint("p", i)).Obj()})
+	}
+	if n := tried(in...); n != 1 || w.placed() != 4 {
+		t.Fatalf("the group is tried %d times, and %d members have nodes; want 1, and 4", n, w.placed())
+	}
+	tried()
+	for i := range 4 {
+		n, _ := w.State().Placed(types.UID(fmt.Sprint("pod-p", i)))
+		bound := member(fmt.Sprint("p", i)).On(w.State().Node(n).Name).Obj()
+		if n := tried(step.BindDone{UID: bound.UID}, step.PodSet{Pod: bound}); n != 0 {
+			t.Errorf("when %s is bound, the group is tried %d times", bound.Name, n)
+		}
+		runs := bound.DeepCopy()
+		runs.Status.Phase, runs.Status.StartTime = v1.PodRunning, &metav1.Time{Time: w.now}
+		if n := tried(step.PodSet{Pod: runs}); n != 0 {
+			t.Errorf("when %s runs, the group is tried %d times", bound.Name, n)
+		}
+	}
+	scheduled := group.DeepCopy()
+	scheduled.Status.Conditions = []metav1.Condition{{Type: schedulingv1beta1.PodGroupInitiallyScheduled, Status: metav1.ConditionTrue, Reason: "Scheduled"}}
+	if n := tried(step.ObjectSet{Object: scheduled}); n != 0 {
+		t.Errorf("when its condition is written, the group is tried %d times", n)
+	}
+	if n := tried(step.PodGone{UID: "pod-p0"}); n != 1 || w.placed() != 4 {
+		t.Errorf("when a member is gone, the group is tried %d times, and %d members have nodes; want 1, and 4", n, w.placed())
+	}
 }
 
 // TestMembersWaitForOneThatIsRefused: while a plugin refuses one member, no member is bound, and the

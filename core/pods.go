@@ -123,11 +123,11 @@ func (c *Core) podPends(obj *v1.Pod) {
 	}
 	c.comparison.PodPends(&p.Compared, parsed)
 	gate := c.sched.Gate(parsed)
-	if gate != nil || p.Parsed != nil && !cluster.SamePod(p.Parsed, parsed) {
-		c.reservation.ReleasePod(c.turn, obj.UID)
-		p.Weighing = record.Weighing{} // it is another pod now
-	}
+	changed := p.Parsed != nil && !cluster.SamePod(p.Parsed, parsed)
 	p.Parsed = parsed
+	if gate != nil || changed {
+		c.gated(p) // it is another pod now
+	}
 	if node := c.state.NominatedTo(obj.UID); node != "" {
 		c.state.Nominate(parsed, node)
 	}
@@ -151,6 +151,12 @@ func (c *Core) podPends(obj *v1.Pod) {
 		c.takeHome(p)
 	}
 	c.mode.reportGate(p)
+}
+
+// gated ends what was begun for a pod that isn't to be placed as it is.
+func (c *Core) gated(p *record.Pod) {
+	c.reservation.ReleasePod(c.turn, p.Parsed.UID)
+	p.Weighing = record.Weighing{}
 }
 
 // placedChanges records how a pod changed that has a node in the state, and none in the API:

@@ -58,6 +58,10 @@ import (
 //
 //	explain NAME
 //
+// where a pod group does by
+//
+//	explain-podgroup NAME
+//
 // where a node group does by
 //
 //	explain-group NAME

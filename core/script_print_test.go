@@ -81,6 +81,9 @@ func (w *world) question(cmd string, args *script.Args) (answer string, asked bo
 		x, ok := view.Explain("default", args.Name())
 		w.addUp(x.Candidates)
 		answer = w.answer(args, x, ok, func(out io.Writer) error { return report.Explanation(out, &x, when) })
+	case "explain-podgroup":
+		x, ok := view.ExplainPodGroup("default", args.Name())
+		answer = w.answer(args, x, ok, func(out io.Writer) error { return report.PodGroup(out, &x, when) })
 	case "explain-group":
 		x, ok := view.ExplainGroup(args.Name())
 		answer = w.answer(args, x, ok, func(out io.Writer) error { return report.Group(out, &x, when) })

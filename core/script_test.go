@@ -50,12 +50,15 @@ func TestQuestionsDecideNothing(t *testing.T) {
 	})
 }
 
-// askAll asks about every pod, node group and node.
+// askAll asks about every pod, pod group, node group and node.
 func (w *world) askAll() {
 	var pods []*v1.Pod
 	w.Core().Pods(func(obj *v1.Pod, _ string) { pods = append(pods, obj) })
 	for _, pod := range pods {
 		w.Core().View().Explain(pod.Namespace, pod.Name)
+		if g := pod.Spec.SchedulingGroup; g != nil {
+			w.Core().View().ExplainPodGroup(pod.Namespace, *g.PodGroupName)
+		}
 	}
 	w.Core().View().ExplainGroups()
 	names, _ := w.Core().View().NodeNames()

@@ -62,6 +62,7 @@ func (c *Core) BecomeLeader(now time.Time) {
 	c.mode = c.mode.lead()
 	c.queue.Classify(c.mode.class)
 	c.signedAt = c.state.SignatureVersion()
+	c.queue.Regate(func(*cluster.Pod) bool { return true }, c.sched.Gate)
 	if c.cfg.Autoscale != nil {
 		c.scale.launches.BecomeLeader()
 		c.scale.candidates.BecomeLeader()
@@ -172,6 +173,7 @@ func (c *Core) wake() {
 	}
 	if concerned != nil {
 		c.queue.Reclassify(c.sched.Class, concerned)
+		c.regate(concerned)
 	}
 	c.woken = c.state.Head()
 	c.podGroups.Check(c.turn, known, changes)
@@ -186,6 +188,19 @@ func (c *Core) wake() {
 	}
 	c.preemption.Advance(c.turn)
 	c.queue.Sweep(c.turn.Now)
+}
+
+// regate asks plugins again whether pods that changes concern are to be kept out of the queue.
+func (c *Core) regate(concerned func(*cluster.Pod) bool) {
+	for _, item := range c.queue.Regate(concerned, c.sched.Gate) {
+		p := c.pods[item.Pod().UID]
+		if item.Stage() == queue.Gated {
+			c.gated(p)
+			c.mode.reportGate(p)
+		} else {
+			c.takeHome(p)
+		}
+	}
 }
 
 // mayHelp returns what tells the queue which classes changes may help. Changes that aren't

@@ -23,7 +23,7 @@ func newView(c *Core) *explain.View {
 		Profiles: c.cfg.Profiles, Options: c.cfg.Engine,
 		Now: func() time.Time { return c.turn.Now }, ServerNow: c.turn.ServerNow,
 		State: c.state, Scheduler: c.sched, Queue: c.queue, Pods: c.pods, Others: maps.Values(c.others),
-		Victims: c.preemption, Places: c.reservation, Headroom: c.headroom,
+		Victims: c.preemption, Places: c.reservation, PodGroups: c.podGroups, Headroom: c.headroom,
 	}
 	if a := c.cfg.Autoscale; a != nil {
 		s := &c.scale

@@ -247,7 +247,7 @@ func (s *Stats) decided(list []step.Decision) {
 		s.noteRest()
 		switch {
 		case s.w.now-s.w.lastChange < restTime:
-		case list[i].Kind == step.Waits:
+		case list[i].Kind == step.Waits || list[i].Kind == step.GroupWaits || list[i].Kind == step.Failed:
 			s.restAttempts++
 		case list[i].Kind == step.NodeStays:
 			s.restStays++

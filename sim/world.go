@@ -13,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -323,7 +324,7 @@ func (w *World) remove(obj runtime.Object) {
 		if c := w.resourceClaim(o.Namespace, o.Name); c != nil {
 			w.deleteClaim(c)
 		}
-	case *v1.PodTemplate, *autoscalingapi.CapacityBuffer, *autoscalingapi.ProvisioningRequest:
+	case *v1.PodTemplate, *schedulingv1beta1.PodGroup, *autoscalingapi.CapacityBuffer, *autoscalingapi.ProvisioningRequest:
 		w.removeObject(obj.(cluster.Object))
 	}
 	w.noteChange()

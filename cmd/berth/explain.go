@@ -13,7 +13,7 @@ import (
 	"github.com/berthproject/berth/internal/term"
 )
 
-// This file asks a running Berth about a pod, node groups or nodes (edge/reach), and prints the
+// This file asks a running Berth about a pod, a pod group, node groups or nodes (edge/reach), and prints the
 // answer.
 
 // explainFlags are the flags of berth explain.
@@ -33,13 +33,16 @@ the command connects to that address instead.`
 func explainCommand() *cobra.Command {
 	f := &explainFlags{}
 	cmd := &cobra.Command{
-		Use:   "explain pod [NAMESPACE/]NAME | group [NAME] | node NAME | nodes",
-		Short: "Explain why a pod is pending or where it is, the state of node groups, and why nodes are not removed",
+		Use:   "explain pod [NAMESPACE/]NAME | podgroup [NAMESPACE/]NAME | group [NAME] | node NAME | nodes",
+		Short: "Explain why a pod or a pod group is pending or where it is, the state of node groups, and why nodes are not removed",
 		Long: `Explain queries a running Berth about a pod: its state, which plugin rejects which
 nodes and by how much the nearest one falls short, what would help, the scores of
 the nodes that fit, and the decisions about it so far. For a pending pod it also
 shows why each node group was or was not scaled up, which node is upcoming, and
 when it is expected.
+
+For a pod group it shows how many members have a node and where, what the others
+wait for, and the decisions about the group as a whole.
 
 For a node group it shows its size and limits, whether and why it is in backoff,
 what is launching, and its last scale-up with the reason; without a name it prints
@@ -54,6 +57,7 @@ what they cost. Times are UTC.
 ` + reachText,
 		Example: `  kubectl berth explain pod web-0
   kubectl berth explain pod web-0 --namespace shop
+  kubectl berth explain podgroup train --namespace shop
   berth explain group
   berth explain group spot-a
   berth explain nodes
@@ -63,7 +67,7 @@ what they cost. Times are UTC.
 			_, err := f.topic(program(cmd), args)
 			return err
 		},
-		ValidArgsFunction: f.complete,
+		ValidArgsFunction: term.Completer{Ask: f.reach.Ask, Namespace: f.reach.PodNamespace}.Complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := f.topic(program(cmd), args)
 			if err != nil {
@@ -74,7 +78,7 @@ what they cost. Times are UTC.
 	}
 	var s cliflag.NamedFlagSets
 	fs := s.FlagSet("misc")
-	fs.StringVarP(&f.reach.Namespace, "namespace", "n", "", "namespace of a pod given without one (default: that of the context)")
+	fs.StringVarP(&f.reach.Namespace, "namespace", "n", "", "namespace of a pod or pod group given without one (default: that of the context)")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
 	f.reach.Register(s.FlagSet("connection"))
 	term.SetSections(cmd, s)

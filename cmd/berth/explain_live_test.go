@@ -26,6 +26,12 @@ var answers = map[string]string{
 	"pod=default%2Fnew": `{"at":"2026-01-01T00:10:00Z","pod":"default/new","outcome":"Waits","scaling":{"notPlanned":"no attempt to schedule it has been made yet","coming":{"group":"small","node":"s1","ordered":"2026-01-01T00:09:00Z","givenUp":"2026-01-01T00:24:00Z"}}}`,
 	"pod=default%2Fold": `{"at":"2026-01-01T00:10:00Z","pod":"default/old","outcome":"Waits","scaling":{"coming":{"group":"small"}}}`,
 	"pod=default%2Fbad": `{"at":"2026-01-01T00:10:00Z","pod":"default/bad","outcome":"Waits","scaling":{"groups":[{"group":"small","answer":"WouldTake"}]}}`,
+	"podgroup=default%2Ftrain": `{"at":"2026-01-01T00:10:00Z","podGroup":"default/train","outcome":"Waits","message":"minCount (8) cannot be satisfied: 4 scheduled, 3 remaining","placed":2,"permitting":2,"until":"2026-01-01T00:14:00Z","waiting":8,"gated":1,
+		"spec":{"gang":true,"minCount":8,"topology":"rack","priority":7,"wholeDisruption":true},"condition":{"status":"False","reason":"Unschedulable","message":"none","since":"2026-01-01T00:08:00Z"},
+		"nodes":[{"node":"n1","members":2}],"allNodes":3,"domains":["r1"],"queue":"unschedulable","attempts":3,"why":[{"members":8,"pod":"default/train-2","message":"0/4 nodes are available"}],
+		"reasons":[{"plugin":"NodeResourcesFit","message":"Insufficient cpu","nodes":4,"short":{"resource":"cpu","needed":6000,"available":3500,"node":"n4"}}],
+		"decisions":[{"seq":9,"time":"2026-01-01T00:08:00Z","kind":"GroupWaits","podGroup":"default/train","members":10,"reason":"minCount (8) cannot be satisfied"}]}`,
+	"podgroup=default%2Fserve": `{"at":"2026-01-01T00:10:00Z","podGroup":"default/serve","outcome":"Fits","placed":0,"waiting":3,"fitting":2,"spec":{"gang":false,"minCount":1}}`,
 	"group=small": `{"at":"2026-01-01T00:10:00Z","group":"small","min":0,"max":5,"target":3,"ready":1,"launching":2,"deleting":0,"room":0,"limit":"in backoff after failed scale-up","maxOrder":1,
 		"backoff":{"class":"OutOfResources","reason":"no capacity","until":"2026-01-01T00:15:00Z"},"launchControl":["cluster: at most 70 nodes launching at a time"],
 		"next":{"ordered":"2026-01-01T00:09:00Z","givenUp":"2026-01-01T00:24:00Z"},"launches":{"launches":20,"medianSeconds":100,"p90Seconds":180},
@@ -88,6 +94,8 @@ func TestExplainPrints(t *testing.T) {
 		"pod_not_planned":  {"pod", "default/new"},
 		"pod_unknown_time": {"pod", "default/old"},
 		"pod_no_node":      {"pod", "default/bad"},
+		"podgroup":         {"podgroup", "default/train"},
+		"podgroup_fits":    {"podgroup", "default/serve"},
 		"group":            {"group", "small"},
 		"group_with_room":  {"group", "large"},
 		"groups":           {"group"},
@@ -121,6 +129,8 @@ func TestExplainPrints(t *testing.T) {
 // the kind and the name.
 func TestExplainTakesNamesOfKindsAsKubectlDoes(t *testing.T) {
 	for _, x := range []struct{ args, same []string }{
+		{[]string{"podgroups", "default/train"}, []string{"podgroup", "default/train"}},
+		{[]string{"podgroup/default/train"}, []string{"podgroup", "default/train"}},
 		{[]string{"groups"}, []string{"group"}},
 		{[]string{"groups", "small"}, []string{"group", "small"}},
 		{[]string{"group/small"}, []string{"group", "small"}},
@@ -146,9 +156,11 @@ func TestExplainRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "berth explain pod NAMESPACE/NAME, a node group: berth explain group NAME, or a node: berth explain node NAME"},
+		{nil, "berth explain pod NAMESPACE/NAME, a pod group: berth explain podgroup NAMESPACE/NAME, a node group: berth explain group NAME, or a node: berth explain node NAME"},
 		{[]string{"pod", "a/b/c"}, "berth explain pod NAMESPACE/NAME"},
 		{[]string{"pod", ""}, "berth explain pod NAMESPACE/NAME"},
+		{[]string{"podgroup"}, "name one pod group: berth explain podgroup NAMESPACE/NAME"},
+		{[]string{"podgroup", "a/b/c"}, "name one pod group"},
 		{[]string{"group", "a", "b"}, "name one node group"},
 		{[]string{"group", ""}, "name one node group"},
 		{[]string{"node"}, "name one node"},

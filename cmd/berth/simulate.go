@@ -75,6 +75,7 @@ and every scenario is run with each policy.`,
 	fs.StringVar(&f.decisions, "decisions", "", "write the decision ledger to this file, one JSON object per line")
 	fs = s.FlagSet("explanation")
 	fs.StringVar(&f.explain.Pod, "explain", "", "instead of the summary, explain why this pod (namespace/name) is pending or where it is")
+	fs.StringVar(&f.explain.PodGroup, "explain-podgroup", "", "instead of the summary, explain where this pod group (namespace/name) is at the end of the run, or why it is pending")
 	fs.StringVar(&f.explain.Group, "explain-group", "", "instead of the summary, explain the state of this node group at the end of the run")
 	fs.StringVar(&f.explain.Node, "explain-node", "", "instead of the summary, explain why this node is not removed at the end of the run, or the progress of its removal")
 	fs.BoolVar(&f.explain.Nodes, "explain-nodes", false, "instead of the summary, show how many nodes are kept at the end of the run for which reason, and what they cost")
@@ -164,13 +165,14 @@ func (f *simulateFlags) validateRuns(runs []*scenario.Run) error {
 	if f.compare && len(runs) < 2 {
 		return fmt.Errorf("--compare needs at least two scenarios or policies, but got %d", len(runs))
 	}
-	if f.explain.Pod != "" {
-		if strings.Count(f.explain.Pod, "/") != 1 {
-			return fmt.Errorf("--explain is %q; it must be a pod as namespace/name", f.explain.Pod)
-		}
+	if f.explain.Pod != "" && strings.Count(f.explain.Pod, "/") != 1 {
+		return fmt.Errorf("--explain is %q; it must be a pod as namespace/name", f.explain.Pod)
+	}
+	if f.explain.PodGroup != "" && strings.Count(f.explain.PodGroup, "/") != 1 {
+		return fmt.Errorf("--explain-podgroup is %q; it must be a pod group as namespace/name", f.explain.PodGroup)
 	}
 	if len(runs) > 1 && f.explain.Any() {
-		return errors.New("--explain, --explain-group, --explain-node and --explain-nodes take one scenario at a time")
+		return errors.New("--explain, --explain-podgroup, --explain-group, --explain-node and --explain-nodes take one scenario at a time")
 	}
 	if len(runs) > 1 && (f.report != "" || f.decisions != "") {
 		return errors.New("--report and --decisions take one scenario at a time")

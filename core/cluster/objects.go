@@ -34,6 +34,13 @@ func (c *ObjectChange) Kind() ObjectKind {
 	return KindOf(c.Old)
 }
 
+func (c *ObjectChange) key() objectKey {
+	if c.New != nil {
+		return keyOf(c.New)
+	}
+	return keyOf(c.Old)
+}
+
 type objectKey struct {
 	kind            ObjectKind
 	namespace, name string

@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -164,4 +165,11 @@ func (c *ObjectChange) PodGroup() (key PodGroupKey, ok bool) {
 		}
 	}
 	return PodGroupKey{}, false
+}
+
+// GroupSpecChanged reports whether a pod group came or went, or has another spec than before.
+func (c *ObjectChange) GroupSpecChanged() bool {
+	now, _ := c.New.(*schedulingv1beta1.PodGroup)
+	old, _ := c.Old.(*schedulingv1beta1.PodGroup)
+	return now == nil || old == nil || !equality.Semantic.DeepEqual(&now.Spec, &old.Spec)
 }

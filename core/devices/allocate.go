@@ -27,6 +27,11 @@ var ErrTooManySteps = errors.New("too many combinations of devices")
 // ErrOnNode is wrapped by errors that concern the node only: other nodes may do.
 var ErrOnNode = structured.ErrFailedAllocationOnNode
 
+// endsAttempt reports whether an error says that something is wrong with a claim, a class or a pool.
+func endsAttempt(err error) bool {
+	return err != nil && !errors.Is(err, ErrOnNode) && !errors.Is(err, ErrTooManySteps)
+}
+
 // celCached is how many compiled expressions are kept. kube-scheduler keeps ten.
 const celCached = 256
 

@@ -18,6 +18,8 @@ type Answer struct {
 	// Failed is set when the library returned an error instead. Its text names claims and nodes, and is
 	// found by asking again (Allocate).
 	Failed bool
+	// Ends is set of an error that has nothing to do with this node alone: kube-scheduler ends the attempt.
+	Ends bool
 }
 
 // memo remembers the library's answers. Several goroutines may ask.
@@ -91,7 +93,7 @@ func (v *Inventory) Ask(q Question, i int32, n *v1.Node, claims []*resourcev1.Re
 	}
 	v.asks++
 	out, err := v.Allocate(i, n, claims, classes, steps)
-	a = Answer{Fits: out != nil, Failed: err != nil}
+	a = Answer{Fits: out != nil, Failed: err != nil, Ends: endsAttempt(err)}
 	for k := range out {
 		a.Score += Score(claims[k], &out[k])
 	}

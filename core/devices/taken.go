@@ -67,6 +67,30 @@ func (v *Inventory) book(c *resourcev1.ResourceClaim, sign int) {
 	}
 }
 
+// OfOneNode reports whether no two nodes can use devices of a pool of which the claim has some: then they
+// are of use on one node only.
+func (v *Inventory) OfOneNode(c *resourcev1.ResourceClaim) bool {
+	if c.Status.Allocation == nil {
+		return true
+	}
+	for i := range c.Status.Allocation.Devices.Results {
+		r := &c.Status.Allocation.Devices.Results[i]
+		if p := v.pools[PoolID{r.Driver, r.Pool}]; p != nil && !p.ofOneNode() {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *pool) ofOneNode() bool {
+	for _, s := range p.slices {
+		if s.devices != nil || s.where.name == "" || s.where.name != p.slices[0].where.name {
+			return false
+		}
+	}
+	return true
+}
+
 func compareClaims(a, b *resourcev1.ResourceClaim) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }

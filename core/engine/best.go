@@ -40,8 +40,11 @@ func (e *Engine) fillView(c *Class) bool {
 	if c.Rejected != nil {
 		return false
 	}
-	v := &e.view
-	v.gather(e, c, e.syncedColumn(c), false)
+	v, col := &e.view, e.syncedColumn(c)
+	if e.firstFailing(c, col) != nil {
+		return false
+	}
+	v.gather(e, c, col, false)
 	if !v.filter(e, c) {
 		return false
 	}
@@ -68,13 +71,33 @@ func (e *Engine) PlaceOn(p *cluster.Pod, n cluster.NodeIndex) []cluster.ObjectCh
 	return e.assume(p, n)
 }
 
+// TakeOff takes a pod off its node in a what-if, and has the plugins give back what it took there:
+// then the state is as its replacement would find it. It returns the objects that were changed. A pod
+// that is on no node keeps what it has.
+func (e *Engine) TakeOff(p *cluster.Pod) []cluster.ObjectChange {
+	if !e.state.Remove(p.UID) || !e.state.TakesObjects(p) {
+		return nil
+	}
+	return e.giveBack(p)
+}
+
 // assume has the plugins take what the pod needs on its node, and returns the objects
 // that they changed.
 func (e *Engine) assume(p *cluster.Pod, n cluster.NodeIndex) []cluster.ObjectChange {
+	return e.changed(func(a framework.Assumer) { a.Assume(p, e.state.Node(n), e.state) })
+}
+
+// giveBack is the inverse of assume.
+func (e *Engine) giveBack(p *cluster.Pod) []cluster.ObjectChange {
+	return e.changed(func(a framework.Assumer) { a.Release(p, e.state) })
+}
+
+// changed calls f with every plugin that takes things for pods, and returns the objects that it changed.
+func (e *Engine) changed(f func(framework.Assumer)) []cluster.ObjectChange {
 	from := e.state.Head()
 	for i := range e.profile.Plugins {
-		if r, ok := e.profile.Plugins[i].Plugin.(framework.Assumer); ok {
-			r.Assume(p, e.state.Node(n), e.state)
+		if a, ok := e.profile.Plugins[i].Plugin.(framework.Assumer); ok {
+			f(a)
 		}
 	}
 	changes, _ := e.state.Since(from)

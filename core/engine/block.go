@@ -26,6 +26,7 @@ type block struct {
 	ranks    [blockSize]uint64   // of the nodes
 	scores   [blockSize]int32    // of the rules, weighted
 	rejected [blockSize]bool     // by a rule
+	failed   [blockSize]bool     // by a rule with an error; these are rejected, too
 	keys     [blockSize]scoreKey // what the rules say: 0 when one rejects it
 	groups   [blockSize]int32    // of a column that is being filled
 }
@@ -104,7 +105,7 @@ func (c *column) evaluate(list []cluster.NodeIndex) {
 			if n := c.state.Node(i); n != nil {
 				b.add(n, c.scratch.object.has(i))
 			} else {
-				c.remove(i)
+				c.forgetNode(i)
 			}
 		}
 		c.ask(b)
@@ -150,7 +151,7 @@ func (c *column) ask(b *block) {
 // the object is the same.
 func (c *column) askOfObjects(b *block) {
 	for j, n := range b.all() {
-		b.scores[j], b.rejected[j] = 0, false
+		b.scores[j], b.rejected[j], b.failed[j] = 0, false, false
 		if !b.object[j] {
 			cl := &c.cells[n.Index]
 			b.scores[j], b.rejected[j] = cl.objectScore, cl.objectNo
@@ -167,7 +168,7 @@ func (c *column) askOfObjects(b *block) {
 	for j, n := range b.all() {
 		if b.object[j] {
 			cl := &c.cells[n.Index]
-			cl.objectScore, cl.objectNo = b.scores[j], b.rejected[j]
+			cl.objectScore, cl.objectNo, cl.objectFails = b.scores[j], b.rejected[j], b.failed[j]
 		}
 	}
 }
@@ -186,7 +187,7 @@ func (b *block) evaluate(r *localRule, changed bool) {
 		}
 		code, s := rule.EvalNode(n)
 		b.scores[j] += int32(s * weight)
-		b.rejected[j] = code != framework.OK
+		b.rejected[j], b.failed[j] = code != framework.OK, code == framework.Error
 	}
 }
 
@@ -201,6 +202,7 @@ func (c *column) put(b *block) {
 	}
 	for j, n := range b.all() {
 		cl := &c.cells[n.Index]
+		c.countFailing(cl)
 		if ok := b.keys[j] != 0; ok != cl.ok {
 			cl.ok = ok
 			if ok {

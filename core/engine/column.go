@@ -47,7 +47,8 @@ type column struct {
 
 	cells []cell // by node index
 	groupIndex
-	tally *tally // nil until a class of the column is refused (tally.go)
+	failing int    // on how many nodes a rule ends attempts with an error (failing.go)
+	tally   *tally // nil until a class of the column is refused (tally.go)
 
 	used    uint64              // Engine.uses when it was used last
 	built   bool                // all nodes have been evaluated once
@@ -64,6 +65,8 @@ type cell struct {
 	slot        int32 // in the group
 	objectScore int32 // of the rules that read only the object
 	objectNo    bool  // one of those rejects the node
+	objectFails bool  // one of those ends attempts with an error
+	failing     bool  // the same, as far as column.failing has it
 	ok          bool  // no local rule rejects the node
 }
 
@@ -116,7 +119,7 @@ func (c *column) sync() {
 	for _, i := range c.pending {
 		if int(i) >= c.state.Len() {
 			if int(i) < len(c.cells) {
-				c.remove(i) // the node was added in what was rolled back
+				c.forgetNode(i) // the node was added in what was rolled back
 				c.recount(i, true)
 			}
 			continue
@@ -143,7 +146,7 @@ func (c *column) rebuild() {
 	c.cells = slices.Grow(c.cells[:0], n)[:n]
 	c.groupIndex.reset(len(c.topologies), len(c.groupRules))
 	c.tally = nil
-	c.pending = c.pending[:0]
+	c.pending, c.failing = c.pending[:0], 0
 	c.enterAll()
 	c.cursor = c.state.Head()
 	c.built = true

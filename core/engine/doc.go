@@ -24,6 +24,7 @@
 //	view.go       what the group rules of one class make of a column
 //	narrow.go     classes that name their nodes, which have no column
 //	best.go       the best node, and placing a pod there
+//	failing.go    errors of rules, which end attempts
 //	among.go      the best of the nodes that extenders allow
 //	private.go    when a class gets a column of its own
 //	preempt.go    where preemption helps

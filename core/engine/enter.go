@@ -45,6 +45,7 @@ func (c *column) enterAll() {
 				sizes = append(sizes, 0)
 			}
 			cl := &c.cells[n.Index]
+			c.countFailing(cl)
 			cl.group, cl.slot = id, sizes[id]
 			sizes[id]++
 			if cl.ok = keys[n.Index] != 0; cl.ok {

@@ -67,7 +67,7 @@ func (e *Engine) emptyOldestColumns() {
 // empty has a column forget all that it knows of nodes, and give its memory back.
 func (c *column) empty() {
 	c.cells, c.groupIndex, c.tally, c.pending = nil, groupIndex{}, nil, nil
-	c.built = false
+	c.built, c.failing = false, 0
 }
 
 // dropPrivate forgets the column of the class's own, if there is one.

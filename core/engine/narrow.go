@@ -133,6 +133,7 @@ func (e *Engine) namedColumn(c *Class) *column {
 			col.cells[i] = cell{group: -1}
 		}
 	}
+	col.failing = 0
 	for len(col.cells) < e.state.Len() {
 		col.cells = append(col.cells, cell{group: -1})
 	}

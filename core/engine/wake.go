@@ -7,7 +7,8 @@ package engine
 //
 // It must hold that no wake-up is missed: when a class fits after the changes and
 // didn't before, the answer is Fits; when preemption was ruled out and now helps, the
-// answer isn't NoHelp.
+// answer isn't NoHelp. An error that ends attempts counts as Fits: only an attempt ends the waiting, and
+// what the class would do without the error is found out then.
 
 import (
 	"github.com/berthproject/berth/core/cluster"
@@ -76,7 +77,7 @@ func (e *Engine) MayHelpElsewhere(c *Class, changes []cluster.Change) bool {
 // helpAnywhere evaluates all nodes. preempts says that preemption is to be looked
 // into, too.
 func (e *Engine) helpAnywhere(c *Class, d *Diagnosis, preempts bool) (Help, *Diagnosis) {
-	if _, ok := e.Best(c); ok {
+	if _, ok := e.Best(c); ok || e.firstFailing(c, e.syncedColumn(c)) != nil {
 		return Fits, d
 	}
 	// A node that one rule takes now another may reject, which stood behind it: from
@@ -105,12 +106,19 @@ func (e *Engine) helpOnTouched(c *Class, d *Diagnosis, changes []cluster.Change,
 	e.asked.next(e.state.Len())
 	for i := range touching {
 		n := e.state.Node(touching[i].Node) // nil when the change touched none, or it is gone again
-		if n == nil || !e.asked.set(n.Index) || !col.cells[n.Index].ok && !preempts {
+		if n == nil || !e.asked.set(n.Index) {
+			continue
+		}
+		fails := col.evaluator().cells[n.Index].failing
+		if !col.cells[n.Index].ok && !fails && !preempts {
 			continue
 		}
 		if f == nil {
 			f = &e.touchedFilter
 			f.begin(e, c)
+		}
+		if fails && f.code(n) == framework.Error {
+			return Fits, d
 		}
 		if col.cells[n.Index].ok {
 			r, _ := f.firstRejection(n, objectRules|podRules)

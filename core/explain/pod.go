@@ -159,8 +159,8 @@ func (v *View) explainQueued(p *record.Description, x *Explanation) {
 			x.Victims = append(x.Victims, v.Name())
 		}
 	}
-	if gate := v.Scheduler.Gate(p.Parsed); gate != nil {
-		x.Outcome, x.Message = string(step.Gated), p.Condition
+	if gate := v.Scheduler.Gate(p.Parsed); gate != nil && p.Node == "" {
+		x.Outcome, x.Message = string(step.Gated), cmp.Or(p.Condition, gate.Messages[0])
 		return
 	}
 	if item := v.Queue.Get(uid); item != nil && item.WaitsWithGroup() != nil {
@@ -207,10 +207,10 @@ func (v *View) explainPlaced(pod *cluster.Pod, x *Explanation) {
 func (v *View) explainNodes(pod *cluster.Pod, x *Explanation) {
 	mark := v.State.Mark()
 	defer v.State.Rollback(mark)
-	// Otherwise the pod would compete with itself, for resources and in its own (anti-)affinity.
-	v.State.Remove(pod.UID)
-	v.State.Nominate(pod, "")
+	// Otherwise the pod would compete with itself, for resources and devices and in its own (anti-)affinity.
 	e := v.Scheduler.Engine(pod)
+	e.TakeOff(pod)
+	v.State.Nominate(pod, "")
 	class := e.Class(pod)
 	d := e.Diagnose(class)
 	x.Reasons = step.WhyRejected(d)
@@ -222,7 +222,7 @@ func (v *View) explainNodes(pod *cluster.Pod, x *Explanation) {
 	case len(x.Candidates) > 0:
 		x.Outcome = "Fits"
 	default:
-		x.Outcome, x.Message = string(step.Waits), d.Message()
+		x.Outcome, x.Message = string(step.Waits), cmp.Or(e.Failure(class), d.Message())
 		explainWait(e, class, d, x)
 		x.Reserved = v.reservedFrom(e, class)
 	}

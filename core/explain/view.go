@@ -19,6 +19,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
 	"github.com/berthproject/berth/core/lifecycle/nodestatus"
 	"github.com/berthproject/berth/core/lifecycle/planning"
+	"github.com/berthproject/berth/core/lifecycle/podgroups"
 	"github.com/berthproject/berth/core/lifecycle/reservation"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/record"
@@ -40,6 +41,7 @@ type View struct {
 	Others    iter.Seq[*v1.Pod] // the pods without a node that other schedulers are to place
 	Victims   Victims
 	Places    Places
+	PodGroups PodGroups
 	Headroom  Headroom
 	// Autoscaler is nil when Berth only schedules.
 	Autoscaler *Autoscaler
@@ -76,11 +78,13 @@ type Scheduler interface {
 	Responsible(*cluster.Pod) bool
 }
 
-// Queue describes the pods that wait. Get returns nil for a pod that isn't in the queue.
+// Queue describes the pods that wait. Get returns nil for a pod that isn't in the queue, and Group nil
+// for a pod group of which no member is.
 // Pending counts only the pods for which counted returns true. Groups are the pod groups with members
 // that wait.
 type Queue interface {
 	Get(types.UID) *queue.Item
+	Group(cluster.PodGroupKey) *queue.Group
 	Groups() []*queue.Group
 	Each(func(*queue.WaitingClass))
 	Pending(counted func(*cluster.Pod) bool) (rejected, untried int)
@@ -105,6 +109,12 @@ type Places interface {
 	Of(types.UID) (reservation.Place, bool)
 	WaitsFor(types.UID) bool
 	Places() []autoscaler.Place
+}
+
+// PodGroups describes pod groups. WhatIf leaves the state as it is; ok is false of a group of which
+// nothing can be decided.
+type PodGroups interface {
+	WhatIf(*queue.Group) (x podgroups.Attempt, ok bool)
 }
 
 // Headroom names the objects that headroom is kept for.

@@ -36,7 +36,7 @@ func Packing(p *Profile, further ...Plugin) *Profile {
 
 // OnlyFilters returns a plugin without the group rules that can reject nothing. Of the
 // optional interfaces those are passed on that say when rules are made anew (TermReader,
-// Reclassifier). The other rules are the plugin's own.
+// Reclassifier), and what pods take (Assumer). The other rules are the plugin's own.
 func OnlyFilters(p Plugin) Plugin {
 	out := onlyFilters{p}
 	terms, readsTerms := p.(TermReader)
@@ -63,6 +63,20 @@ func OnlyFilters(p Plugin) Plugin {
 }
 
 type onlyFilters struct{ Plugin }
+
+// Assume implements Assumer.
+func (o onlyFilters) Assume(pod *cluster.Pod, n *cluster.Node, state *cluster.State) {
+	if a, ok := o.Plugin.(Assumer); ok {
+		a.Assume(pod, n, state)
+	}
+}
+
+// Release implements Assumer.
+func (o onlyFilters) Release(pod *cluster.Pod, state *cluster.State) {
+	if a, ok := o.Plugin.(Assumer); ok {
+		a.Release(pod, state)
+	}
+}
 
 // For implements Plugin. A group rule that is left out gives back its facts.
 func (o onlyFilters) For(pod *cluster.Pod, state *cluster.State) (Rules, *Reason) {

@@ -55,11 +55,17 @@ type Assumer interface {
 	// that it changes have to be written, and take effect, before the pod is
 	// bound.
 	Assume(pod *cluster.Pod, n *cluster.Node, state *cluster.State)
+	// Release is the inverse of Assume: it gives back what the pod has taken and
+	// what is free once the pod has ended. A what-if that takes a pod off its
+	// node calls it; the state then is as the pod's replacement finds it. It
+	// changes nothing when it is called again.
+	Release(pod *cluster.Pod, state *cluster.State)
 }
 
 // Claimer is implemented by the plugin that takes devices for pods by resource claims.
 type Claimer interface {
 	Plugin
+	PreEnqueuer
 	// ExtendedResources returns which devices of the claim that Assume makes for a pod on a node are for
 	// which container; nil when it makes none there.
 	ExtendedResources(pod *cluster.Pod, n *cluster.Node, state *cluster.State) []v1.ContainerExtendedResourceRequest
@@ -83,9 +89,11 @@ const SchedulingGates = "SchedulingGates"
 
 // PreEnqueuer is implemented by plugins that keep pods out of the queue.
 type PreEnqueuer interface {
-	// PreEnqueue returns why the pod must not be queued, or nil. It reads only the
-	// pod, and is asked again when the pod changes.
-	PreEnqueue(pod *cluster.Pod) *Reason
+	// PreEnqueue returns why the pod must not be queued, or nil. It is asked again when the
+	// pod changes, and when the plugin says as a Reclassifier that a change concerns the pod:
+	// it reads nothing else of the state. Nobody is told of the reason, but by the API server
+	// of that of SchedulingGates.
+	PreEnqueue(pod *cluster.Pod, state *cluster.State) *Reason
 }
 
 // Less orders pods for scheduling: it is the QueueSort plugin's. It must be a strict

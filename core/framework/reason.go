@@ -6,11 +6,14 @@ import "fmt"
 type Code uint8
 
 // The codes. Final means that taking pods away from the node wouldn't help
-// (kube-scheduler's UnschedulableAndUnresolvable), so preemption leaves the node out.
+// (kube-scheduler's UnschedulableAndUnresolvable), so preemption leaves the node out. Error means that
+// the rule can't say: it ends the attempt to place the pod, whatever other nodes say, unless a rule
+// before it rejects the node. Only local rules that read nothing but a node's object return it.
 const (
 	OK Code = iota
 	Reject
 	Final
+	Error
 )
 
 // Reason is why a rule said no, with the quantity that fell short. Reasons are made

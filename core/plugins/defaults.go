@@ -44,6 +44,8 @@ type Options struct {
 	// filter; nil for the default ones.
 	Rules   []Rule
 	NoGates bool // leaves scheduling gates out
+	// NoClaimGate has pods tried whose resource claims aren't there.
+	NoClaimGate bool
 	// NoPreemption pods never take the place of others.
 	NoPreemption bool
 	Fit          noderesources.FitArgs
@@ -213,6 +215,9 @@ func Default(schema *cluster.Schema, o Options) *framework.Profile {
 	}
 	if !o.NoGates {
 		p.Gates = append(p.Gates, schedulinggates.Plugin{})
+	}
+	if claims := p.Claimer(); claims != nil && !o.NoClaimGate {
+		p.Gates = append(p.Gates, claims)
 	}
 	if !o.NoPreemption {
 		p.Preempter = defaultpreemption.New(schema.Version())

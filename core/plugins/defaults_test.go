@@ -15,6 +15,7 @@ import (
 	"github.com/berthproject/berth/core/plugins/interpodaffinity"
 	"github.com/berthproject/berth/core/plugins/noderesources"
 	"github.com/berthproject/berth/core/plugins/podtopologyspread"
+	"github.com/berthproject/berth/core/plugins/schedulinggates"
 	"github.com/berthproject/berth/core/plugins/topologyplacement"
 	"github.com/berthproject/berth/internal/test/testkit"
 	rt "github.com/berthproject/berth/internal/test/testkit/ruletest"
@@ -49,8 +50,8 @@ func TestDefaultProfile(t *testing.T) {
 	if p.SchedulerName != v1.DefaultSchedulerName || p.BindTimeout != 10*time.Minute {
 		t.Errorf("scheduler name %q, bind timeout %v, want %q and 10m", p.SchedulerName, p.BindTimeout, v1.DefaultSchedulerName)
 	}
-	if len(p.Gates) != 1 || p.Preempter == nil || p.Less == nil || p.Extenders != nil {
-		t.Errorf("gates %d, preempter %v, extenders %d, want one, one and none; and an order", len(p.Gates), p.Preempter, len(p.Extenders))
+	if len(p.Gates) != 2 || p.Preempter == nil || p.Less == nil || p.Extenders != nil {
+		t.Errorf("gates %d, preempter %v, extenders %d, want two, one and none; and an order", len(p.Gates), p.Preempter, len(p.Extenders))
 	}
 }
 
@@ -59,10 +60,13 @@ func TestOptions(t *testing.T) {
 	if p := build(plugins.Options{SchedulerName: "batch", BindTimeout: time.Second}); p.SchedulerName != "batch" || p.BindTimeout != time.Second {
 		t.Errorf("scheduler name %q, bind timeout %v, want batch and 1s", p.SchedulerName, p.BindTimeout)
 	}
-	if p := build(plugins.Options{NoGates: true}); len(p.Gates) != 0 || p.Preempter == nil {
-		t.Errorf("NoGates: gates %d, preempter %v", len(p.Gates), p.Preempter)
+	if p := build(plugins.Options{NoGates: true, NoClaimGate: true}); len(p.Gates) != 0 || p.Preempter == nil {
+		t.Errorf("NoGates and NoClaimGate: gates %d, preempter %v", len(p.Gates), p.Preempter)
 	}
-	if p := build(plugins.Options{NoPreemption: true}); len(p.Gates) != 1 || p.Preempter != nil {
+	if p := build(plugins.Options{NoClaimGate: true}); len(p.Gates) != 1 || p.Gates[0] != (schedulinggates.Plugin{}) {
+		t.Errorf("NoClaimGate: gates %v, want that for scheduling gates", p.Gates)
+	}
+	if p := build(plugins.Options{NoPreemption: true}); len(p.Gates) != 2 || p.Preempter != nil {
 		t.Errorf("NoPreemption: gates %d, preempter %v", len(p.Gates), p.Preempter)
 	}
 	p := build(plugins.Options{Rules: []plugins.Rule{{Name: "NodeName", Filters: true}, {Name: "Unknown", Filters: true}, {Name: "ImageLocality", Weight: 7}}})

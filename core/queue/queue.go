@@ -9,14 +9,14 @@ package queue
 //	unschedulable  its class is woken (Wake, Sweep) and its turn comes, or it is
 //	               called itself (Wake, WakePod): active, or backoff when that isn't
 //	               over. Activate: active
-//	gated          Update without a gate: active
+//	gated          Update or Regate without a gate: active
 //	held           ReleaseToTry: active or backoff. ReleaseToWait: unschedulable.
 //	               Activate: active. Fail: backoff
 //	grouped        its pod group is decided on (groups.go): in flight
 //	in flight      Reject: unschedulable. Hold: held. Fail: backoff. Requeue: active
 //
-// Update and Reclassify move a pod whose class has changed to active, Update moves
-// one that has got a gate to gated, and Remove takes it out, whatever its stage.
+// Update and Reclassify move a pod whose class has changed to active, Update and Regate
+// move one that has got a gate to gated, and Remove takes it out, whatever its stage.
 //
 // What must be true of all this is in invariants.go.
 
@@ -355,30 +355,6 @@ func (q *Queue) takeOut(item *Item) {
 		q.prune(w)
 	}
 	item.stage = InFlight
-}
-
-// gate puts a pod in flight behind its gate.
-func (q *Queue) gate(item *Item) {
-	item.stage = Gated
-	q.gated++
-	if key := q.keyOf(item.Pod()); key != nil {
-		item.in = q.groupFor(*key)
-		item.in.gated++
-	}
-}
-
-// ungate is the inverse of gate. A group has a gate of its own (HoldGroup).
-func (q *Queue) ungate(item *Item) {
-	if item.group != nil {
-		return
-	}
-	q.gated--
-	if g := item.in; g != nil {
-		item.in = nil
-		g.gated--
-		q.changed[g.key] = true
-		q.forgetIfEmpty(g)
-	}
 }
 
 // queue has a pod in flight tried, for the reason that event names: with its pod group, or alone.

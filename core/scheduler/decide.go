@@ -5,10 +5,11 @@ package scheduler
 //  1. the node that the pod was nominated to takes it: placed there
 //  2. its class waits, and no change since helps: rejected for the same reason
 //  3. extenders have a say: nothing is decided before they are asked (DecideAmong)
-//  4. a node takes it: placed on the best
-//  5. it waits for its victims, or others are to leave a node for it
+//  4. a rule ends the attempt with an error, whatever nodes say
+//  5. a node takes it: placed on the best
+//  6. it waits for its victims, or others are to leave a node for it
 //     (postfilter.go): rejected, and nominated
-//  6. rejected
+//  7. rejected
 //
 // Of a pod that is placed the state says so when the decision is returned; of one
 // that isn't, the state has the nomination that it leaves with.
@@ -23,7 +24,7 @@ import (
 	"github.com/berthproject/berth/core/weighing"
 )
 
-// Decision is the outcome of an attempt: one of Node, Diagnosis, Consult and
+// Decision is the outcome of an attempt: one of Node, Failure, Diagnosis, Consult and
 // Candidates is set. With the last two nothing is decided yet.
 type Decision struct {
 	Class *engine.Class // of the pod, as it was signed for the attempt
@@ -32,6 +33,8 @@ type Decision struct {
 	Score     int64                  // of that node, 0 when the pod was nominated there
 	Breakdown engine.Breakdown       // how that node was chosen
 	Writes    []cluster.ObjectChange // that have to be written before the pod is bound
+
+	Failure string // the error of a rule that ended the attempt
 
 	Diagnosis *engine.Diagnosis // why the class fits on no node
 	Message   string            // the same of the pod, as the condition has it
@@ -103,19 +106,30 @@ func (a *attempt) decide(known Rejections) Decision {
 			a.state.Nominate(a.pod, a.nominated)
 			return Decision{Class: a.class, Consult: nodes}
 		}
-		return a.postFilter(nil)
+		return a.unplaced()
 	}
 	choice, breakdown, ok := a.engine.PlaceWithBreakdown(a.class, a.pod)
 	if !ok {
-		return a.postFilter(nil)
+		return a.unplaced()
 	}
 	return a.placed(choice, breakdown)
+}
+
+// unplaced is the decision for a pod that no node takes now.
+func (a *attempt) unplaced() Decision {
+	if why := a.engine.Failure(a.class); why != "" {
+		return Decision{Class: a.class, Failure: why}
+	}
+	return a.postFilter(nil)
 }
 
 // DecideAmong places a pod on the best of the nodes that extenders allow, whose
 // bonus is added to the node's own score. failed are their reasons against others.
 func (s *Scheduler) DecideAmong(pod *cluster.Pod, allowed map[string]int64, failed []string) Decision {
 	a := s.begin(pod, nil) // much may have changed since extenders were asked
+	if why := a.engine.Failure(a.class); why != "" {
+		return Decision{Class: a.class, Failure: why}
+	}
 	choice, breakdown, ok := a.engine.PlaceAmong(a.class, pod, func(n *cluster.Node) (int64, bool) {
 		bonus, ok := allowed[n.Name]
 		return bonus, ok

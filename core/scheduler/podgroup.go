@@ -14,6 +14,7 @@ package scheduler
 // What a decision may cost is bounded by counts, not by a clock: it is the same in a replay.
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -75,7 +76,7 @@ type GroupDecision struct {
 
 // DecideGroup finds nodes for the members of a group and puts them there, if there are enough.
 func (s *Scheduler) DecideGroup(r *GroupRequest) GroupDecision {
-	t := &transaction{Scheduler: s, engine: s.Engine(r.Members[0].Pod), request: r, need: max(r.MinCount-r.Placed, 1)}
+	t := s.transactionFor(r)
 	t.learnTerms()
 	t.places = make([]Place, 0, len(r.Members))
 	mark := s.state.Mark()
@@ -90,6 +91,19 @@ func (s *Scheduler) DecideGroup(r *GroupRequest) GroupDecision {
 	}
 	t.count(&d)
 	return d
+}
+
+// WhatIfGroup returns what DecideGroup would decide, and leaves the state and all counts as they are.
+func (s *Scheduler) WhatIfGroup(r *GroupRequest) GroupDecision {
+	t := s.transactionFor(r)
+	mark := s.state.Mark()
+	defer s.state.Rollback(mark)
+	t.takeBackNominations()
+	return t.decision(t.find())
+}
+
+func (s *Scheduler) transactionFor(r *GroupRequest) *transaction {
+	return &transaction{Scheduler: s, engine: s.Engine(r.Members[0].Pod), request: r, need: max(r.MinCount-r.Placed, 1)}
 }
 
 // transaction is one attempt to place a group.
@@ -297,7 +311,8 @@ func (t *transaction) explain(failed []int) {
 		c := t.classOf(&t.request.Members[i])
 		if _, known := messages[c]; !known {
 			d := t.engine.Diagnose(c)
-			if messages[c] = d.Message(); t.first == nil {
+			messages[c] = cmp.Or(t.engine.Failure(c), d.Message())
+			if t.first == nil {
 				t.first = d
 			}
 		}

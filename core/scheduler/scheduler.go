@@ -98,7 +98,7 @@ func (s *Scheduler) Evaluations(f func(profile string, of engine.Evaluations)) {
 // Gate returns why the pod must not be queued yet, or nil.
 func (s *Scheduler) Gate(pod *cluster.Pod) *framework.Reason {
 	for _, g := range s.Engine(pod).Profile().Gates {
-		if why := g.PreEnqueue(pod); why != nil {
+		if why := g.PreEnqueue(pod, s.state); why != nil {
 			return why
 		}
 	}

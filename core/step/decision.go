@@ -24,6 +24,7 @@ const (
 	GroupPlaced        DecisionKind = "GroupPlaced"        // enough members of a pod group got nodes; Placed says where each is
 	GroupWaits         DecisionKind = "GroupWaits"         // a pod group was tried, and too few members found nodes
 	Waits              DecisionKind = "Waits"              // a pod was tried and found no node
+	Failed             DecisionKind = "Failed"             // a pod was tried, and an error of a rule ended the attempt
 	Weighed            DecisionKind = "Weighed"            // a pod that could preempt waits for a node instead
 	Preempts           DecisionKind = "Preempts"           // pods are asked to leave a node for another pod
 	PreemptionFailed   DecisionKind = "PreemptionFailed"   // a victim could not be asked to leave

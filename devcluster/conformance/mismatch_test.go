@@ -21,6 +21,9 @@ import (
 
 // difference says where two outcomes differ, "" for nowhere.
 func difference(c *oracle.Cluster, want, got *oracle.Outcome) string {
+	if problem := answerDifference(want.Held, got.Held); problem != "" {
+		return "before the queue: " + problem
+	}
 	for _, n := range c.Nodes {
 		if _, asked := want.Nodes[n.Name]; want.Error != "" && !asked { // without it the node would be feasible
 			continue
@@ -29,8 +32,8 @@ func difference(c *oracle.Cluster, want, got *oracle.Outcome) string {
 			return fmt.Sprintf("on node %s: %s", n.Name, problem)
 		}
 	}
-	if want.Error != "" {
-		return "" // kube-scheduler ends the attempt; Berth leaves out the node
+	if want.Error != got.Error {
+		return fmt.Sprintf("the attempt ends with the error %q, in kube-scheduler with %q", got.Error, want.Error)
 	}
 	if !maps.EqualFunc(got.Victims, want.Victims, func(a, b oracle.Victims) bool {
 		return a.Violations == b.Violations && slices.Equal(a.Pods, b.Pods)
@@ -67,8 +70,8 @@ func answerDifference(want, got oracle.Answer) string {
 	case slices.Equal(got.Messages, []string{"too many combinations of devices were tried"}):
 		return "" // kube-scheduler looks for up to ten seconds a node
 	case want.Error != "":
-		if got.OK || got.Plugin != "DynamicResources" {
-			return fmt.Sprintf("feasible is %v (%s %v), kube-scheduler has the error %s", got.OK, got.Plugin, got.Messages, want.Error)
+		if text := fmt.Sprintf("running %q filter plugin: %s", got.Plugin, strings.Join(got.Messages, "")); got.OK || text != want.Error {
+			return fmt.Sprintf("feasible is %v (%s), kube-scheduler has the error %s", got.OK, text, want.Error)
 		}
 		return ""
 	case want.OK != got.OK:

@@ -197,7 +197,13 @@ func dropMiscountedPreemption(defaults []v1.TopologySpreadConstraint, c *oracle.
 // berthOutcome returns what Berth's engine answers about a pod, in the oracle's form.
 func berthOutcome(s *cluster.State, e *engine.Engine, pod *v1.Pod) *oracle.Outcome {
 	class := e.Class(s.Schema.ParsePod(pod))
-	out := &oracle.Outcome{Nodes: map[string]oracle.Answer{}}
+	out := &oracle.Outcome{Held: oracle.Answer{OK: true}, Nodes: map[string]oracle.Answer{}}
+	for _, g := range e.Profile().Gates {
+		if why := g.PreEnqueue(class.Pod(), s); why != nil {
+			out.Held = oracle.Answer{Plugin: why.Plugin, Messages: why.Messages}
+			break
+		}
+	}
 	scores := e.Scores(class)
 	for _, a := range e.Answers(class) {
 		got := oracle.Answer{OK: a.OK, Total: a.Score, Scores: map[string]int64{}, Raw: map[string]int64{}}
@@ -212,7 +218,8 @@ func berthOutcome(s *cluster.State, e *engine.Engine, pod *v1.Pod) *oracle.Outco
 		}
 		out.Nodes[s.Node(a.Node).Name] = got
 	}
-	if _, ok := e.Best(class); ok {
+	out.Error = e.Failure(class)
+	if _, ok := e.Best(class); ok || out.Error != "" {
 		return out
 	}
 	out.Victims = map[string]oracle.Victims{}

@@ -15,8 +15,8 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
-// This file serves /debug/explain: why a pod is where it is, where node groups stand, and why
-// nodes stay.
+// This file serves /debug/explain: why a pod is where it is, where pod groups and node groups stand, and
+// why nodes stay.
 
 // Explained is what /debug/explain answers of a pod: where it stands, which nodes would do
 // and which not, and what was decided about it.
@@ -25,6 +25,14 @@ type Explained struct {
 	At time.Time `json:"at"`
 	explain.Explanation
 	// Decisions are the last about the pod, the oldest first.
+	Decisions []step.Decision `json:"decisions,omitempty"`
+}
+
+// ExplainedPodGroup is what /debug/explain answers of a pod group.
+type ExplainedPodGroup struct {
+	At time.Time `json:"at"`
+	explain.PodGroupExplanation
+	// Decisions are the last about the group as a whole, the oldest first.
 	Decisions []step.Decision `json:"decisions,omitempty"`
 }
 
@@ -67,8 +75,8 @@ const noGroups = "no node groups are known: Berth only schedules, or its provide
 // onlySchedules is why nothing is known of nodes' removal.
 const onlySchedules = "Berth only schedules here and does not remove nodes"
 
-// explain serves /debug/explain?pod=NAMESPACE/NAME, ?group=NAME, ?groups, ?node=NAME, ?nodes and
-// ?names=KIND.
+// explain serves /debug/explain?pod=NAMESPACE/NAME, ?podgroup=NAMESPACE/NAME, ?group=NAME, ?groups,
+// ?node=NAME, ?nodes and ?names=KIND.
 func (s *Server) explain(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	answerTo, err := s.question(query)
@@ -82,9 +90,11 @@ func (s *Server) explain(w http.ResponseWriter, r *http.Request) {
 // tooLong returns an error about a parameter that is longer than any name of its kind: whoever may
 // only look must not make Berth compare such with all names.
 func tooLong(query url.Values) error {
-	for part := range strings.SplitSeq(query.Get("pod"), "/") {
-		if err := door.NameError("pod", part); err != nil {
-			return err
+	for _, kind := range []string{"pod", "podgroup"} {
+		for part := range strings.SplitSeq(query.Get(kind), "/") {
+			if err := door.NameError(kind, part); err != nil {
+				return err
+			}
 		}
 	}
 	return cmp.Or(door.NameError("node", query.Get("node")), door.GroupNameError(query.Get("group")),
@@ -177,7 +187,7 @@ func (s *Server) question(query url.Values) (func(*core.Core) reply, error) {
 	case query.Has("names"):
 		list := namesOf(query.Get("names"))
 		if list == nil {
-			return nil, fmt.Errorf("names is %q; it must be pods, nodes or groups", query.Get("names"))
+			return nil, fmt.Errorf("names is %q; it must be pods, podgroups, nodes or groups", query.Get("names"))
 		}
 		return func(c *core.Core) reply { return explainNames(c, list, query.Get("prefix")) }, nil
 	case query.Has("groups"):
@@ -189,9 +199,15 @@ func (s *Server) question(query url.Values) (func(*core.Core) reply, error) {
 	case query.Has("node"):
 		return func(c *core.Core) reply { return s.explainNode(c, query.Get("node")) }, nil
 	}
+	if group := query.Get("podgroup"); query.Has("podgroup") {
+		if strings.Count(group, "/") != 1 {
+			return nil, fmt.Errorf("podgroup is %q; give it as ?podgroup=NAMESPACE/NAME", group)
+		}
+		return func(c *core.Core) reply { return s.explainPodGroup(c, group) }, nil
+	}
 	pod := query.Get("pod")
 	if strings.Count(pod, "/") != 1 {
-		return nil, fmt.Errorf("pod is %q; give it as ?pod=NAMESPACE/NAME, or query ?group=NAME, ?groups, ?node=NAME or ?nodes", pod)
+		return nil, fmt.Errorf("pod is %q; give it as ?pod=NAMESPACE/NAME, or query ?podgroup=NAMESPACE/NAME, ?group=NAME, ?groups, ?node=NAME or ?nodes", pod)
 	}
 	return func(c *core.Core) reply { return s.explainPod(c, pod) }, nil
 }
@@ -204,6 +220,18 @@ func (s *Server) explainPod(c *core.Core, pod string) reply {
 	out := Explained{At: time.Now(), Explanation: x, Decisions: s.History.Of(pod)}
 	if out.Outcome == "" && len(out.Decisions) == 0 {
 		return reply{missing: fmt.Sprintf("pod %s not found; it may have finished", pod)}
+	}
+	return reply{value: out}
+}
+
+// explainPodGroup is about one pod group, with the names of all if there is none of that name. One that
+// has gone can be explained by the decisions about it.
+func (s *Server) explainPodGroup(c *core.Core, group string) reply {
+	namespace, name, _ := strings.Cut(group, "/")
+	x, ok := c.View().ExplainPodGroup(namespace, name)
+	out := ExplainedPodGroup{At: time.Now(), PodGroupExplanation: x, Decisions: s.History.OfPodGroup(group)}
+	if !ok && len(out.Decisions) == 0 {
+		return reply{missing: fmt.Sprintf("pod group %s not found", group), name: group, names: c.View().PodGroupNames()}
 	}
 	return reply{value: out}
 }

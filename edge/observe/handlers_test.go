@@ -18,6 +18,7 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/compat"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/test/testkit"
@@ -180,6 +181,37 @@ func TestExplainAnswersAboutNodeGroups(t *testing.T) {
 	}
 }
 
+// TestExplainAnswersAboutPodGroups asks about groups that there are, were and never were.
+func TestExplainAnswersAboutPodGroups(t *testing.T) {
+	l := newLive(t)
+	s := NewServer(slog.New(slog.DiscardHandler))
+	s.BecomeLeader()
+	ready := l.step(step.NodeSet{Node: testkit.Node("n").Alloc("cpu", "4", "memory", "8Gi").Obj()},
+		step.ObjectSet{Object: testkit.PodGroup("gang", 2, "")}, step.ObjectSet{Object: testkit.PodGroup("gone", 1, "")},
+		step.PodSet{Pod: testkit.Pod("a").Req("cpu", "1").PodGroup("gang").Obj()}, step.PodSet{Pod: testkit.Pod("b").Req("cpu", "1").PodGroup("gang").Obj()},
+		step.PodSet{Pod: testkit.Pod("c").Req("cpu", "1").PodGroup("gone").Obj()})
+	s.Step(l.now, 0, nil, &ready)
+	l.step(step.PodGone{UID: "pod-c"}, step.ObjectGone{Kind: cluster.PodGroupKind, Namespace: "default", Name: "gone"})
+	for _, x := range []struct {
+		query string
+		code  int
+		want  []string
+	}{
+		{"podgroup=default/gang", http.StatusOK, []string{`"outcome": "Placed"`, `"minCount": 2`, `"kind": "GroupPlaced"`, "2 of 2 members"}},
+		{"podgroup=default/gone", http.StatusOK, []string{`"outcome": ""`, `"kind": "GroupPlaced"`}},
+		{"podgroup=default/gank", http.StatusNotFound, []string{"pod group default/gank not found; similar names are default/gang"}},
+		{"podgroup=gang", http.StatusBadRequest, []string{"?podgroup=NAMESPACE/NAME"}},
+		{"names=podgroups&prefix=default/", http.StatusOK, []string{`"default/gang"`}},
+	} {
+		code, body := get(t.Context(), s, l.core, "/debug/explain?"+x.query)
+		for _, want := range x.want {
+			if code != x.code || !strings.Contains(body, want) {
+				t.Errorf("%s: got %d, want %d with …%s…:\n%s", x.query, code, x.code, want, body)
+			}
+		}
+	}
+}
+
 // TestExplainAnswersAboutNodes asks about nodes that there are and aren't, of a Berth that scales
 // and of one that only schedules.
 func TestExplainAnswersAboutNodes(t *testing.T) {
@@ -234,7 +266,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 	s := NewServer(slog.New(slog.DiscardHandler))
 	s.BecomeLeader()
 	name := func(n int) string { return strings.Repeat("x", n) }
-	for _, query := range []string{"node=" + name(254), "group=" + name(2049), "pod=a/" + name(254), "pod=" + name(254) + "/a", "names=pods&prefix=" + name(2049), "names=" + name(254)} {
+	for _, query := range []string{"node=" + name(254), "group=" + name(2049), "pod=a/" + name(254), "pod=" + name(254) + "/a", "podgroup=a/" + name(254), "names=pods&prefix=" + name(2049), "names=" + name(254)} {
 		if code, body := get(t.Context(), s, nil, "/debug/explain?"+query); code != http.StatusBadRequest || !strings.Contains(body, "no more than") {
 			t.Errorf("?%s…: got %d, want 400:\n%s", query[:10], code, body)
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
-// History keeps the last decisions, and finds those of one pod, node group or node. It is a ring:
+// History keeps the last decisions, and finds those of one pod, pod group, node group or node. It is a ring:
 // the oldest decisions make room for the newest, so its memory is bounded: by their number, and by
 // their bytes, since one that was rejected for many reasons may have a thousand times as many as
 // another. The fields are guarded by mu.
@@ -22,13 +22,13 @@ type History struct {
 	indices map[subject][]int
 }
 
-// subject is a pod, given as namespace/name, a node group or a node.
-type subject struct{ pod, group, node string }
+// subject is a pod or a pod group, given as namespace/name, a node group or a node.
+type subject struct{ pod, podGroup, group, node string }
 
 const (
 	keptDecisions  = 1 << 16 // in all
 	keptBytes      = 64 << 20
-	shownDecisions = 20 // by Of, OfGroup and OfNode
+	shownDecisions = 20 // by Of, OfPodGroup, OfGroup and OfNode
 )
 
 // NewHistory returns a history that keeps so many decisions, and 64 MiB of them at most. The room for
@@ -77,11 +77,15 @@ func (h *History) forgetOldest() {
 	*oldest = step.Decision{}
 }
 
-// about returns what a decision is about: its pod, or its node group if it has none; and the node, of a
-// decision about a node's removal. The zero value is neither.
+// about returns what a decision is about: its pod, or its pod group or node group if it has none; and the
+// node, of a decision about a node's removal. The zero value is none of them.
 func about(d *step.Decision) [2]subject {
 	first := subject{pod: d.Pod}
-	if d.Pod == "" {
+	switch {
+	case d.Pod != "":
+	case d.PodGroup != "":
+		first = subject{podGroup: d.PodGroup}
+	default:
 		first = subject{group: d.Group}
 	}
 	switch d.Kind {
@@ -94,6 +98,10 @@ func about(d *step.Decision) [2]subject {
 // Of returns the last decisions about a pod, given as namespace/name, the oldest
 // first: 20 at most.
 func (h *History) Of(pod string) []step.Decision { return h.last(subject{pod: pod}) }
+
+// OfPodGroup returns the last decisions about a pod group as a whole, given as namespace/name, the oldest
+// first: 20 at most. Those about its members are the pods'.
+func (h *History) OfPodGroup(group string) []step.Decision { return h.last(subject{podGroup: group}) }
 
 // OfGroup returns the last decisions about a node group and no single pod, the oldest first:
 // 20 at most.

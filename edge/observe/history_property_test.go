@@ -12,12 +12,17 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
-// drawDecision draws one about a pod of a few, with few texts or many, short or long.
+// drawDecision draws one about a pod or pod group of a few, with few texts or many, short or long.
 func drawDecision(t *rapid.T, seq uint64, longest int) step.Decision {
 	text := func(what string) string {
 		return strings.Repeat("x", rapid.IntRange(0, 1<<rapid.IntRange(0, longest).Draw(t, "digits of "+what)).Draw(t, what))
 	}
-	d := step.Decision{Seq: seq, Kind: step.Waits, Pod: fmt.Sprint("default/p", rapid.IntRange(0, 3).Draw(t, "pod")), Reason: text("reason")}
+	d := step.Decision{Seq: seq, Kind: step.Waits, Reason: text("reason")}
+	if name := fmt.Sprint("default/p", rapid.IntRange(0, 3).Draw(t, "name")); rapid.Bool().Draw(t, "about a pod group") {
+		d.PodGroup = name
+	} else {
+		d.Pod = name
+	}
 	for range rapid.IntRange(0, 4).Draw(t, "reasons") {
 		d.Rejected = append(d.Rejected, step.Why{Message: text("message")})
 	}
@@ -62,18 +67,24 @@ func TestPropertyHistoryIsTheLastThatHaveRoom(t *testing.T) {
 		}
 		for pod := range 4 {
 			name := fmt.Sprint("default/p", pod)
-			var want, got []uint64
-			for i := range kept {
-				if kept[i].Pod == name {
-					want = append(want, kept[i].Seq)
-				}
-			}
-			for _, d := range h.Of(name) {
-				got = append(got, d.Seq)
-			}
-			if want = want[max(0, len(want)-shownDecisions):]; !slices.Equal(got, want) {
-				t.Fatalf("decisions %v of pod %s are kept, want %v", got, name, want)
-			}
+			wantKept(t, "pod "+name, h.Of(name), kept, func(d *step.Decision) bool { return d.Pod == name })
+			wantKept(t, "pod group "+name, h.OfPodGroup(name), kept, func(d *step.Decision) bool { return d.PodGroup == name })
 		}
 	})
+}
+
+// wantKept compares decisions with the last of those that are kept and about something.
+func wantKept(t *rapid.T, what string, decisions, kept []step.Decision, about func(*step.Decision) bool) {
+	var want, got []uint64
+	for i := range kept {
+		if about(&kept[i]) {
+			want = append(want, kept[i].Seq)
+		}
+	}
+	for i := range decisions {
+		got = append(got, decisions[i].Seq)
+	}
+	if want = want[max(0, len(want)-shownDecisions):]; !slices.Equal(got, want) {
+		t.Fatalf("decisions %v of %s are kept, want %v", got, what, want)
+	}
 }

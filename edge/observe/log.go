@@ -21,10 +21,13 @@ func logDecisions(log *slog.Logger, ready *step.Ready) {
 	for i := range ready.Decisions {
 		d := &ready.Decisions[i]
 		args := []any{"seq", d.Seq}
-		for _, x := range []struct{ name, value string }{{"pod", d.Pod}, {"node", d.Node}, {"group", d.Group}, {"reason", d.Reason}} {
+		for _, x := range []struct{ name, value string }{{"pod", d.Pod}, {"node", d.Node}, {"group", d.Group}, {"podGroup", d.PodGroup}, {"reason", d.Reason}} {
 			if x.value != "" {
 				args = append(args, x.name, logged(x.name, x.value))
 			}
+		}
+		if d.Members > 0 {
+			args = append(args, "members", d.Members)
 		}
 		if d.Victims != nil {
 			args = append(args, "victims", d.Victims)
@@ -37,7 +40,7 @@ func logDecisions(log *slog.Logger, ready *step.Ready) {
 // as everywhere in Kubernetes.
 func logged(key, value string) any {
 	switch key {
-	case "pod":
+	case "pod", "podGroup":
 		if namespace, name, ok := strings.Cut(value, "/"); ok {
 			return klog.KRef(namespace, name)
 		}

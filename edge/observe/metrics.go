@@ -111,7 +111,7 @@ func (m *Metrics) Step(now time.Time, took time.Duration, inputs []step.Input, r
 	tried := 0
 	for i := range ready.Decisions {
 		switch d := &ready.Decisions[i]; d.Kind {
-		case step.Placed, step.Waits:
+		case step.Placed, step.Waits, step.Failed:
 			tried++
 		case step.GroupWaits:
 			tried += d.Members
@@ -143,6 +143,9 @@ func (m *Metrics) decided(d *step.Decision, took time.Duration) {
 	switch d.Kind {
 	case step.Placed:
 		m.algorithm.Observe(took.Seconds())
+	case step.Failed:
+		m.attempts.WithLabelValues("error", d.Profile).Inc()
+		m.duration.WithLabelValues("error", d.Profile).Observe(took.Seconds())
 	case step.Waits:
 		m.algorithm.Observe(took.Seconds())
 		m.attempts.WithLabelValues("unschedulable", d.Profile).Inc()

@@ -9,10 +9,11 @@ import (
 	"github.com/berthproject/berth/core"
 )
 
-// This file serves names of pods, nodes and node groups, for shells that complete them.
+// This file serves names of pods, pod groups, nodes and node groups, for shells that complete them.
 
 // Names is what /debug/explain?names=KIND&prefix=TEXT answers: names that begin so, sorted,
-// maxNames at most. Those of pods are NAMESPACE/NAME.
+// maxNames at most. Those of pods and pod groups are
+// NAMESPACE/NAME.
 type Names struct {
 	Names []string `json:"names"`
 }
@@ -26,6 +27,12 @@ func namesOf(kind string) func(c *core.Core, f func(name string)) {
 	case "pods":
 		return func(c *core.Core, f func(string)) {
 			c.Pods(func(obj *v1.Pod, _ string) { f(obj.Namespace + "/" + obj.Name) })
+		}
+	case "podgroups":
+		return func(c *core.Core, f func(string)) {
+			for _, name := range c.View().PodGroupNames() {
+				f(name)
+			}
 		}
 	case "nodes":
 		return func(c *core.Core, f func(string)) {

@@ -124,7 +124,7 @@ func TestNamesComplete(t *testing.T) {
 			t.Errorf("names=%s: got %d %v, %d names: %.80s; want %d, the first %s", x.query, code, err, len(got.Names), body, x.names, x.first)
 		}
 	}
-	if code, body := get(t.Context(), s, l.core, "/debug/explain?names=jobs"); code != http.StatusBadRequest || !strings.Contains(body, "it must be pods, nodes or groups") {
+	if code, body := get(t.Context(), s, l.core, "/debug/explain?names=jobs"); code != http.StatusBadRequest || !strings.Contains(body, "it must be pods, podgroups, nodes or groups") {
 		t.Errorf("names=jobs: got %d %s", code, body)
 	}
 }

@@ -90,7 +90,7 @@ func (t *Tracer) Step(now time.Time, took time.Duration, inputs []step.Input, re
 func (t *Tracer) decisions(took time.Duration, ready *step.Ready) {
 	tried := 0
 	for i := range ready.Decisions {
-		if k := ready.Decisions[i].Kind; k == step.Placed || k == step.Waits {
+		if k := ready.Decisions[i].Kind; k == step.Placed || k == step.Waits || k == step.Failed {
 			tried++
 		}
 	}

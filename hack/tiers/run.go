@@ -55,7 +55,8 @@ type runner struct {
 	out  io.Writer
 	tier string
 	ci   bool
-	goOn bool // after a command or a stage that failed
+	goOn bool   // after a command or a stage that failed
+	seed uint64 // of what properties draw
 
 	log     *os.File // of the current stage
 	done    []outcome
@@ -148,7 +149,7 @@ func (r *runner) command(ctx context.Context, o *outcome, c command) {
 		args = slices.Insert(c.goTest(), 2, "-json")
 	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Dir, cmd.Env = c.dir, append(os.Environ(), c.env...)
+	cmd.Dir, cmd.Env = c.dir, slices.Concat([]string{fmt.Sprintf("RAPID_SEED=%d", r.seed)}, os.Environ(), c.env)
 	// A test has processes of its own. All get the signal and may clean up.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }

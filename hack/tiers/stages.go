@@ -51,8 +51,8 @@ func checkStages(settings) []stage {
 	}
 }
 
-// testStages are what every change must pass. Random worlds are those of fixed seeds, the same for every
-// change; properties draw anew each time.
+// testStages are what every change must pass. Random worlds and the cases of properties are the same for
+// every change (usualSeed): the nights draw others.
 func testStages(settings) []stage {
 	return slices.Concat([]stage{
 		vet(),
@@ -84,7 +84,7 @@ func nightlyStages(s settings) []stage {
 			{pkgs: []string{"./sim"}, flags: []string{"-count=1", "-timeout=3h", "-odd=0"}, tests: []string{"TestAnyValueOfAnExampleMayBeOdd"}},
 		}},
 		race("./cmd/...", "./drive/...", "./edge/..."),
-		{name: "properties", what: "ten times as many random cases", cmds: deep(10, fmt.Sprintf("-rapid.seed=%d", s.seed))},
+		{name: "properties", what: "ten times as many random cases", cmds: deep(10)},
 		{name: "soak", what: fmt.Sprintf("%d random worlds with random faults, from seed %s on", s.worlds, first),
 			cmds: soak(fmt.Sprintf("-seeds=%d", s.worlds), fmt.Sprintf("-seeds=%d", s.worlds/4), "-first="+first)},
 		{name: "mutants", what: "all planted faults, by make test's own unit tests and by those that must notice them; 100 random changes", cmds: []command{
@@ -94,8 +94,8 @@ func nightlyStages(s settings) []stage {
 		}},
 		{name: "fuzz", what: "each fuzz target for " + s.fuzzTime, cmds: []command{{args: []string{"./hack/fuzz", s.fuzzTime}}}},
 		allocations(),
-	}, oracle(strconv.Itoa(s.clusters), "200", fmt.Sprintf("-rapid.seed=%d", s.seed)), []stage{
-		solver("2000", fmt.Sprintf("-rapid.seed=%d", s.seed)),
+	}, oracle(strconv.Itoa(s.clusters), "200"), []stage{
+		solver("2000"),
 		{name: "e2e", what: "all end-to-end tests", cmds: []command{
 			{dir: "devcluster", pkgs: others, flags: []string{"-count=1"}},
 			{dir: "devcluster", pkgs: []string{"./e2e"}, flags: []string{"-count=1", "-parallel=3", "-timeout=90m", fmt.Sprintf("-storm.seed=%d", s.seed)}},
@@ -144,14 +144,14 @@ func unit() stage {
 }
 
 // deep draws more random cases of the properties of testkit.DeepChecks: of packages with as many at once.
-func deep(times int, flags ...string) (cmds []command) {
+func deep(times int) (cmds []command) {
 	byChecks := map[int][]string{}
 	for _, pkg := range slices.Sorted(maps.Keys(testkit.DeepChecks)) {
 		byChecks[testkit.DeepChecks[pkg]] = append(byChecks[testkit.DeepChecks[pkg]], "./"+pkg)
 	}
 	for _, checks := range slices.Sorted(maps.Keys(byChecks)) {
 		cmds = append(cmds, command{pkgs: byChecks[checks], match: "Property",
-			flags: slices.Concat([]string{"-count=1", "-timeout=2h", fmt.Sprintf("-rapid.checks=%d", times*checks)}, flags)})
+			flags: []string{"-count=1", "-timeout=2h", fmt.Sprintf("-rapid.checks=%d", times*checks)}})
 	}
 	return cmds
 }
@@ -183,10 +183,10 @@ func cCompiler() error {
 }
 
 // solver puts so many small purchases to a solver of integer programs that shares nothing with Berth.
-func solver(problems string, flags ...string) stage {
+func solver(problems string) stage {
 	return stage{name: "solver", what: "bounds and purchases of the cost expander beside the optima that GLPK finds for " + problems + " small problems",
 		needs: &tool{find: glpsol, install: "./hack/need GLPK glpsol glpk-utils"},
-		cmds: []command{{pkgs: []string{"./core/autoscaler/mix"}, flags: slices.Concat([]string{"-tags=glpk", "-count=1", "-timeout=1h", "-rapid.checks=" + problems}, flags),
+		cmds: []command{{pkgs: []string{"./core/autoscaler/mix"}, flags: []string{"-tags=glpk", "-count=1", "-timeout=1h", "-rapid.checks=" + problems},
 			tests: []string{"TestPropertyAnIndependentSolverAgrees"}}}}
 }
 
@@ -205,9 +205,9 @@ func allocations() stage {
 
 // oracle compares Berth with kube-scheduler's plugins on so many random clusters, and under each
 // of the configuration files.
-func oracle(clusters, perFile string, flags ...string) []stage {
+func oracle(clusters, perFile string) []stage {
 	return []stage{{name: "oracle", what: "verdicts and scores are those of kube-scheduler's own plugins on " + clusters + " random clusters", cmds: []command{
-		{dir: "devcluster", pkgs: []string{"./conformance"}, flags: slices.Concat([]string{"-count=1", "-timeout=4h", "-rapid.checks=" + clusters}, flags), tests: []string{"TestPropertyOracle"}},
-		{dir: "devcluster", pkgs: []string{"./conformance"}, flags: slices.Concat([]string{"-count=1", "-timeout=1h", "-rapid.checks=" + perFile}, flags), tests: []string{"TestCases", "TestPropertyConfigurations", "TestRefusedFiles"}},
+		{dir: "devcluster", pkgs: []string{"./conformance"}, flags: []string{"-count=1", "-timeout=4h", "-rapid.checks=" + clusters}, tests: []string{"TestPropertyOracle"}},
+		{dir: "devcluster", pkgs: []string{"./conformance"}, flags: []string{"-count=1", "-timeout=1h", "-rapid.checks=" + perFile}, tests: []string{"TestCases", "TestPropertyConfigurations", "TestRefusedFiles"}},
 	}}}
 }

@@ -27,6 +27,19 @@ func PrintPod(out io.Writer, raw []byte) error {
 	return nil
 }
 
+// PrintPodGroup writes an answer about a pod group.
+func PrintPodGroup(out io.Writer, raw []byte) error {
+	x := observe.ExplainedPodGroup{}
+	if err := json.Unmarshal(raw, &x); err != nil {
+		return err
+	}
+	if err := report.PodGroup(out, &x.PodGroupExplanation, x.At.UTC().Format(time.DateTime)); err != nil {
+		return err
+	}
+	printDecisions(out, x.Decisions)
+	return nil
+}
+
 // PrintGroup writes an answer about a node group.
 func PrintGroup(out io.Writer, raw []byte) error {
 	x := observe.ExplainedGroup{}
@@ -71,7 +84,7 @@ func PrintNodes(out io.Writer, raw []byte) error {
 	return report.Nodes(out, &x.NodesExplanation, x.At.UTC().Format(time.DateTime))
 }
 
-// printDecisions lists what the ledger has about a pod, a node group or a node, with the scores
+// printDecisions lists what the ledger has about a pod, a pod group, a node group or a node, with the scores
 // of choices.
 func printDecisions(out io.Writer, decisions []step.Decision) {
 	if len(decisions) > 0 {

@@ -17,7 +17,10 @@ type Topic struct {
 
 // kinds are the names by which kubectl also knows what explain is asked about. Nodes is a topic of
 // its own.
-var kinds = map[string]string{"po": "pod", "pods": "pod", "no": "node", "groups": "group"}
+var kinds = map[string]string{"po": "pod", "pods": "pod", "podgroups": "podgroup", "no": "node", "groups": "group"}
+
+// printNamespaced prints answers about the kinds whose objects are in namespaces.
+var printNamespaced = map[string]func(io.Writer, []byte) error{"pod": PrintPod, "podgroup": PrintPodGroup}
 
 // asKubectl returns the arguments with the kind in its first form, also of KIND/NAME.
 func asKubectl(args []string) []string {
@@ -33,20 +36,23 @@ func asKubectl(args []string) []string {
 }
 
 // TopicOf reads the arguments of berth explain. called is what the user has typed to call this program, and
-// namespace returns that of pods given without one.
+// namespace returns that of
+// pods and pod groups given without one.
 func TopicOf(called string, args []string, namespace func() (string, error)) (Topic, error) {
 	args = asKubectl(args)
 	switch {
-	case len(args) == 2 && args[0] == "pod" && args[1] != "" && strings.Count(args[1], "/") <= 1:
-		pod := args[1]
-		if !strings.Contains(pod, "/") {
+	case len(args) == 2 && printNamespaced[args[0]] != nil && args[1] != "" && strings.Count(args[1], "/") <= 1:
+		name := args[1]
+		if !strings.Contains(name, "/") {
 			ns, err := namespace()
 			if err != nil {
 				return Topic{}, err
 			}
-			pod = ns + "/" + pod
+			name = ns + "/" + name
 		}
-		return Topic{"pod=" + url.QueryEscape(pod), PrintPod}, nil
+		return Topic{args[0] + "=" + url.QueryEscape(name), printNamespaced[args[0]]}, nil
+	case len(args) > 0 && args[0] == "podgroup":
+		return Topic{}, fmt.Errorf("name one pod group: %s explain podgroup NAMESPACE/NAME", called)
 	case len(args) == 1 && args[0] == "group":
 		return Topic{"groups", PrintGroups}, nil
 	case len(args) == 2 && args[0] == "group" && args[1] != "":
@@ -60,5 +66,5 @@ func TopicOf(called string, args []string, namespace func() (string, error)) (To
 	case len(args) > 0 && (args[0] == "node" || args[0] == "nodes"):
 		return Topic{}, fmt.Errorf("name one node: %s explain node NAME, or show all: %[1]s explain nodes", called)
 	}
-	return Topic{}, fmt.Errorf("name a pod: %s explain pod NAMESPACE/NAME, a node group: %[1]s explain group NAME, or a node: %[1]s explain node NAME", called)
+	return Topic{}, fmt.Errorf("name a pod: %s explain pod NAMESPACE/NAME, a pod group: %[1]s explain podgroup NAMESPACE/NAME, a node group: %[1]s explain group NAME, or a node: %[1]s explain node NAME", called)
 }

@@ -10,22 +10,26 @@ import (
 )
 
 // This file writes the explanations that the flags of berth simulate ask for: where a pod, a
-// node group, a node or all nodes stood at the end of the run.
+// pod group, a node group, a node or all nodes stood at the end of the run.
 
 // Questions are what is to be explained at the end of a run. Any number may be asked at once.
 type Questions struct {
 	Pod   string // as namespace/name, "" for none; it is also that of sim.Options
 	Group string // "" for none
-	Node  string // "" for none
-	Nodes bool   // all nodes are to be summed up
-	JSON  bool   // in place of text
+	// PodGroup is namespace/name, "" for none.
+	PodGroup string
+	Node     string // "" for none
+	Nodes    bool   // all nodes are to be summed up
+	JSON     bool   // in place of text
 }
 
 // Any reports whether there is a question.
-func (q *Questions) Any() bool { return q.Pod != "" || q.Group != "" || q.Node != "" || q.Nodes }
+func (q *Questions) Any() bool {
+	return q.Pod != "" || q.PodGroup != "" || q.Group != "" || q.Node != "" || q.Nodes
+}
 
 // Explanations writes the answers, in the order in which help lists the flags. An error names the
-// flag whose pod, group or node isn't found; what was asked before it is written by then.
+// flag whose pod, pod group, group or node isn't found; what was asked before it is written by then.
 func (q *Questions) Explanations(out io.Writer, w *sim.World) error {
 	for _, x := range []struct {
 		flag  string
@@ -33,6 +37,7 @@ func (q *Questions) Explanations(out io.Writer, w *sim.World) error {
 		print func(io.Writer, *sim.World) error
 	}{
 		{"--explain", q.Pod != "", q.printPod},
+		{"--explain-podgroup", q.PodGroup != "", q.printPodGroup},
 		{"--explain-group", q.Group != "", q.printGroup},
 		{"--explain-node", q.Node != "", q.printNode},
 		{"--explain-nodes", q.Nodes, q.printNodes},
@@ -55,6 +60,14 @@ func (q *Questions) printPod(out io.Writer, w *sim.World) error {
 		return fmt.Errorf("pod %s not found; is it in the file, and is its schedulerName one of the configuration's?", q.Pod)
 	}
 	return q.print(out, x, x.At, func(when string) error { return Explanation(out, &x.Explanation, when) })
+}
+
+func (q *Questions) printPodGroup(out io.Writer, w *sim.World) error {
+	x, err := w.ExplainPodGroup(q.PodGroup)
+	if err != nil {
+		return err
+	}
+	return q.print(out, x, x.At, func(when string) error { return PodGroup(out, &x.PodGroupExplanation, when) })
 }
 
 func (q *Questions) printGroup(out io.Writer, w *sim.World) error {

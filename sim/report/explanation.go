@@ -51,15 +51,7 @@ func Explanation(w io.Writer, x *explain.Explanation, when string) error {
 		}
 	}
 	waiting(&b, x)
-	if len(x.Reasons) > 0 {
-		b.WriteString("\nNodes that reject it:\n")
-		t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "  NODES\tPLUGIN\tREASON\tNEAREST")
-		for _, r := range x.Reasons {
-			fmt.Fprintf(t, "  %d\t%s\t%s\t%s\n", r.Nodes, r.Plugin, r.Message, nearest(r.Short))
-		}
-		_ = t.Flush()
-	}
+	rejecting(&b, "Nodes that reject it", x.Reasons)
 	if len(x.Candidates) > 0 {
 		b.WriteString("\nNodes that fit, with what each plugin adds to the score (in parentheses before normalization and weight):\n")
 		candidates(&b, x)
@@ -79,6 +71,9 @@ func waiting(b *strings.Builder, x *explain.Explanation) {
 		if at != nil {
 			fmt.Fprintf(b, "%s: %s\n", name, at.UTC().Format("2006-01-02 15:04:05.000"))
 		}
+	}
+	if x.PodGroup != "" {
+		fmt.Fprintf(b, "waits with the other members of pod group %s\n", x.PodGroup)
 	}
 	line("queued", x.Queued)
 	line("last attempt", x.Tried)
@@ -102,6 +97,20 @@ func waiting(b *strings.Builder, x *explain.Explanation) {
 	for _, r := range x.Relax {
 		fmt.Fprintf(b, "without %s alone it would fit on %s\n", r.Plugin, Count(r.Nodes, "node"))
 	}
+}
+
+// rejecting writes for which reasons nodes are rejected, below a heading.
+func rejecting(b *strings.Builder, heading string, reasons []step.Why) {
+	if len(reasons) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n%s:\n", heading)
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "  NODES\tPLUGIN\tREASON\tNEAREST")
+	for _, r := range reasons {
+		fmt.Fprintf(t, "  %d\t%s\t%s\t%s\n", r.Nodes, r.Plugin, r.Message, nearest(r.Short))
+	}
+	_ = t.Flush()
 }
 
 // nearest writes the node that lacks least; "" for no node.

@@ -80,6 +80,9 @@ func (o *objects) workload(w *Workload, seed uint64) {
 		}
 		selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": template.Labels["app"]}}
 		with := w.around(meta, selector)
+		if g := w.podGroup(meta, &template.Spec); g != nil {
+			with = append(with, g)
+		}
 		if !pods {
 			o.arrive(at[i], w.DeleteAfter.Duration, append(with, w.controller(meta, template, selector))...)
 			continue

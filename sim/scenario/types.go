@@ -9,6 +9,7 @@
 //	manifest.go  manifests and dumps, object by object
 //	objects.go   the objects of a run
 //	devices.go   device classes and claims in short
+//	podgroups.go pod groups in short
 //	expand.go    objects of what a scenario says in short
 //	notes.go     what a person should know before the run
 //	summary.go   the outcome, and how it compares with what is expected
@@ -194,6 +195,8 @@ type Workload struct {
 	MaxUnavailable *int `json:"maxUnavailable,omitempty"`
 	// Claims are what each pod claims of the nodes' devices.
 	Claims []Claim `json:"claims,omitempty"`
+	// PodGroup makes the pods of each copy members of a PodGroup of the copy's name.
+	PodGroup *PodGroup `json:"podGroup,omitempty"`
 	// Template of the pods. The label app is added where it is missing.
 	Template v1.PodTemplateSpec `json:"template"`
 }

@@ -314,6 +314,7 @@ func (v *validator) workload(w *Workload, at string) {
 	}
 	v.span(at+".runFor", w.RunFor)
 	v.claims(w, at)
+	v.podGroup(w, at+".podGroup")
 	if len(w.Template.Spec.Containers) == 0 {
 		v.bad(at+".template", "has no containers; it needs at least one")
 	}

@@ -199,7 +199,7 @@ func (x *search) try(set []*replaceable) (stuck map[string]bool) {
 		x.world.SetNode(asLeaving(r.node.NodeInfo))
 		for _, pod := range r.movers {
 			on[pod.UID] = r.node.Name
-			x.world.Remove(pod.UID)
+			x.engine(pod).TakeOff(pod)
 			req.Pending = append(req.Pending, pod)
 		}
 	}

@@ -56,7 +56,7 @@ func (w *WhatIf) Destinations(rules *drainability.Context, nodes ...*cluster.Nod
 		w.state.SetNode(asLeaving(n.NodeInfo))
 	}
 	for _, p := range movers {
-		w.state.Remove(p.UID)
+		w.engine(p).TakeOff(p)
 	}
 	for _, p := range movers {
 		e := w.engine(p)
@@ -64,7 +64,7 @@ func (w *WhatIf) Destinations(rules *drainability.Context, nodes ...*cluster.Nod
 		d := Destination{Pod: p}
 		if best, ok := e.Best(class); ok {
 			d.Node = w.state.Node(best.Node).Name
-			w.state.PlaceAt(p, best.Node)
+			e.PlaceOn(p, best.Node)
 		} else {
 			d.Why = e.Diagnose(class).Message()
 		}

@@ -17,12 +17,8 @@ func (s *Simulator) World() *cluster.State { return s.world.State }
 
 // UndoAll takes all moves back.
 func (s *Simulator) UndoAll() {
-	for _, p := range s.guests {
-		i, _ := s.world.Placed(p.UID)
-		s.takeOff(p, i)
-	}
-	s.guests = nil
 	s.undoAll()
+	s.dismiss()
 }
 
 // Repeated reports whether the last pass came to the outcome of the one before without looking.

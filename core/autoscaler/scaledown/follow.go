@@ -29,14 +29,9 @@ func (s *Simulator) Follow() {
 	if !ok {
 		panic("scaledown: the primary has forgotten changes that the simulator hasn't followed")
 	}
-	for _, p := range s.guests {
-		i, _ := s.world.Placed(p.UID)
-		s.takeOff(p, i)
-		s.unsettled = true // others may be where they are because it was there
-		s.version++
-	}
-	s.guests = s.guests[:0]
 	s.reuse()
+	s.undoEntangled()
+	s.dismiss()
 	if len(changes) == 0 {
 		return
 	}
@@ -53,6 +48,7 @@ func (s *Simulator) Follow() {
 			delete(s.noPlace, n.Name)
 		}
 	}
+	s.undoChanged(changes)
 	up := s.lift(touched)
 	if err := s.world.CatchUp(); err != nil {
 		panic("scaledown: " + err.Error()) // Since has just returned them
@@ -127,7 +123,7 @@ func (s *Simulator) lift(touched []cluster.NodeIndex) (out []lifted) {
 				continue
 			}
 			out = append(out, lifted{c, k, s.world.Node(h.at).Name})
-			s.takeOff(h.pod, h.at)
+			c.was.Note(s.takeOff(h.pod, h.at))
 			h.at = cluster.NoNode
 		}
 	}
@@ -143,7 +139,7 @@ func (s *Simulator) setDown(x *lifted) {
 	h := &c.homes[x.home]
 	s.hints[h.pod.UID] = x.node
 	s.version++
-	h.at = s.find(h.pod, h.engine, h.class)
+	h.at = s.find(h.pod, h.engine, h.class, &c.was)
 	delete(s.hints, h.pod.UID)
 	switch {
 	case h.at == cluster.NoNode:

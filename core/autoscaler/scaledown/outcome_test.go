@@ -83,7 +83,7 @@ func TestPropertyOutcomesAreThoseFromNothing(t *testing.T) {
 				h.aging()
 			case 2:
 				h.log = append(h.log, "a pod fits")
-				fitting = []autoscaler.Fitting{{Pod: h.State.Schema.ParsePod(testkit.Pod("fits").Req("cpu", "1").Obj()), Node: h.Nodes[0]}}
+				fitting = []autoscaler.Fitting{{Pod: h.pending("fits"), Node: h.Nodes[0]}}
 			default:
 				h.req.ScaleDown.Displaced, h.req.ScaleDown.Replacing = nil, nil
 			}

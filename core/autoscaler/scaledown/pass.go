@@ -80,6 +80,7 @@ func (s *Simulator) Plan(req *autoscaler.Request, questions *autoscaler.Question
 		for p.settle(); p.wholeGroups(); {
 			p.settle()
 		}
+		p.keepUndone()
 	}
 	p.openReplaced()
 	for _, c := range s.candidates {
@@ -139,7 +140,7 @@ func (p *pass) placeDisplaced() (homeless string) {
 		if _, ok := p.world.Placed(pod.UID); ok {
 			pod = pod.Instance("displaced/" + string(pod.UID)) // it is still on the node that it has to leave
 		}
-		if e := p.engine(pod); p.find(pod, e, e.Class(pod)) != cluster.NoNode {
+		if e := p.engine(pod); p.find(pod, e, e.Class(pod), &p.lent) != cluster.NoNode {
 			p.guests = append(p.guests, pod)
 			p.version++
 			continue
@@ -164,6 +165,9 @@ func (p *pass) placeFitting(pods []autoscaler.Fitting) {
 		case pods[i].Node:
 			continue // its node stays for that, and a pod that is placed loses its nomination
 		default:
+			if len(pod.Object.Spec.ResourceClaims) > 0 {
+				continue // two pods can't both have devices by its claims
+			}
 			// Its place is on another node. Both stay: a second pod takes its room here, and it
 			// keeps its nomination there.
 			pod = pod.Instance("fits/" + string(pod.UID))
@@ -175,7 +179,7 @@ func (p *pass) placeFitting(pods []autoscaler.Fitting) {
 			}
 			p.hints[pod.UID] = n.Name
 		}
-		switch at := p.find(pod, e, e.Class(pod)); {
+		switch at := p.find(pod, e, e.Class(pod), &p.lent); {
 		case at != cluster.NoNode:
 			p.guests = append(p.guests, pod)
 			p.version++
@@ -368,12 +372,12 @@ func (p *pass) move(c *candidate, movers []*cluster.Pod) (stuck *cluster.Pod) {
 	mark := p.world.Mark()
 	p.world.SetNode(c.marked())
 	for _, pod := range movers {
-		p.world.Remove(pod.UID)
+		c.was.Note(p.engine(pod).TakeOff(pod))
 	}
 	for _, pod := range movers {
 		e := p.engine(pod)
 		class := e.Class(pod)
-		at := p.find(pod, e, class)
+		at := p.find(pod, e, class, &c.was)
 		if at == cluster.NoNode {
 			for i := range c.homes {
 				p.moved[c.homes[i].at]--

@@ -29,6 +29,7 @@ type history struct {
 	packing *framework.Profile
 	req     *autoscaler.Request
 	log     []string
+	devices bool // the history is about devices, too
 }
 
 func newHistory(t *rapid.T) *history {
@@ -47,6 +48,7 @@ func newHistory(t *rapid.T) *history {
 	h.State.SetGroup("g", &cluster.NodeGroup{ID: "g", Min: testkit.Uniform(t, 2, "min"), Target: 6, Max: 6, Options: options,
 		Template: schema.ParseNode(testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi", "pods", "10").Obj(), "g")})
 	h.Furnish(t)
+	h.furnishDevices()
 	h.owner("web", 3)
 	h.owner("db", 3)
 	for i, name := range h.Nodes {
@@ -93,9 +95,12 @@ func (h *history) small(name, node string) {
 	case 4:
 		p.Apart(v1.LabelHostname, "index", "1")
 	}
-	h.log = append(h.log, fmt.Sprintf("place small %s on %s", name, node))
-	h.State.Place(h.State.Schema.ParsePod(p.Obj()), node)
-	h.State.SetReady(p.Obj().UID, testkit.Uniform(h.t, 4, "ready") > 0)
+	h.claims(p)
+	h.log = append(h.log, fmt.Sprintf("place small %s with claims %v on %s", name, p.Spec.ResourceClaims, node))
+	pod := h.State.Schema.ParsePod(p.Obj())
+	h.State.Place(pod, node)
+	h.State.SetReady(pod.UID, testkit.Uniform(h.t, 4, "ready") > 0)
+	h.allocate(pod, node)
 }
 
 func (h *history) fail(format string, args ...any) {
@@ -127,6 +132,10 @@ func (h *history) change() {
 			h.roomy(name, testkit.Uniform(t, 3, "zone"))
 		case 1:
 			h.small(fmt.Sprintf("small%d-%d", len(h.log), i), name)
+		case 5:
+			if h.devices {
+				h.changeDevices(name)
+			}
 		default:
 			h.log = append(h.log, h.Change(t))
 		}
@@ -160,6 +169,7 @@ func (h *history) check() *autoscaler.Plan {
 	h.eachNodeOnce(plan)
 	h.homesTakeTheirPods(plan)
 	h.withinBudgets(plan)
+	h.devicesTakenOnce()
 	return plan
 }
 
@@ -206,6 +216,7 @@ func (h *history) homesTakeTheirPods(plan *autoscaler.Plan) {
 			pod := world.PodOn(x.Pod)
 			mark := world.Mark()
 			world.Remove(x.Pod)
+			leave(world, pod)
 			answer := reference.Answers(world, h.packing, pod)[x.Node]
 			world.Rollback(mark)
 			if !answer.OK {

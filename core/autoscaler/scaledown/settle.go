@@ -32,7 +32,7 @@ func (p *pass) settle() {
 				}
 				x := lifted{c, k, p.world.Node(h.at).Name}
 				p.version++
-				p.takeOff(h.pod, h.at)
+				c.was.Note(p.takeOff(h.pod, h.at))
 				h.at = cluster.NoNode
 				if round < settleRounds {
 					p.setDown(&x)
@@ -47,6 +47,16 @@ func (p *pass) settle() {
 	}
 }
 
+// keepUndone says why the nodes stay whose candidates were undone with another that they are entangled
+// with.
+func (p *pass) keepUndone() {
+	for _, c := range p.retired {
+		if n := p.world.Node(c.node); n != nil && p.byNode[c.node] == nil && p.kept[c.node] == nil && len(c.homes) > 0 {
+			p.keepNoPlace(n, c.homes[0].pod, c.removal.Utilization)
+		}
+	}
+}
+
 // stillFits reports whether a pod could go to its home now, with all others where they are.
 func (s *Simulator) stillFits(h *home) bool {
 	if !h.engine.LooksBeyondNode(h.class) {
@@ -54,8 +64,8 @@ func (s *Simulator) stillFits(h *home) bool {
 	}
 	mark := s.world.Mark()
 	defer s.world.Rollback(mark)
-	s.world.Remove(h.pod.UID)
-	return h.engine.FitsOn(h.class, s.world.Node(h.at))
+	h.engine.TakeOff(h.pod)
+	return h.engine.FitsOn(h.engine.Current(h.class, h.pod), s.world.Node(h.at))
 }
 
 // wholeGroups undoes the candidates of groups that go as a whole or not at all, where some

@@ -20,7 +20,8 @@ import (
 //   - a candidate's node carries ToBeDeletedTaint, has no home of others, and of its pods those
 //     only that needn't be evicted;
 //   - each home fitted when the pod was placed there, and has been confirmed since by whatever
-//     has changed that could make a difference.
+//     has changed that could make a difference;
+//   - an object is the primary's, except for those that moves have changed (objects.go).
 
 // Simulator finds nodes that could be removed together. One goroutine at a time may call it.
 // It reads the primary, which must not change meanwhile.
@@ -38,6 +39,7 @@ type Simulator struct {
 	// guests are the pods beside those of candidates that the last pass has placed: displaced
 	// ones, and pending ones that fit. They leave before the next.
 	guests []*cluster.Pod
+	lent   cluster.Former // the objects that guests have changed
 	// hints are the nodes, by name, that were homes of pods whose candidates were undone since
 	// the last pass.
 	hints map[types.UID]string
@@ -74,6 +76,8 @@ type candidate struct {
 	homes   []home
 	uses    []use   // of budgets
 	owners  []owner // of the pods, each once
+	// was are the objects that its pods have changed when they moved.
+	was cluster.Former
 	// ages says that the verdict on some of the pods changes with time.
 	ages bool
 	// recount says that pods have become ready, or aren't any more, since uses were counted.
@@ -111,12 +115,13 @@ func New(primary *cluster.State, profiles []*framework.Profile, how engine.Optio
 func (s *Simulator) Between(f func()) { s.world.Between(f) }
 
 // find places a pod on the node that its hint names, if that takes it, and else on the best.
-// It returns NoNode, and places nothing, when none does.
-func (s *Simulator) find(p *cluster.Pod, e *engine.Engine, class *engine.Class) cluster.NodeIndex {
+// It returns NoNode, and places nothing, when none does. It notes which objects that has changed.
+func (s *Simulator) find(p *cluster.Pod, e *engine.Engine, class *engine.Class, was *cluster.Former) cluster.NodeIndex {
 	s.unsettled = true
+	class = e.Current(class, p)
 	if name, ok := s.hints[p.UID]; ok {
 		if n := s.world.NodeByName(name); n != nil && e.FitsOn(class, n) {
-			s.put(p, n.Index)
+			was.Note(s.put(p, n.Index))
 			return n.Index
 		}
 	}
@@ -124,31 +129,54 @@ func (s *Simulator) find(p *cluster.Pod, e *engine.Engine, class *engine.Class) 
 	if !ok {
 		return cluster.NoNode
 	}
-	s.put(p, best.Node)
+	was.Note(s.put(p, best.Node))
 	return best.Node
 }
 
-// put places a pod that has no node in the world.
-func (s *Simulator) put(p *cluster.Pod, at cluster.NodeIndex) {
-	s.world.PlaceAt(p, at)
+// put places a pod that has no node in the world, and returns the objects that it has changed.
+func (s *Simulator) put(p *cluster.Pod, at cluster.NodeIndex) []cluster.ObjectChange {
 	for len(s.moved) <= int(at) {
 		s.moved = append(s.moved, 0)
 	}
 	s.moved[at]++
+	return s.engine(p).PlaceOn(p, at)
 }
 
-// takeOff takes a pod that put has placed off its node.
-func (s *Simulator) takeOff(p *cluster.Pod, at cluster.NodeIndex) {
-	s.world.Remove(p.UID)
+// takeOff takes a pod that put has placed off its node, and returns the objects that it has changed.
+func (s *Simulator) takeOff(p *cluster.Pod, at cluster.NodeIndex) []cluster.ObjectChange {
 	s.moved[at]--
+	return s.engine(p).TakeOff(p)
+}
+
+// dismiss takes the guests off their nodes.
+func (s *Simulator) dismiss() {
+	for _, p := range s.guests {
+		i, _ := s.world.Placed(p.UID)
+		s.takeOff(p, i)
+		s.unsettled = true // others may be where they are because it was there
+		s.version++
+	}
+	s.guests = s.guests[:0]
+	s.lent.Restore(s.world.State)
 }
 
 // isHome reports whether pods have moved to a node.
 func (s *Simulator) isHome(n cluster.NodeIndex) bool { return int(n) < len(s.moved) && s.moved[n] > 0 }
 
-// undo has a candidate be a node as the primary has it. Its pods' homes are hints from then
-// on. It takes O(pods).
+// undo has a candidate be a node as the primary has it, and if it is entangled, with it all that are.
+// Its pods' homes are hints from then on. It takes O(pods).
 func (s *Simulator) undo(c *candidate) {
+	switch {
+	case s.byNode[c.node] != c: // undone with another
+	case s.entangled(c):
+		s.undoEntangled()
+	default:
+		s.undoOne(c)
+	}
+}
+
+// undoOne is undo of one candidate.
+func (s *Simulator) undoOne(c *candidate) {
 	s.unsettled = true
 	s.version++
 	for i := range c.homes {
@@ -190,7 +218,8 @@ func (s *Simulator) reuse() {
 	s.retired = s.retired[:0]
 }
 
-// restore puts a candidate's pods back onto it, in the primary's order.
+// restore puts a candidate's pods back onto it, in the primary's order, and makes the objects those
+// again that they were. Pods that haven't left keep what they have.
 func (s *Simulator) restore(c *candidate) {
 	for _, p := range slices.Clone(s.world.Node(c.node).Pods) {
 		s.world.Remove(p.UID)
@@ -199,6 +228,7 @@ func (s *Simulator) restore(c *candidate) {
 	for _, p := range c.pods {
 		s.world.PlaceAt(p, c.node)
 	}
+	c.was.Restore(s.world.State)
 }
 
 // undoAll undoes all candidates.

@@ -55,7 +55,7 @@ func (p *Packer) Explain(req autoscaler.Request, pod *cluster.Pod) Answer {
 	if n := p.State.NodeOf(pod.UID); n != nil {
 		out.Node, out.Registered = n.NodeInfo, registered[n.Name]
 		out.Stays = slices.ContainsFunc(b.plan.Recalls, func(r autoscaler.Recall) bool { return r.Node == n.Name })
-		p.State.Remove(pod.UID) // it isn't to stand in its own way
+		p.Engine(pod).TakeOff(pod) // it isn't to stand in its own way
 	}
 	class := p.Engine(pod).Class(pod)
 	out.Groups = b.rooms()

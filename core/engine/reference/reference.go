@@ -35,19 +35,32 @@ func Answers(state *cluster.State, profile *framework.Profile, pod *cluster.Pod)
 		rules = append(rules, rule{r, p})
 	}
 	var feasible []*cluster.Node
+	failed := "" // the plugin that ends the attempt with an error
 	fresh.Nodes(func(n *cluster.Node) {
-		if plugin := rejecterWithNominated(state, profile, pod, n.Name); plugin != "" {
-			out[n.Name] = Answer{Plugin: plugin}
-			return
-		}
+		plugin, code := rejecterWithNominated(state, profile, pod, n.Name)
 		for _, r := range rules {
-			if !r.allows(fresh, n) {
-				out[n.Name] = Answer{Plugin: r.Name()}
-				return
+			if code != framework.OK {
+				break
+			}
+			if code = r.code(fresh, n); code != framework.OK {
+				plugin = r.Name()
 			}
 		}
-		feasible = append(feasible, n)
+		switch code {
+		case framework.OK:
+			feasible = append(feasible, n)
+			return
+		case framework.Error:
+			failed = plugin
+		}
+		out[n.Name] = Answer{Plugin: plugin}
 	})
+	if failed != "" {
+		for _, n := range feasible {
+			out[n.Name] = Answer{Plugin: failed}
+		}
+		return out
+	}
 	totals := make([]int64, len(feasible))
 	for _, r := range rules {
 		if r.Rules.Local != nil {
@@ -72,19 +85,18 @@ type rule struct {
 	*framework.Weighted
 }
 
-// allows reports whether the rule takes the pod on one node.
-func (r rule) allows(s *cluster.State, n *cluster.Node) bool {
+// code returns what the rule says about the pod on one node.
+func (r rule) code(s *cluster.State, n *cluster.Node) framework.Code {
 	if r.Rules.Local != nil {
 		if code, _ := r.Rules.Local.EvalNode(n); code != framework.OK {
-			return false
+			return code
 		}
 	}
+	code := make([]framework.Code, 1)
 	if r.Rules.Group != nil {
-		code := make([]framework.Code, 1)
 		r.Rules.Group.Filter(r.groups(s, []*cluster.Node{n}), code)
-		return code[0] == framework.OK
 	}
-	return true
+	return code[0]
 }
 
 // groups makes each of the nodes a group of its own.
@@ -107,8 +119,8 @@ func (r rule) groups(s *cluster.State, nodes []*cluster.Node) *framework.Groups 
 
 // rejecterWithNominated returns the first plugin that rejects the pod on a node if the
 // pods of equal or higher priority that are nominated to it were there already, but for
-// those that keep room for it; "" for none.
-func rejecterWithNominated(state *cluster.State, profile *framework.Profile, pod *cluster.Pod, node string) string {
+// those that keep room for it, and its code; "" for none.
+func rejecterWithNominated(state *cluster.State, profile *framework.Profile, pod *cluster.Pod, node string) (string, framework.Code) {
 	with := rebuild(state, nil)
 	some := false
 	for _, x := range state.Nominations() {
@@ -119,27 +131,32 @@ func rejecterWithNominated(state *cluster.State, profile *framework.Profile, pod
 		}
 	}
 	if !some {
-		return ""
+		return "", framework.OK
 	}
 	return rejecter(with, profile, pod, node)
 }
 
-// rejecter returns the first plugin that rejects the pod on a node, "" for none.
-func rejecter(state *cluster.State, profile *framework.Profile, pod *cluster.Pod, node string) string {
+// rejecter returns the first plugin that rejects the pod on a node, and its code; "" for none.
+func rejecter(state *cluster.State, profile *framework.Profile, pod *cluster.Pod, node string) (string, framework.Code) {
 	for i := range profile.Plugins {
 		p := &profile.Plugins[i]
 		r, reason := p.For(pod, state)
-		if reason != nil || !(rule{r, p}).allows(state, state.NodeByName(node)) {
-			return p.Name()
+		if reason != nil {
+			return p.Name(), framework.Final
+		}
+		if code := (rule{r, p}).code(state, state.NodeByName(node)); code != framework.OK {
+			return p.Name(), code
 		}
 	}
-	return ""
+	return "", framework.OK
 }
 
 // fits reports whether a pod may go to a node when some pods are gone.
 func fits(state *cluster.State, profile *framework.Profile, pod *cluster.Pod, node string, gone map[*cluster.Pod]bool) bool {
 	s := rebuild(state, gone)
-	return rejecterWithNominated(s, profile, pod, node) == "" && rejecter(s, profile, pod, node) == ""
+	with, _ := rejecterWithNominated(s, profile, pod, node)
+	without, _ := rejecter(s, profile, pod, node)
+	return with == "" && without == ""
 }
 
 // Preempt returns, for every node where preemption helps, the names of the pods

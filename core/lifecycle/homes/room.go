@@ -62,7 +62,7 @@ func (m *Machine) noRoom(t *lifecycle.Turn, list []*home) (why string) {
 	mark := t.State.Mark()
 	defer t.State.Rollback(mark)
 	for _, h := range list {
-		t.State.Remove(h.pod.UID)
+		m.takeOff(t, h.pod)
 	}
 	for _, h := range list {
 		n := t.State.NodeByName(h.node)
@@ -171,8 +171,17 @@ func (m *Machine) fitsWithoutPod(t *lifecycle.Turn, h *home, class *engine.Class
 	}
 	mark := t.State.Mark()
 	defer t.State.Rollback(mark)
-	t.State.Remove(h.pod.UID)
+	m.takeOff(t, h.pod)
 	return m.scheduler.FitsNominated(h.standIn, class)
+}
+
+// takeOff takes a pod off its node in a what-if. What a pod of another scheduler has taken isn't known.
+func (m *Machine) takeOff(t *lifecycle.Turn, pod *cluster.Pod) {
+	if e := m.scheduler.Engine(pod); e != nil {
+		e.TakeOff(pod)
+		return
+	}
+	t.State.Remove(pod.UID)
 }
 
 // findRoom tries the homes that have lost their room, if anything has changed since it did

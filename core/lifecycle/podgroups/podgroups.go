@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -70,8 +71,9 @@ func (m *Machine) Check(t *lifecycle.Turn, known bool, changes []cluster.Change)
 			groups = append(groups, g)
 		}
 	}
+	shown := shownAnew(t.State, changes)
 	for i := range changes {
-		m.groupsChanged(t.State, &changes[i], concerns)
+		m.groupsChanged(t.State, &changes[i], shown, concerns)
 	}
 	slices.SortFunc(groups, func(a, b *queue.Group) int { return a.Key().Compare(b.Key()) })
 	for _, g := range slices.Compact(groups) {
@@ -81,17 +83,41 @@ func (m *Machine) Check(t *lifecycle.Turn, known bool, changes []cluster.Change)
 	}
 }
 
+// shownAnew returns the members that have left their node by some changes and are there again: only
+// something else about them has changed.
+func shownAnew(s *cluster.State, changes []cluster.Change) map[types.UID]bool {
+	var left map[types.UID]cluster.NodeIndex
+	for i := range changes {
+		if c := &changes[i]; c.Op == cluster.PodRemoved && c.Pod.Group != nil {
+			if left == nil {
+				left = map[types.UID]cluster.NodeIndex{}
+			}
+			if _, known := left[c.Pod.UID]; !known {
+				left[c.Pod.UID] = c.Node
+			}
+		}
+	}
+	shown := map[types.UID]bool{}
+	for uid, node := range left {
+		if now, placed := s.Placed(uid); placed && now == node {
+			shown[uid] = true
+		}
+	}
+	return shown
+}
+
 // groupsChanged calls concerns with the groups that a change is about: their object, which members are on
 // nodes, and in which domains these are. helps says that fewer members may have to be placed together
-// now, or that they may be elsewhere: a group that waits is tried again.
-func (m *Machine) groupsChanged(s *cluster.State, c *cluster.Change, concerns func(key cluster.PodGroupKey, helps bool)) {
+// now, or that they may be elsewhere: a group that waits is tried again. Members of shown are where they
+// were.
+func (m *Machine) groupsChanged(s *cluster.State, c *cluster.Change, shown map[types.UID]bool, concerns func(key cluster.PodGroupKey, helps bool)) {
 	switch c.Op {
 	case cluster.ObjectSet:
 		if key, ok := c.Object.PodGroup(); ok {
-			concerns(key, true)
+			concerns(key, c.Object.GroupSpecChanged())
 		}
 	case cluster.PodAdded, cluster.PodRemoved, cluster.OrphanAdded, cluster.OrphanRemoved:
-		if c.Pod.Group != nil {
+		if c.Pod.Group != nil && !shown[c.Pod.UID] {
 			concerns(*c.Pod.Group, c.Op != cluster.PodAdded || !m.members.Known(c.Pod.UID))
 		}
 	case cluster.NodeUpdated:
@@ -143,16 +169,25 @@ func (m *Machine) Try(t *lifecycle.Turn, g *queue.Group) {
 		t.Queue.RejectGroup(t.Now, g, nil)
 		return
 	}
-	r := scheduler.GroupRequest{Members: make([]scheduler.Member, len(items)), Placed: t.State.PlacedMembers(g.Key()),
-		MinCount: MinCount(object), Topology: cluster.RequiredTopology(object)}
-	for i, item := range items {
-		r.Members[i] = scheduler.Member{Pod: item.Pod(), Class: m.members.Class(item)}
-	}
+	r := m.request(object, len(items), func(i int) scheduler.Member {
+		return scheduler.Member{Pod: items[i].Pod(), Class: m.members.Class(items[i])}
+	})
 	seen := t.State.Head()
 	d := m.scheduler.DecideGroup(&r)
 	m.note(t, g.Key(), items, &d, seen)
 	m.carryOut(t, g, items, &r, &d, seen)
 	m.decided(t, object, &d)
+}
+
+// request returns what is asked about a group of which so many members have no node.
+func (m *Machine) request(g *schedulingv1beta1.PodGroup, waiting int, member func(int) scheduler.Member) scheduler.GroupRequest {
+	key := cluster.PodGroupKey{Namespace: g.Namespace, Name: g.Name}
+	r := scheduler.GroupRequest{Members: make([]scheduler.Member, waiting), Placed: m.state.PlacedMembers(key),
+		MinCount: MinCount(g), Topology: cluster.RequiredTopology(g)}
+	for i := range r.Members {
+		r.Members[i] = member(i)
+	}
+	return r
 }
 
 // carryOut does what follows from a decision that has seen the state's changes up to seen.
@@ -179,23 +214,26 @@ func (m *Machine) carryOut(t *lifecycle.Turn, g *queue.Group, items []*queue.Ite
 	m.toCome = 0
 }
 
-// maxWaits is how many classes a group waits for; one with members of more is tried after any change.
+// maxWaits is how many classes a group waits for; one with members of more is tried after any change,
+// and so is one for whose member an attempt ended with an error.
 const maxWaits = 16
 
 // wait has the members wait that have no place.
 func (m *Machine) wait(t *lifecycle.Turn, g *queue.Group, items []*queue.Item, r *scheduler.GroupRequest, d *scheduler.GroupDecision) {
 	var waits []queue.GroupWait
+	failed := false // what may help a member then isn't known
 	for i, why := range d.Why {
 		if why == "" {
 			continue
 		}
+		failed = failed || m.scheduler.Engine(items[i].Pod()).Failure(r.Members[i].Class) != ""
 		w := queue.GroupWait{Class: r.Members[i].Class, Everywhere: d.Rejected[r.Members[i].Class]}
 		if len(waits) <= maxWaits && !slices.Contains(waits, w) {
 			waits = append(waits, w)
 		}
 		m.members.Waits(t, items[i].Pod().UID, why)
 	}
-	if len(waits) > maxWaits {
+	if len(waits) > maxWaits || failed {
 		waits = nil
 	}
 	t.Queue.RejectGroup(t.Now, g, waits)

@@ -70,6 +70,17 @@ func (m *Machine) PodUnschedulable(t *lifecycle.Turn, p *Pod, obj *v1.Pod, reaso
 	p.refreshes.tried(t.Now)
 }
 
+// PodFailed reports that an error ended the attempt to place a pod, once for the same error.
+func (m *Machine) PodFailed(t *lifecycle.Turn, p *Pod, obj *v1.Pod, message string) {
+	if p.condition == message {
+		return
+	}
+	c := p.say(t, obj, "SchedulerError", message)
+	e := step.SchedulingEvent(obj.Spec.SchedulerName, obj, "FailedScheduling", "Scheduling", message).AsWarning()
+	c.Event = &e
+	p.refreshes.tried(t.Now)
+}
+
 // say has a pod's condition written, and returns it so that the caller can add an event.
 func (p *Pod) say(t *lifecycle.Turn, obj *v1.Pod, reason, message string) *step.Condition {
 	if p.since.IsZero() {
@@ -92,19 +103,19 @@ func sinceShown(obj *v1.Pod, first time.Time) time.Time {
 	return first
 }
 
-// PodGated reports that a plugin keeps a pod out of the queue. Of the pods that are created
-// with scheduling gates the API server has said so.
+// PodGated reports that a plugin keeps a pod out of the queue. As in kube-scheduler, a pod has a
+// condition for scheduling gates only. Of the pods that are created with them the API server has said so.
 func (m *Machine) PodGated(t *lifecycle.Turn, p *Pod, obj *v1.Pod, gate *framework.Reason) {
-	reason, message := v1.PodReasonUnschedulable, gate.Messages[0]
+	message := gate.Messages[0]
 	if gate.Plugin == framework.SchedulingGates {
-		reason, message = v1.PodReasonSchedulingGated, "Scheduling is blocked due to non-empty scheduling gates: "+message
+		message = "Scheduling is blocked due to non-empty scheduling gates: " + message
+		if !saysGated(obj) {
+			m.PodHeld(t, p, obj, v1.PodReasonSchedulingGated, message)
+			return
+		}
 	}
-	if reason == v1.PodReasonSchedulingGated && saysGated(obj) {
-		p.noteGated(t, obj, message)
-		p.condition = message
-		return
-	}
-	m.PodHeld(t, p, obj, reason, message)
+	p.noteGated(t, obj, message)
+	p.condition = message
 }
 
 // PodHeld reports that a pod is kept out of the queue, for what a condition has as its reason and

@@ -45,21 +45,21 @@ func (p Plugin) Assume(pod *cluster.Pod, n *cluster.Node, state *cluster.State) 
 	}
 }
 
-// Release is the inverse of Assume: claims are no longer reserved for a pod, and those that are
-// reserved for nobody have no devices any more. In a cluster the resource claim controller does
-// that, some time after the pod has ended.
-func (p Plugin) Release(pod *cluster.Pod, state *cluster.State) {
+// Release implements framework.Assumer: claims are no longer reserved for the pod, and those that are
+// reserved for nobody have no devices any more. In a cluster the resource claim controller does that,
+// some time after the pod has ended. The claim that was made for the pod stands for the one that is
+// made for its replacement; the one for its extended resources is made when that is placed.
+func (Plugin) Release(pod *cluster.Pod, state *cluster.State) {
 	if !state.ClaimsDevices(pod) {
 		return
 	}
-	claims, _ := claimsOf(pod, state)
-	for _, c := range claims {
-		if c.Status.Allocation != nil && isReserved(c, pod.UID) {
-			state.SetObject(unreserved(c, pod.UID))
-		}
-	}
 	if c := state.ExtendedResourceClaim(pod); c != nil {
 		state.RemoveObject(cluster.ResourceClaimKind, c.Namespace, c.Name)
+	}
+	for _, c := range state.ClaimsOf(pod) {
+		if isReserved(c, pod.UID) {
+			state.SetObject(unreserved(c, pod.UID))
+		}
 	}
 }
 
@@ -85,6 +85,9 @@ func unreserved(c *resourcev1.ResourceClaim, pod types.UID) *resourcev1.Resource
 	out.Status.ReservedFor = slices.DeleteFunc(slices.Clone(c.Status.ReservedFor), func(r resourcev1.ResourceClaimConsumerReference) bool { return r.UID == pod })
 	if len(out.Status.ReservedFor) == 0 {
 		out.Status.Allocation, out.Status.Devices, out.Status.ReservedFor = nil, nil, nil
+	}
+	if ref := metav1.GetControllerOfNoCopy(c); ref != nil && ref.UID == pod {
+		out.DeletionTimestamp = nil
 	}
 	return &out
 }

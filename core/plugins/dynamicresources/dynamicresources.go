@@ -40,6 +40,7 @@ var (
 	_ framework.Plugin       = Plugin{}
 	_ framework.Assumer      = Plugin{}
 	_ framework.Claimer      = Plugin{}
+	_ framework.PreEnqueuer  = Plugin{}
 	_ framework.Reclassifier = Plugin{}
 )
 
@@ -60,6 +61,14 @@ func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framewo
 		d.sign(state, local)
 		group.Str(d.problem)
 	}
+}
+
+// PreEnqueue implements framework.PreEnqueuer: a pod whose claims aren't all there isn't tried.
+func (Plugin) PreEnqueue(pod *cluster.Pod, state *cluster.State) *framework.Reason {
+	if _, problem := claimsOf(pod, state); problem != "" {
+		return &framework.Reason{Plugin: Name, Messages: []string{problem}, Final: true}
+	}
+	return nil
 }
 
 // For implements framework.Plugin.

@@ -106,11 +106,18 @@ func (*rule) Reads() framework.Aspects { return framework.ReadsObject }
 // EvalNode implements framework.LocalRule. Devices are freed when claims are, and not when pods go, so
 // every rejection is final. It allocates when the node's devices are met first.
 func (r *rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
-	if r.stale || !r.reachable(n) {
+	if r.stale {
 		return framework.Final, 0
 	}
-	v := r.variants[r.lacks(n)]
-	if v.question != 0 && !r.ask(v, n).Fits {
+	if v := r.variants[r.lacks(n)]; v.question != 0 {
+		switch a := r.ask(v, n); {
+		case a.Ends:
+			return framework.Error, 0
+		case !a.Fits:
+			return framework.Final, 0
+		}
+	}
+	if !r.reachable(n) {
 		return framework.Final, 0
 	}
 	return framework.OK, 0

@@ -19,7 +19,7 @@ var _ framework.PreEnqueuer = Plugin{}
 
 // PreEnqueue implements framework.PreEnqueuer: a reason that names the gates while
 // there are any.
-func (Plugin) PreEnqueue(pod *cluster.Pod) *framework.Reason {
+func (Plugin) PreEnqueue(pod *cluster.Pod, _ *cluster.State) *framework.Reason {
 	gates := pod.Object.Spec.SchedulingGates
 	if len(gates) == 0 {
 		return nil

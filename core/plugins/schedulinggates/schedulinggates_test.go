@@ -19,7 +19,7 @@ func TestPreEnqueue(t *testing.T) {
 		{"one", testkit.Pod("p").Gate("example.com/quota"), []string{"waiting for scheduling gates: [example.com/quota]"}},
 		{"two", testkit.Pod("p").Gate("a").Gate("b"), []string{"waiting for scheduling gates: [a b]"}},
 	} {
-		got := schedulinggates.Plugin{}.PreEnqueue(cluster.NewSchema().ParsePod(c.pod.Obj()))
+		got := schedulinggates.Plugin{}.PreEnqueue(cluster.NewSchema().ParsePod(c.pod.Obj()), nil)
 		switch {
 		case got == nil && c.want != nil:
 			t.Errorf("%s: the pod may be queued, want %v", c.name, c.want)

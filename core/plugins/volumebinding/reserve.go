@@ -36,6 +36,10 @@ func (Plugin) Assume(pod *cluster.Pod, n *cluster.Node, state *cluster.State) {
 	}
 }
 
+// Release implements framework.Assumer. Nothing is free once the pod has ended: claims keep the
+// volumes that they are bound to, and those that are provisioned for them.
+func (Plugin) Release(*cluster.Pod, *cluster.State) {}
+
 // reserved returns the volume with a reference to the claim; changed is false when
 // it has that already.
 func reserved(pv *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) (out *v1.PersistentVolume, changed bool) {

@@ -38,6 +38,8 @@ const (
 
 // All are the planted faults.
 var All = []Mutant{
+	{"a group is tried again when a member is shown running", "core/lifecycle/podgroups/podgroups.go", "c.Pod.Group != nil && !shown[c.Pod.UID]", "c.Pod.Group != nil", "./core", "TestAGroupIsTriedAgain", "1"},
+	{"a group is tried again when its condition is written", "core/lifecycle/podgroups/podgroups.go", "concerns(key, c.Object.GroupSpecChanged())", "concerns(key, true)", "./core", "TestAGroupIsTriedAgain", "1"},
 	{"the weight of a preferred term isn't signed", "core/plugins/interpodaffinity/interpodaffinity.go", "group.Int(int64(t.Weight))", "", "./core/engine", signature, "800"},
 	{"whether a pod meets its own affinity isn't signed", "core/plugins/interpodaffinity/interpodaffinity.go", "group.Bool(selectsItself(pod, state))", "", "./core/engine", signature, "800"},
 	{"labels that others' terms read aren't signed", "core/plugins/interpodaffinity/interpodaffinity.go", "group.OptStr(value, ok)", "_, _ = value, ok", "./core/engine", signature, "800"},
@@ -305,6 +307,13 @@ var All = []Mutant{
 	{"where the devices of claims are isn't signed", "core/plugins/dynamicresources/demand.go", "sig.Str(selectorText(c))", "sig.Str(\"\")", "./core/plugins/dynamicresources", "TestSignature", "1"},
 	{"what claims ask for isn't signed", "core/plugins/dynamicresources/demand.go", "sig.Str(string(d.question(state, d.wanted)))", "sig.Str(\"\")", "./core/plugins/dynamicresources", "TestSignature", "1"},
 	{"devices stay with claims that nobody uses", "core/plugins/dynamicresources/assume.go", "if len(out.Status.ReservedFor) == 0 {", "if false {", "./core/plugins/dynamicresources", "TestAssumeAndRelease", "1"},
+	{"a pod whose claim isn't there is tried", "core/plugins/defaults.go", "claims != nil && !o.NoClaimGate {", "claims != nil && false {", "./core", "TestPodsWaitForTheirClaims", "1"},
+	{"a claim that comes lets nobody into the queue", "core/queue/gates.go", "case was && !is:", "case false:", "./core", "TestPodsWaitForTheirClaims", "1"},
+	{"a claim that goes keeps nobody out of the queue", "core/queue/gates.go", "case is && !was:", "case false:", "./core", "TestPodsWhoseClaimGoes", "1"},
+	{"an error of the allocator keeps a pod from its node only", "core/plugins/dynamicresources/rule.go", "		return framework.Error, 0\n", "		return framework.Final, 0\n", "./core", "TestErrorsOfTheAllocator", "1"},
+	{"a node takes a pod though another has an error", "core/engine/best.go", "	if e.firstFailing(c, col) != nil {", "	if false {", "./core/engine", "TestErrorsEndAttempts", "1"},
+	{"a node goes on failing when its error is gone", "core/engine/failing.go", "	case cl.failing && !cl.objectFails:", "	case false:", "./core/engine", "TestErrorsEndAttempts", "1"},
+	{"a class that would fail isn't woken", "core/engine/wake.go", "		if fails && f.code(n)", "		if false && f.code(n)", "./core/engine", "TestErrorsWakeClasses", "1"},
 	{"a device plugin's resource is asked of devices", "core/plugins/dynamicresources/rule.go", " && n.Allocatable.At(d.extended[i].id) <= 0 {", " {", "./core/plugins/dynamicresources", "TestFilter", "1"},
 	{"a gate that another version has is refused", "config/featuregates.go", `only != ""`, `false && only != ""`, "./config", "TestFeatureGates", "1"},
 	{"every version has the newest gates", "config/featuregates.go", "compat.V36: readGates(gates136)", "compat.V36: readGates(gates137)", "./config", "TestFeatureGates|TestRulesKnow", "1"},

@@ -53,9 +53,9 @@ var decoders = map[string]string{
 	"sim/replay/objects.go":                     "a kind and a selector; the object in it is read by the door",
 	"sim/replay/replay.go":                      "header and lines of a recording; the inputs in it are read by the door",
 
-	"cmd/berth/completion.go":  "answers of Berth, shown to a person",
-	"internal/term/explain.go": "answers of Berth, shown to a person",
-	"internal/term/top.go":     "answers of Berth, shown to a person",
+	"internal/term/complete.go": "answers of Berth, shown to a person",
+	"internal/term/explain.go":  "answers of Berth, shown to a person",
+	"internal/term/top.go":      "answers of Berth, shown to a person",
 }
 
 // TestOneDoor finds decoders that nobody has argued for, and arguments for decoders that are gone.
