@@ -30,12 +30,12 @@ type PodLine struct {
 // PendingLines returns a line for each pod that the API has on no node, in no particular order, in
 // O(pods without a node + nodes).
 func (v *View) PendingLines() (out []PodLine) {
-	groups, waiting, preempts := v.pendingFacts()
+	facts := v.newPendingFacts()
 	for p := range v.Pods.All() {
 		if p.Parsed.StandsIn() {
 			continue
 		}
-		s := v.pendingState(&p, preempts[p.Parsed.UID], waiting, groups)
+		s := v.pendingState(&p, facts)
 		line := PodLine{Object: p.Parsed.Object, Node: p.Node, State: s.State, Reason: s.Reason, Plugin: s.Plugin, Since: p.Seen.UTC()}
 		if item := v.Queue.Get(p.Parsed.UID); item != nil {
 			line.Attempts = item.Attempts()
@@ -62,11 +62,27 @@ func (v *View) PlacedLines() (out []PodLine) {
 	return out
 }
 
-// pendingFacts returns what pendingState asks of each pod: the node groups, the latest diagnosis of the
-// classes that wait, and which pods have victims that are leaving.
-func (v *View) pendingFacts() ([]*cluster.NodeGroup, map[*engine.Class]*engine.Diagnosis, map[types.UID]bool) {
-	waiting, preempts := map[*engine.Class]*engine.Diagnosis{}, map[types.UID]bool{}
-	v.Queue.Each(func(w *queue.WaitingClass) { waiting[w.Class()] = w.Diagnosis() })
-	v.Victims.EachVictim(func(_, by types.UID) { preempts[by] = true })
-	return v.State.Groups(), waiting, preempts
+// pendingFacts is what pendingState asks of each pod.
+type pendingFacts struct {
+	groups   []*cluster.NodeGroup
+	waiting  map[*engine.Class]*engine.Diagnosis // the latest of each class that waits
+	preempts map[types.UID]bool                  // pods whose victims are leaving
+	most     map[*engine.Diagnosis][2]string     // what mostNodes has returned: pods of a class share a diagnosis
+}
+
+func (v *View) newPendingFacts() *pendingFacts {
+	f := &pendingFacts{v.State.Groups(), map[*engine.Class]*engine.Diagnosis{}, map[types.UID]bool{}, map[*engine.Diagnosis][2]string{}}
+	v.Queue.Each(func(w *queue.WaitingClass) { f.waiting[w.Class()] = w.Diagnosis() })
+	v.Victims.EachVictim(func(_, by types.UID) { f.preempts[by] = true })
+	return f
+}
+
+// mostNodes is the function of that name, asked once for each diagnosis.
+func (f *pendingFacts) mostNodes(d *engine.Diagnosis) (plugin, reason string) {
+	known, ok := f.most[d]
+	if !ok {
+		known[0], known[1] = mostNodes(d)
+		f.most[d] = known
+	}
+	return known[0], known[1]
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/berthproject/berth/core"
@@ -48,6 +49,8 @@ type API struct {
 	// rendering has a token for each answer that is being made; streams for each stream.
 	rendering chan struct{}
 	streams   *streams
+	// unsent is how many bytes of answers viewers haven't read yet.
+	unsent atomic.Int64
 }
 
 // path is one path of the API, below Prefix. A name that ends in / is a prefix: the rest is the object.
@@ -70,6 +73,8 @@ type request struct {
 const (
 	// maxRendering is how many answers are made at a time; the others wait.
 	maxRendering = 4
+	// maxUnsent is how many bytes of answers may wait for viewers to read them. What is beyond is refused.
+	maxUnsent = 64 << 20
 	// maxObject is how long the name of an object may be.
 	maxObject = 600
 )
@@ -131,6 +136,17 @@ func missing(format string, args ...any) error { return notFound{fmt.Errorf(form
 // errStandby is what an instance answers that doesn't lead.
 var errStandby = errors.New("this instance is standing by; query the leader")
 
+// standby returns errStandby with the name of the one that leads, if it is known.
+func standby(leader string) error {
+	if leader == "" {
+		return errStandby
+	}
+	return fmt.Errorf("%w, %s", errStandby, leader)
+}
+
+// StandbyHeader is set on an answer of an instance that stands by: who forwards requests looks for the leader.
+const StandbyHeader = "Berth-Standby"
+
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, Prefix)
@@ -153,12 +169,26 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, status(err), err)
 		return
 	}
+	a.send(w, body)
+}
+
+// send sends an answer to a viewer, who has writeWithin to read it.
+func (a *API) send(w http.ResponseWriter, body []byte) {
+	size := int64(len(body))
+	defer a.unsent.Add(-size)
+	if a.unsent.Add(size) > maxUnsent {
+		fail(w, http.StatusServiceUnavailable, errBusy)
+		return
+	}
+	to := http.NewResponseController(w)
+	_ = to.SetWriteDeadline(time.Now().Add(writeWithin)) // where there is none, the server bounds it
 	write(w, http.StatusOK, body)
+	_ = to.SetWriteDeadline(time.Time{}) // the connection goes on
 }
 
 // find returns the path of a name below Prefix, and the object that the name has; nil for none.
 func (a *API) find(name string) (p *path, object string) {
-	if p, ok := a.paths[name]; ok {
+	if p, ok := a.paths[name]; ok && !strings.HasSuffix(name, "/") {
 		return &p, ""
 	}
 	kind, object, ok := strings.Cut(name, "/")
@@ -171,8 +201,8 @@ func (a *API) find(name string) (p *path, object string) {
 // body returns the answer to a request as JSON. It is complete before any of it is sent, so that a viewer
 // who reads slowly holds nothing.
 func (a *API) body(r *http.Request, p *path, object string) ([]byte, error) {
-	if !p.standby && !a.opt.Meta().Leading {
-		return nil, errStandby
+	if m := a.opt.Meta(); !p.standby && !m.Leading {
+		return nil, standby(m.Leader)
 	}
 	if len(object) > maxObject {
 		return nil, bad("the name is longer than %d characters", maxObject)
@@ -219,6 +249,9 @@ func status(err error) int {
 
 func fail(w http.ResponseWriter, code int, err error) {
 	body, _ := json.Marshal(v1alpha1.Error{Error: err.Error()})
+	if errors.Is(err, errStandby) {
+		w.Header().Set(StandbyHeader, "true")
+	}
 	if code == http.StatusServiceUnavailable || code == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "2")
 	}

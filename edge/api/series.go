@@ -81,7 +81,7 @@ func (s *Series) Due(now time.Time) bool {
 	return s.fine.number(now) > s.fine.last
 }
 
-// Add takes a sample of a core at a time, when one is due. It costs O(nodes × log nodes).
+// Add takes a sample of a core at a time, when one is due. It costs O(nodes × log nodes + pods without a node).
 func (s *Series) Add(now time.Time, c *core.Core) {
 	if s.Due(now) {
 		s.put(now, sampleOf(now, look(c.View())))

@@ -68,7 +68,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	meta := a.opt.Meta()
 	if !meta.Leading {
-		fail(w, http.StatusServiceUnavailable, errStandby)
+		fail(w, http.StatusServiceUnavailable, standby(meta.Leader))
 		return
 	}
 	if meta.Capabilities.Replay {
@@ -138,8 +138,8 @@ func (s *stream) run() {
 
 // tick writes what is new. An error says that the stream is over.
 func (s *stream) tick() error {
-	if !s.api.opt.Meta().Leading {
-		_ = s.event(v1alpha1.EventEnd, v1alpha1.Error{Error: errStandby.Error()})
+	if m := s.api.opt.Meta(); !m.Leading {
+		_ = s.event(v1alpha1.EventEnd, v1alpha1.Error{Error: standby(m.Leader).Error()})
 		return errStandby
 	}
 	ctx, cancel := context.WithTimeout(s.r.Context(), questionTimeout)
