@@ -60,7 +60,7 @@ bench: ## Measure WHAT=core, place, plan, compare, versus, size, burst, scale, d
 figures: ## Reproduce published figures beside Berth's, as tables and pictures in out/figures; ONLY=figure,figure, WRITE=1 for docs/figures.md
 	@go run ./hack/figures $(if $(ONLY),-only '$(ONLY)') $(if $(WRITE),-write)
 
-generate: ## Generate Go code from the .proto file, and the schema of scenarios
+generate: ## Generate Go code from the .proto file, and the schemas of scenarios and of the API
 	@cd hack/generate && go run .
 
 fmt: ## Format

@@ -17,11 +17,12 @@ import (
 // kube-scheduler and what Berth has besides.
 func TestHelpHasSections(t *testing.T) {
 	sections := map[string]string{
-		"run":                "Misc, Scheduling, Scale-up, Scale-down, Autoscaler status and health, Cloud provider, Feature gate, Leader election, Secure serving, Authentication, Authorization, Metrics, Profiling, Traces, Logs, Global",
+		"run":                "Misc, Scheduling, Scale-up, Scale-down, Autoscaler status and health, Cloud provider, Feature gate, Leader election, Secure serving, Authentication, Authorization, Metrics, Web page, Profiling, Traces, Logs, Global",
 		"status":             "Misc, Connection, Global",
 		"top":                "Misc, Connection, Global",
 		"explain":            "Misc, Connection, Global",
 		"shadow report":      "Misc, Connection, Global",
+		"ui":                 "Misc, Connection, Global",
 		"simulate":           "Output, Explanation, Simulation, Replay, Global",
 		"provider simulated": "Misc, Secure serving, Logs, Global",
 	}

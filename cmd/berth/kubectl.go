@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/berthproject/berth/internal/page"
 )
 
 // This file makes the binary a plugin of kubectl: called as kubectl-berth it has the commands that
@@ -49,6 +51,6 @@ query the leader about what it is doing, and why.`,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // kubectl has one
 	}
 	hasVersion(cmd)
-	cmd.AddCommand(statusCommand(), topCommand(), explainCommand(), shadowCommand(), versionCommand())
+	cmd.AddCommand(statusCommand(), topCommand(), explainCommand(), page.Command(reachText), shadowCommand(), versionCommand())
 	return cmd
 }

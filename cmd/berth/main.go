@@ -31,6 +31,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berthproject/berth/core/compat"
+	"github.com/berthproject/berth/internal/page"
 	"github.com/berthproject/berth/internal/version"
 )
 
@@ -58,7 +59,7 @@ the cluster and one implementation of the scheduling rules.`,
 		SilenceErrors: true,
 	}
 	hasVersion(cmd)
-	cmd.AddCommand(runCommand(), statusCommand(), topCommand(), explainCommand(), simulateCommand(), planCommand(), shadowCommand(), providerCommand(), pricesCommand(), migrateCommand(), versionCommand())
+	cmd.AddCommand(runCommand(), statusCommand(), topCommand(), explainCommand(), simulateCommand(), planCommand(), page.Command(reachText), shadowCommand(), providerCommand(), pricesCommand(), migrateCommand(), versionCommand())
 	return cmd
 }
 

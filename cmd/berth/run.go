@@ -120,9 +120,11 @@ func (p *process) run(ctx context.Context, commandLine *pflag.FlagSet) error {
 	defer fail(nil)
 	p.server.Stopping, p.server.Flags = ctx.Done(), observe.Flags(p.flags.sections)
 	p.server.Show(p.shown(0))
+	p.server.About = observe.About{Mode: observe.ModeOf(p.flags.mode, p.flags.shadow), Provider: p.flags.cloudProvider, Identity: p.identity}
 	var e *leader.Election
 	if le := p.cfg.LeaderElection; le.Enabled {
 		e = leader.NewElection(p.api.Lease, le, p.identity, p.api.Fence, p.log)
+		p.server.About.Leader = e.Leader
 	}
 	p.check(e)
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))

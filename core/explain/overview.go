@@ -216,14 +216,10 @@ func (v *View) pendingPods() []PendingPods {
 			p.Pod, p.Since = name, since
 		}
 	}
-	groups := v.State.Groups()
-	waiting := map[*engine.Class]*engine.Diagnosis{}
-	v.Queue.Each(func(w *queue.WaitingClass) { waiting[w.Class()] = w.Diagnosis() })
-	preempts := map[types.UID]bool{}
-	v.Victims.EachVictim(func(_, by types.UID) { preempts[by] = true })
+	facts := v.newPendingFacts()
 	for p := range v.Pods.All() { // in any order: they are added up
 		if !p.Parsed.StandsIn() {
-			add(v.pendingState(&p, preempts[p.Parsed.UID], waiting, groups), p.Parsed.Object, p.Seen.UTC())
+			add(v.pendingState(&p, facts), p.Parsed.Object, p.Seen.UTC())
 		}
 	}
 	for obj := range v.Others { // in any order: they are added up
@@ -240,7 +236,7 @@ func (v *View) pendingPods() []PendingPods {
 }
 
 // pendingState returns what a pod of ours waits for, without a number: the first that holds.
-func (v *View) pendingState(p *record.Description, preempts bool, waiting map[*engine.Class]*engine.Diagnosis, groups []*cluster.NodeGroup) PendingPods {
+func (v *View) pendingState(p *record.Description, facts *pendingFacts) PendingPods {
 	item := v.Queue.Get(p.Parsed.UID)
 	place, placed := v.Places.Of(p.Parsed.UID)
 	switch {
@@ -248,7 +244,7 @@ func (v *View) pendingState(p *record.Description, preempts bool, waiting map[*e
 		return PendingPods{State: PendingBinding}
 	case v.Scheduler.Gate(p.Parsed) != nil:
 		return PendingPods{State: PendingGated, Reason: p.Condition}
-	case preempts:
+	case facts.preempts[p.Parsed.UID]:
 		return PendingPods{State: PendingPreempting}
 	case placed && place.Node == "":
 		return PendingPods{State: PendingNodeComing, Reason: place.Group}
@@ -260,12 +256,12 @@ func (v *View) pendingState(p *record.Description, preempts bool, waiting map[*e
 		return PendingPods{State: PendingUntried}
 	}
 	d := item.Diagnosis()
-	if latest := waiting[item.Class()]; latest != nil && item.Stage() == queue.Unschedulable {
+	if latest := facts.waiting[item.Class()]; latest != nil && item.Stage() == queue.Unschedulable {
 		d = latest
 	}
-	plugin, reason := mostNodes(d)
+	plugin, reason := facts.mostNodes(d)
 	if plugin == "" { // there are no nodes: what matters is whether a node group has room
-		reason = cmp.Or(tooLarge(p.Parsed, groups), reason)
+		reason = cmp.Or(tooLarge(p.Parsed, facts.groups), reason)
 	}
 	return PendingPods{State: PendingRejected, Plugin: plugin, Reason: reason}
 }

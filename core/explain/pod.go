@@ -203,7 +203,10 @@ func (v *View) explainForeign(obj *v1.Pod, x *Explanation) {
 func (v *View) explainPlaced(pod *cluster.Pod, x *Explanation) {
 	x.Outcome, x.Node = string(step.Placed), v.State.NodeNameOf(pod)
 	if v.Scheduler.Responsible(pod) && v.State.NodeByName(x.Node) != nil {
-		v.explainNodes(pod, x)
+		// With the name that it was bound by, no other node would be one for it.
+		obj := pod.Object.DeepCopy()
+		obj.Spec.NodeName = ""
+		v.explainNodes(v.State.Schema.ParsePod(obj), x)
 	}
 }
 

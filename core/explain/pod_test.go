@@ -145,3 +145,17 @@ func TestExplainSaysWhyAGroupHasNoTemplate(t *testing.T) {
 		t.Errorf("groups are explained as %+v, want %+v", x.Scaling, want)
 	}
 }
+
+// TestAPlacedPodIsComparedWithOtherNodes, though its own object names the node that it is on.
+func TestAPlacedPodIsComparedWithOtherNodes(t *testing.T) {
+	c := newCore(t, core.DefaultConfig())
+	c.Step(time.Unix(1, 0), door.Must(
+		step.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "2", "memory", "8Gi", "pods", "10").Obj()},
+		step.NodeSet{Node: testkit.Node("n2").Alloc("cpu", "4", "memory", "8Gi", "pods", "10").Obj()},
+		step.NodeSet{Node: testkit.Node("n3").Alloc("cpu", "100m", "memory", "8Gi", "pods", "10").Obj()},
+		step.PodSet{Pod: testkit.Pod("p").Req("cpu", "1").On("n1").Obj()})...)
+	x, ok := c.View().Explain("default", "p")
+	if !ok || x.Node != "n1" || len(x.Candidates) != 2 || x.Candidates[0].Node != "n2" || x.Candidates[1].Node != "n1" || len(x.Reasons) != 1 || x.Reasons[0].Message != "Insufficient cpu" || x.Reasons[0].Nodes != 1 {
+		t.Errorf("explained as %+v (%v); want n2 before n1, and n3 too small", x, ok)
+	}
+}

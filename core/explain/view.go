@@ -80,10 +80,12 @@ type Scheduler interface {
 
 // Queue describes the pods that wait. Get returns nil for a pod that isn't in the queue, and Group nil
 // for a pod group of which no member is.
-// Pending counts only the pods for which counted returns true.
+// Pending counts only the pods for which counted returns true. Groups are the pod groups with members
+// that wait.
 type Queue interface {
 	Get(types.UID) *queue.Item
 	Group(cluster.PodGroupKey) *queue.Group
+	Groups() []*queue.Group
 	Each(func(*queue.WaitingClass))
 	Pending(counted func(*cluster.Pod) bool) (rejected, untried int)
 }

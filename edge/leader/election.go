@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -33,7 +34,16 @@ type Election struct {
 	fence    *Fence                // what this process writes passes it
 	log      *slog.Logger
 
-	lock *lock
+	lock   *lock
+	leader atomic.Pointer[string] // identity of the holder that was last seen, nil for none
+}
+
+// Leader returns the identity of the holder of the Lease that was last seen, "" for none.
+func (e *Election) Leader() string {
+	if leader := e.leader.Load(); leader != nil {
+		return *leader
+	}
+	return ""
 }
 
 // ServeAt makes the Lease say where this process serves, once it is the holder: the namespace of its
@@ -172,6 +182,7 @@ func (e *Election) elector(onLeading func()) (*leaderelection.LeaderElector, err
 			},
 			OnStoppedLeading: func() {},
 			OnNewLeader: func(leader string) {
+				e.leader.Store(&leader)
 				if leader != e.identity {
 					e.log.Info("standing by: another instance is the leader", "leader", leader, "lease", name)
 				}

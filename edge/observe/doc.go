@@ -9,6 +9,7 @@
 //	serving.go, certificate.go
 //	                HTTPS, who may ask, and the certificate
 //	handlers.go     the paths
+//	api.go          what the API of edge/api answers from
 //	zpages.go       /statusz, /flagz and /configz
 //	explain.go, names.go, nearest.go, status.go, shadow.go, resources.go
 //	                what is asked of the core

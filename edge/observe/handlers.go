@@ -5,23 +5,29 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/server/mux"
 	"k8s.io/apiserver/pkg/server/routes"
+
+	"github.com/berthproject/berth/edge/api"
 )
 
 // Where a Berth explains a pod, a node group or nodes, and where it has its status.
 const (
 	ExplainPath = "/debug/explain"
 	StatusPath  = "/debug/status"
+	// PagePath is where the web page is.
+	PagePath = "/ui/"
 )
 
 // This file is what HTTP requests are answered. Handlers run in goroutines of their own:
 // they read the core only through ask.
 
-// handler serves the paths that kube-scheduler has, /debug/explain and /debug/status. /readyz has its
+// handler serves the paths that kube-scheduler has, the API, the web page, and of former versions
+// /debug/explain, /debug/status and /debug/shadow. /readyz has its
 // checks, too, under their names: shutdown and sched-handler-sync. A Berth that stands by is ready: it
 // needs nobody to wait for it. Whether somebody may get a path is decided before
 // (protect); here all are served alike.
@@ -51,6 +57,11 @@ func (s *Server) handler(profiling bool) http.Handler {
 	m.HandleFunc(ExplainPath, s.explain)
 	m.HandleFunc(ShadowPath, s.shadow)
 	m.HandleFunc(StatusPath, s.status)
+	m.HandlePrefix(api.Prefix, s.api(s.rights))
+	if s.page != nil {
+		m.Handle(strings.TrimSuffix(PagePath, "/"), http.RedirectHandler(PagePath, http.StatusMovedPermanently))
+		m.HandlePrefix(PagePath, s.page)
+	}
 	if profiling {
 		routes.Profiling{}.Install(m)
 	}

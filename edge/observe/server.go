@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
+	"github.com/berthproject/berth/edge/api"
 )
 
 // Server serves what there is to see. It is made when Berth starts, and serves while
@@ -35,6 +37,16 @@ type Server struct {
 	answering chan struct{} // has a token while answerTo has a question
 	health    *health
 	prices    atomic.Pointer[NodePrices] // nil without --node-prices; what it points to does not change
+	// About is for the API. Its series are the goroutine's that owns the core, and started is when this server
+	// was made.
+	About   About
+	series  *api.Series
+	sampled time.Time // the core isn't sampled before
+	started time.Time
+	// What Run has been told of the API and the page: nil and false before.
+	rights *api.Rights
+	whatIf bool
+	page   http.Handler
 }
 
 var _ drive.Hook = (*Server)(nil)
@@ -50,7 +62,8 @@ type Check struct {
 
 // NewServer returns a server that shows no configuration yet.
 func NewServer(log *slog.Logger) *Server {
-	return &Server{Metrics: NewMetrics(), History: NewHistory(keptDecisions), Questions: make(chan func(*core.Core)), answering: make(chan struct{}, 1), log: log, health: newHealth(time.Now)}
+	return &Server{Metrics: NewMetrics(), History: NewHistory(keptDecisions), Questions: make(chan func(*core.Core)), answering: make(chan struct{}, 1), log: log, health: newHealth(time.Now),
+		series: api.NewSeries(), started: time.Now()}
 }
 
 // Step implements drive.Hook: it counts, keeps and logs what a Step brought.
@@ -67,6 +80,9 @@ func (s *Server) Step(now time.Time, took time.Duration, inputs []step.Input, re
 func (s *Server) State(c *core.Core) {
 	s.ready.Store(true)
 	s.Metrics.State(c)
+	if s.leader.Load() {
+		s.sample(c)
+	}
 }
 
 // BecomeLeader records that this Berth decides from now on. It isn't ready before the

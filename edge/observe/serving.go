@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -18,6 +19,9 @@ import (
 	genericfilters "k8s.io/apiserver/pkg/server/filters"
 	apiserveroptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/berthproject/berth/edge/api"
+	"github.com/berthproject/berth/ui"
 )
 
 // Serving are the flags of kube-scheduler's secure serving, and what comes of them:
@@ -34,6 +38,8 @@ type Serving struct {
 	Plain string
 	// Disabled are names of metrics that aren't served.
 	Disabled []string
+	// Page serves the web page, and WhatIf has the API answer what-ifs.
+	Page, WhatIf bool
 }
 
 // Port is where Berth serves unless told otherwise; that of kube-scheduler.
@@ -46,6 +52,7 @@ func NewServing() *Serving {
 		authentication: apiserveroptions.NewDelegatingAuthenticationOptions(),
 		authorization:  apiserveroptions.NewDelegatingAuthorizationOptions(),
 		Profiling:      true,
+		Page:           true,
 	}
 	s.authentication.TolerateInClusterLookupFailure = true
 	s.authentication.RemoteKubeConfigFileOptional = true
@@ -65,6 +72,9 @@ func (s *Serving) Flags(set func(section string) *pflag.FlagSet) {
 	fs := set("metrics")
 	fs.StringVar(&s.Plain, "address", s.Plain, "address to also serve /metrics and /health-check on, without TLS and authentication, as Cluster Autoscaler does on :8085")
 	fs.StringSliceVar(&s.Disabled, "disabled-metrics", s.Disabled, "names of metrics that are not served")
+	fs = set("web page")
+	fs.BoolVar(&s.Page, "ui", s.Page, "serve the web page at /ui/, to whoever may get it")
+	fs.BoolVar(&s.WhatIf, "what-if", s.WhatIf, "answer /api/v1alpha1/whatif, to whoever may get it: an answer costs the core about as much as a plan")
 	fs = set("profiling")
 	fs.BoolVar(&s.Profiling, "profiling", s.Profiling, "enable profiling at /debug/pprof/")
 	fs.BoolVar(&s.Contention, "contention-profiling", s.Contention, "with --profiling: enable block profiling at /debug/pprof/block")
@@ -115,6 +125,10 @@ func (s *Server) Run(ctx context.Context, o *Serving) (net.Addr, error) {
 	}
 	if err := o.authorization.ApplyTo(&authz); err != nil {
 		return nil, fmt.Errorf("setting up authorization: %w", err)
+	}
+	s.rights, s.whatIf = api.NewRights(authz.Authorizer), o.WhatIf
+	if o.Page {
+		s.page = http.StripPrefix(strings.TrimSuffix(PagePath, "/"), ui.Handler())
 	}
 	addr := serving.Listener.Addr()
 	stopped, _, err := serving.Serve(protect(s.handler(o.Profiling), authn.Authenticator, authz.Authorizer), 0, ctx.Done())

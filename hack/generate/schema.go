@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"reflect"
-	"strings"
 
 	"github.com/invopop/jsonschema"
 	v1 "k8s.io/api/core/v1"
@@ -12,27 +11,45 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 	"github.com/berthproject/berth/sim/scenario"
 )
 
 // schema returns the JSON schema of scenarios, with the comments of the fields as descriptions.
 func schema() ([]byte, error) {
-	r := &jsonschema.Reflector{Anonymous: true, Mapper: leaf}
-	for _, dir := range []string{"sim/scenario", "internal/simulateddevices", "internal/simulatedgroup"} {
-		if err := r.AddGoComments("github.com/berthproject/berth/"+dir, filepath.Join(root, dir)); err != nil {
+	return schemaOf(&scenario.Scenario{}, "Scenario of berth simulate", false, leaf, "sim/scenario", "internal/simulateddevices", "internal/simulatedgroup")
+}
+
+// apiSchema returns the JSON schema of the answers of Berth's API: a property for each path.
+func apiSchema() ([]byte, error) {
+	return schemaOf(&v1alpha1.Answers{}, "Answers of /api/v1alpha1/, by path", true, apiLeaf, "edge/api/v1alpha1")
+}
+
+// schemaOf returns the JSON schema of a value's type, with the comments that folders have as descriptions. An
+// open one allows more fields.
+func schemaOf(value any, title string, open bool, leaf func(reflect.Type) *jsonschema.Schema, folders ...string) ([]byte, error) {
+	r := &jsonschema.Reflector{Anonymous: true, Mapper: leaf, AllowAdditionalProperties: open}
+	for _, dir := range folders {
+		// Paths are joined with that of this package, whose root they begin with.
+		if err := r.AddGoComments("github.com/berthproject/berth/hack/generate", filepath.Join(root, dir)); err != nil {
 			return nil, err
 		}
 	}
-	// The comments are found under the folder that they were read from.
-	for key, text := range r.CommentMap {
-		if _, rest, ok := strings.Cut(key, "../../"); ok {
-			r.CommentMap["github.com/berthproject/berth/"+rest] = text
-		}
-	}
-	s := r.Reflect(&scenario.Scenario{})
-	s.Title = "Scenario of berth simulate"
+	s := r.Reflect(value)
+	s.Title = title
 	raw, err := json.MarshalIndent(s, "", "  ")
 	return append(raw, '\n'), err
+}
+
+// apiLeaf returns the schema of a type of the API that isn't written as its fields are, nil for any other type.
+func apiLeaf(t reflect.Type) *jsonschema.Schema {
+	switch t {
+	case reflect.TypeFor[metav1.Duration]():
+		return &jsonschema.Schema{Type: "string", Description: "A duration such as 1m30s."}
+	case reflect.TypeFor[resource.Quantity]():
+		return &jsonschema.Schema{Type: "string", Description: "A Kubernetes quantity such as 500m, 4 or 8Gi."}
+	}
+	return nil
 }
 
 // leaf returns the schema of a type whose fields aren't listed, nil for any other type.

@@ -18,3 +18,15 @@ func TestSchema(t *testing.T) {
 		t.Errorf("only %d fields are described", n)
 	}
 }
+
+// TestAPISchema keeps edge/api/schema.json what the code says.
+func TestAPISchema(t *testing.T) {
+	s, err := apiSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Generated(t, apiFile, string(s), "make generate", false)
+	if n := strings.Count(string(s), `"description"`); n < 100 {
+		t.Errorf("only %d fields are described", n)
+	}
+}

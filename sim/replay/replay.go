@@ -40,7 +40,9 @@ type Policy struct {
 type Result struct {
 	Steps     int
 	Decisions []step.Decision
-	Digest    string
+	// Core is as the last Step has left it.
+	Core   *core.Core
+	Digest string
 	// Recorded is the digest that the recording ends with; "" when it was cut off.
 	Recorded string
 	// Note says how the recording ends.
@@ -49,11 +51,15 @@ type Result struct {
 	Warning string
 }
 
+// Watcher sees the core after a Step, with the time of the Step and what came of it.
+type Watcher func(c *core.Core, now time.Time, ready *step.Ready)
+
 // Play replays a recording. Under a policy the world goes on as recorded, and
 // the decisions are those that would have been made in it: pods are bound and nodes come as they did
 // then, whatever this policy wanted. So the first differences are the policy's, and later ones also
 // follow from a world that didn't do what it was asked for.
-func Play(ctx context.Context, path string, p Policy) (*Result, error) {
+// Each watcher is called after every Step.
+func Play(ctx context.Context, path string, p Policy, watchers ...Watcher) (*Result, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the recording: %w", err)
@@ -64,7 +70,7 @@ func Play(ctx context.Context, path string, p Policy) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := newPlayer(h, p)
+	r, err := newPlayer(h, p, watchers)
 	if err != nil {
 		return nil, in.errorf("%w", err)
 	}
@@ -164,6 +170,7 @@ type player struct {
 	inputs   []step.Input    // of the line that is being played
 	last     int64           // when the last Step was, as in line.Time
 	ledger   step.Ledger
+	watchers []Watcher
 }
 
 // delivery is when a plan reaches the core.
@@ -176,7 +183,7 @@ const (
 
 // newPlayer returns a player with the configuration of a header, where the policy has no
 // other.
-func newPlayer(h Header, p Policy) (*player, error) {
+func newPlayer(h Header, p Policy, watchers []Watcher) (*player, error) {
 	version, warning, err := h.rules(p)
 	if err != nil {
 		return nil, err
@@ -204,7 +211,7 @@ func newPlayer(h Header, p Policy) (*player, error) {
 	if p.Autoscale != nil && h.Autoscale != nil {
 		cfg.Autoscale = p.Autoscale
 	}
-	out := &player{Result: Result{Warning: warning}}
+	out := &player{Result: Result{Warning: warning}, watchers: watchers}
 	if p != (Policy{}) {
 		out.delivery = atOnce
 	}
@@ -221,7 +228,7 @@ func newPlayer(h Header, p Policy) (*player, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.driver = d
+	out.driver, out.Core = d, d.Core()
 	return out, nil
 }
 
@@ -262,9 +269,12 @@ func (p *player) Plan(compute func() *autoscaler.Plan, done func(*autoscaler.Pla
 	p.deliver = func() { done(compute()) }
 }
 
-// collect is a drive.HookFunc: it keeps the decisions of a Step.
-func (p *player) collect(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
+// collect is a drive.HookFunc: it keeps the decisions of a Step, and shows it to those who watch.
+func (p *player) collect(now time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
 	p.Decisions = append(p.Decisions, r.Decisions...)
+	for _, watch := range p.watchers {
+		watch(p.Core, now, r)
+	}
 }
 
 // step plays one line of the recording.

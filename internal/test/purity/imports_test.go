@@ -31,18 +31,21 @@ const module = "github.com/berthproject/berth/"
 // edge and sim don't import each other. The virtual world imports of the recorded one only the
 // checker, which verifies its placements, and the traces that scenarios may name.
 var allowed = map[string][]string{
-	"core":       {},
-	"drive":      {"core"},
-	"config":     {"core"},
-	"edge":       {"config", "drive", "core", "internal/background", "internal/simulateddevices", "internal/simulatedgroup", "internal/version"},
+	"core":   {},
+	"drive":  {"core"},
+	"config": {"core"},
+	"edge":   {"config", "drive", "core", "ui", "internal/background", "internal/simulateddevices", "internal/simulatedgroup", "internal/version"},
+	// The web page, embedded.
+	"ui":         {},
 	"sim":        {"config", "drive", "core", "sim/checker", "sim/trace", "internal/seeded", "internal/simulateddevices", "internal/simulatedgroup"},
 	"sim/replay": {"config", "drive", "core"},
 	// The checker shares no code with what it checks.
 	"sim/checker": {},
 	"sim/trace":   {},
-	"cmd":         {"config", "edge", "sim", "sim/replay", "core", "internal/background", "internal/simulatedgroup", "internal/term", "internal/version"},
+	"cmd":         {"config", "edge", "sim", "sim/replay", "core", "internal/background", "internal/page", "internal/simulatedgroup", "internal/term", "internal/version"},
 	// What people see of a running Berth.
 	"internal/term": {"edge", "sim", "core"},
+	"internal/page": {"edge", "sim", "sim/replay", "drive", "core", "internal/term", "internal/version"},
 	"hack":          {"sim", "sim/trace", "edge", "drive", "core", "internal/test/gate", "internal/test/mutants", "internal/test/openbmix", "internal/test/svg", "internal/test/testkit"},
 	// Files for those who deploy Berth, embedded.
 	"deploy":                 {},

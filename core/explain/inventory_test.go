@@ -1,0 +1,96 @@
+package explain_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/door"
+	"github.com/berthproject/berth/core/explain"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/test/testkit"
+)
+
+// TestPodLines lists a pod that is placed, one that no node takes, and one of another scheduler.
+func TestPodLines(t *testing.T) {
+	c := newCore(t, core.DefaultConfig())
+	foreign := testkit.Pod("foreign").Obj()
+	foreign.Spec.SchedulerName = "another"
+	c.Step(time.Unix(1, 0), door.Must(
+		step.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "2", "pods", "10").Obj()},
+		step.PodSet{Pod: testkit.Pod("placed").On("n1").Obj()},
+		step.PodSet{Pod: testkit.Pod("big").Req("cpu", "9").Obj()},
+		step.PodSet{Pod: foreign})...)
+	var got []string
+	for _, p := range append(c.View().PendingLines(), c.View().PlacedLines()...) {
+		got = append(got, fmt.Sprintf("%s on %q: %s %s %s, %d attempts", p.Object.Name, p.Node, p.State, p.Plugin, p.Reason, p.Attempts))
+	}
+	slices.Sort(got)
+	want := []string{`big on "": Rejected NodeResourcesFit Insufficient cpu, 1 attempts`, `foreign on "": Unmanaged  another, 0 attempts`, `placed on "n1":   , 0 attempts`}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	overview := 0
+	for _, p := range c.View().Overview().Pending {
+		overview += p.Pods
+	}
+	if overview != len(c.View().PendingLines()) {
+		t.Errorf("the overview counts %d pending pods, and %d are listed", overview, len(c.View().PendingLines()))
+	}
+}
+
+// TestNodeRowsHaveAllResources of the nodes, and the sums are theirs.
+func TestNodeRowsHaveAllResources(t *testing.T) {
+	p := newHandPlanned(t, func(*core.Autoscale) {})
+	p.step(0, step.NodeSet{Node: testkit.Node("gpus").Alloc("cpu", "8", "memory", "8Gi", "pods", "20", "example.com/gpu", "4").Obj()},
+		step.PodSet{Pod: testkit.Pod("a").Req("cpu", "1", "example.com/gpu", "3").On("gpus").Obj()})
+	rows := p.View().NodeRows()
+	i := slices.IndexFunc(rows, func(r explain.NodeRow) bool { return r.Node == "gpus" })
+	if row := rows[i]; len(rows) != 6 || row.MaxPods != 20 || row.Object.Name != "gpus" || fmt.Sprint(row.Extended) != "[{example.com/gpu {3 4}}]" {
+		t.Errorf("of %d rows the one of gpus is %+v", len(rows), row)
+	}
+	uses, unpriced := p.View().Utilization()
+	if fmt.Sprint(uses) != "[{cpu {1000 28000}} {memory {0 51539607552}} {example.com/gpu {3 4}}]" || unpriced != 2 {
+		t.Errorf("got %v, and %d nodes without a price", uses, unpriced)
+	}
+	if capacity := p.View().GroupCapacity("g"); fmt.Sprint(capacity) != "[{cpu {0 4000}}]" || p.View().GroupCapacity("none") != nil {
+		t.Errorf("a node of g has %v", capacity)
+	}
+}
+
+// TestWhatIfs removes nodes and adds pods, and nothing has happened.
+func TestWhatIfs(t *testing.T) {
+	p := newHandPlanned(t, func(*core.Autoscale) {})
+	p.step(0, step.PodSet{Pod: testkit.Pod("a").Req("cpu", "3").Owner("apps/v1", "ReplicaSet", "rs").On("n1").Obj()},
+		step.PodSet{Pod: testkit.Pod("b").Req("cpu", "3").Owner("apps/v1", "ReplicaSet", "rs").On("n2").Obj()})
+	dump := func() string { var b strings.Builder; p.State().Dump(&b); return b.String() }
+	before := dump()
+	one, err := p.View().WithoutNodes([]string{"n1"})
+	if err != nil || len(one.Pods) != 1 || one.Pods[0].Home == "" || one.Price != 0.4 {
+		t.Errorf("without n1: %+v, %v", one, err)
+	}
+	// Without all but n1 and n2 there is no room for either pod on the other's node.
+	all, err := p.View().WithoutNodes([]string{"n0", "n2", "n3", "n4"})
+	if err != nil || len(all.Pods) != 1 || all.Pods[0].Pod != "default/b" || all.Pods[0].Home != "" || !strings.Contains(all.Pods[0].Why, "Insufficient cpu") {
+		t.Errorf("without four nodes: %+v, %v", all, err)
+	}
+	if _, err := p.View().WithoutNodes([]string{"n1", "none"}); err == nil || err.Error() != "node none not found" {
+		t.Errorf("without a node that isn't there: %v", err)
+	}
+	more, ok := p.View().MorePods("default", "a", 10)
+	if !ok || more.Placed != 3 || fmt.Sprint(more.Nodes) != "map[n0:1 n3:1 n4:1]" || !strings.Contains(more.Why, "Insufficient cpu") {
+		t.Errorf("ten more: %+v, %v", more, ok)
+	}
+	if _, ok := p.View().MorePods("default", "none", 1); ok {
+		t.Error("there is more of a pod that isn't there")
+	}
+	if after := dump(); after != before {
+		t.Errorf("the state has changed:\n%s\nto\n%s", before, after)
+	}
+	if _, err := newCore(t, core.DefaultConfig()).View().WithoutNodes([]string{"n1"}); err == nil {
+		t.Error("a Berth that only schedules removes nodes")
+	}
+}

@@ -1,0 +1,266 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/edge/api"
+	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
+	"github.com/berthproject/berth/edge/observe"
+)
+
+// TestHostileQueries are refused by a clear message, and cost the core nothing.
+func TestHostileQueries(t *testing.T) {
+	x := newExample(t)
+	o, asked := x.options(), 0
+	ask := o.Ask
+	o.Ask = func(ctx context.Context, q func(*core.Core)) bool { asked++; return ask(ctx, q) }
+	a := api.New(o)
+	for _, x := range []struct {
+		path string
+		code int
+		want string
+	}{
+		{"", http.StatusNotFound, "no such path; the API has /api/v1alpha1/decisions,"},
+		{"secrets", http.StatusNotFound, "no such path"},
+		{"nodes/", http.StatusNotFound, "no such path"},
+		{"overview?watch=true", http.StatusBadRequest, `unknown parameter \"watch\"`},
+		{"nodes?limit=0", http.StatusBadRequest, `limit is \"0\"; it must be a number from 1 to 5000`},
+		{"nodes?limit=99999999999999999999", http.StatusBadRequest, "it must be a number from 1 to 5000"},
+		{"nodes?continue=%21", http.StatusBadRequest, "it must be that of the page before"},
+		{"nodes?sort=weight", http.StatusBadRequest, `sort is \"weight\"; it must be age, cpu,`},
+		{"nodes?q=" + strings.Repeat("x", 513), http.StatusBadRequest, "q is longer than 512 characters"},
+		{"nodes?" + strings.Repeat("group=g&", 65), http.StatusBadRequest, "more than 64 parameters"},
+		{"nodes/" + strings.Repeat("x", 601), http.StatusBadRequest, "longer than 600 characters"},
+		{"nodes?q=%zz", http.StatusBadRequest, "the query can't be read"},
+		{"pods/default", http.StatusBadRequest, "give the pod as pods/NAMESPACE/NAME"},
+		{"pods/a/b/c", http.StatusBadRequest, "give the pod as pods/NAMESPACE/NAME"},
+		{"pods/default/none", http.StatusNotFound, "pod default/none not found"},
+		{"groups/none", http.StatusNotFound, "node group none not found"},
+		{"decisions/x", http.StatusBadRequest, `\"x\" is no number of a decision`},
+		{"decisions/0", http.StatusNotFound, "decision 0 is not kept; those from 1 to"},
+		{"decisions/18446744073709551615", http.StatusNotFound, "is not kept"},
+		{"decisions?limit=1001", http.StatusBadRequest, "it must be a number from 1 to 1000"},
+		{"decisions?since=-1", http.StatusBadRequest, "it must be the number of a decision"},
+		{"decisions?from=yesterday", http.StatusBadRequest, "it must be a time such as"},
+		{"series?step=1s", http.StatusBadRequest, "it must be 10s or 5m"},
+		{"series?from=yesterday", http.StatusBadRequest, "from is"},
+		{"shadow", http.StatusNotFound, "this instance is not a shadow"},
+		{"whatif", http.StatusBadRequest, "give remove=NODE, or pods=NUMBER"},
+		{"whatif?remove=none", http.StatusNotFound, "node none not found"},
+		{"whatif?pods=1001&like=default/web-00002", http.StatusBadRequest, "it must be a number from 1 to 1000"},
+		{"whatif?pods=2&like=default/none", http.StatusNotFound, "pod default/none not found"},
+		{"whatif?" + strings.Repeat("remove=web-0001&", 30) + manyNodes(21), http.StatusBadRequest, "it may name 20 at most"},
+	} {
+		code, body := get(a, x.path)
+		if code != x.code || !strings.Contains(body, x.want) {
+			t.Errorf("%.60s: got %d %.200s, want %d and …%s…", x.path, code, body, x.code, x.want)
+		}
+	}
+	if asked > 8 {
+		t.Errorf("the core was asked %d times", asked)
+	}
+}
+
+// manyNodes returns parameters that name so many nodes.
+func manyNodes(n int) string {
+	out := url.Values{}
+	for i := range n {
+		out.Add("remove", fmt.Sprint("n", i))
+	}
+	return out.Encode()
+}
+
+// TestOnlyGET is answered.
+func TestOnlyGET(t *testing.T) {
+	a := api.New(newExample(t).options())
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions} {
+		w := httptest.NewRecorder()
+		a.ServeHTTP(w, httptest.NewRequest(method, api.Prefix+"overview", nil))
+		if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s: got %d %v", method, w.Code, w.Header())
+		}
+	}
+}
+
+// TestAnInstanceThatStandsBy says who leads, and answers meta.
+func TestAnInstanceThatStandsBy(t *testing.T) {
+	o := newExample(t).options()
+	o.Meta = func() v1alpha1.Meta { return v1alpha1.Meta{Leader: "berth-b_1"} }
+	o.Ask = func(context.Context, func(*core.Core)) bool { t.Error("its core was asked"); return false }
+	a := api.New(o)
+	for _, x := range examples {
+		code, body := get(a, x.path)
+		if x.path == "meta" {
+			if code != http.StatusOK || !strings.Contains(body, `"leading":false`) || !strings.Contains(body, `"leader":"berth-b_1"`) {
+				t.Errorf("meta: got %d %s", code, body)
+			}
+		} else if code != http.StatusServiceUnavailable || !strings.Contains(body, "this instance is standing by; query the leader, berth-b_1") {
+			t.Errorf("%s: got %d %s", x.path, code, body)
+		}
+	}
+	if code, body := get(a, "stream"); code != http.StatusServiceUnavailable || !strings.Contains(body, "berth-b_1") {
+		t.Errorf("stream: got %d %s", code, body)
+	}
+}
+
+// TestWhatIfsAreOff unless they are switched on.
+func TestWhatIfsAreOff(t *testing.T) {
+	o := newExample(t).options()
+	o.WhatIf = false
+	if code, body := get(api.New(o), "whatif?remove=web-0001"); code != http.StatusNotFound || !strings.Contains(body, "--what-if") {
+		t.Errorf("got %d %s", code, body)
+	}
+}
+
+// TestWhatIfsChangeNothing: the cluster says the same before and after them.
+func TestWhatIfsChangeNothing(t *testing.T) {
+	x := newExample(t)
+	all := func() (out string) {
+		a := api.New(x.options()) // which shares no answers with the others
+		for _, e := range examples {
+			_, body := get(a, e.path)
+			out += body
+		}
+		return out
+	}
+	before := all()
+	for _, path := range []string{"whatif?remove=web-0001&remove=web-0002&remove=db-0001", "whatif?pods=1000&like=team-b/huge-0", "whatif?pods=1000&like=default/relay-00002"} {
+		if code, body := get(api.New(x.options()), path); code != http.StatusOK {
+			t.Errorf("%s: got %d %s", path, code, body)
+		}
+	}
+	if all() != before {
+		t.Error("the answers differ")
+	}
+	if broken := x.world.Core().Invariants(); len(broken) > 0 {
+		t.Errorf("broken invariants: %q", broken)
+	}
+}
+
+// TestPagesHaveAllNodesOnce walks through lists by pages, in each order.
+func TestPagesHaveAllNodesOnce(t *testing.T) {
+	a := api.New(newExample(t).options())
+	for _, sort := range []string{"name", "age", "cpu", "group", "memory", "pods", "price", "state"} {
+		var names []string
+		next := ""
+		for pages := 0; pages == 0 || next != ""; pages++ {
+			list := v1alpha1.NodeList{}
+			_, body := get(a, "nodes?limit=3&sort="+sort+"&continue="+next)
+			if err := json.Unmarshal([]byte(body), &list); err != nil || list.Total != 13 || pages > 5 {
+				t.Fatalf("%s: page %d is %s", sort, pages, body)
+			}
+			for _, n := range list.Items {
+				names = append(names, n.Name)
+			}
+			next = list.Continue
+		}
+		slices.Sort(names)
+		if len(slices.Compact(names)) != 13 {
+			t.Errorf("by %s: got %v, want all 13 once", sort, names)
+		}
+	}
+}
+
+// TestDecisionsAreFiltered by kind, object and number.
+func TestDecisionsAreFiltered(t *testing.T) {
+	a := api.New(newExample(t).options())
+	for _, x := range []struct {
+		query       string
+		items       int
+		first, last uint64
+		more        bool
+	}{
+		{"limit=1000", 43, 1, 43, false},
+		{"limit=5", 5, 39, 43, true},
+		{"limit=5&before=39", 5, 34, 38, true},
+		{"since=40", 3, 41, 43, false},
+		{"since=43", 0, 0, 0, false},
+		{"pod=default/web-00002", 1, 6, 6, false},
+		{"pod=default/none", 0, 0, 0, false},
+		{"to=2026-01-01T00:00:00.1Z&kind=Waits", 2, 1, 2, false},
+	} {
+		list := v1alpha1.DecisionList{}
+		_, body := get(a, "decisions?"+x.query)
+		if err := json.Unmarshal([]byte(body), &list); err != nil || len(list.Items) != x.items || list.More != x.more || list.First != 1 || list.Last != 43 {
+			t.Errorf("%s: got %d items, more %v, of %d to %d", x.query, len(list.Items), list.More, list.First, list.Last)
+		} else if x.items > 0 && (list.Items[0].Seq != x.first || list.Items[x.items-1].Seq != x.last) {
+			t.Errorf("%s: got %d to %d, want %d to %d", x.query, list.Items[0].Seq, list.Items[x.items-1].Seq, x.first, x.last)
+		}
+	}
+}
+
+// TestThePathsAreInTheSchema: each path of the API has its answer there.
+func TestThePathsAreInTheSchema(t *testing.T) {
+	a := api.New(newExample(t).options())
+	_, body := get(a, "schema")
+	schema := struct {
+		Defs map[string]struct {
+			Properties map[string]any
+			Required   []string
+		} `json:"$defs"`
+	}{}
+	if err := json.Unmarshal([]byte(body), &schema); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range a.Paths() {
+		name := strings.TrimPrefix(path, api.Prefix)
+		if kind, ok := strings.CutSuffix(name, "/*"); ok {
+			name = map[string]string{"nodes": "nodes/NAME", "pods": "pods/NAMESPACE/NAME", "groups": "groups/NAME", "decisions": "decisions/SEQ"}[kind]
+		}
+		if name == "stream" {
+			name = "stream: decisions"
+		}
+		if name != "schema" && schema.Defs["Answers"].Properties[name] == nil {
+			t.Errorf("the schema has no answer of %s", path)
+		}
+	}
+}
+
+// TestALedgerIsReadInChunks: a long ledger is searched to its end, and its oldest decisions are forgotten.
+func TestALedgerIsReadInChunks(t *testing.T) {
+	x := newExample(t)
+	x.history = observe.NewHistory(3000)
+	for i := range 5000 {
+		kind := step.Placed
+		if i%1000 == 500 {
+			kind = step.Waits
+		}
+		x.history.Step(time.Time{}, 0, nil, &step.Ready{Decisions: []step.Decision{{Seq: uint64(i + 1), Kind: kind, Pod: "default/p"}}})
+	}
+	list := v1alpha1.DecisionList{}
+	_, body := get(api.New(x.options()), "decisions?kind=Waits&limit=1000")
+	if err := json.Unmarshal([]byte(body), &list); err != nil || len(list.Items) != 3 || list.Items[0].Seq != 2501 || list.First != 2001 || list.Last != 5000 {
+		t.Errorf("got %s", body)
+	}
+}
+
+// TestViewersOfTheChartMayGetEverythingButWhatIfs: the ClusterRole names each path.
+func TestViewersOfTheChartMayGetEverythingButWhatIfs(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("..", "..", "deploy", "chart", "templates", "viewer.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var granted []string
+	for line := range strings.Lines(string(raw)) {
+		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "- /api/"); ok {
+			granted = append(granted, "/api/"+path)
+		}
+	}
+	want := slices.DeleteFunc(api.New(newExample(t).options()).Paths(), func(path string) bool { return path == api.Prefix+"whatif" })
+	if !slices.Equal(granted, want) {
+		t.Errorf("the role has\n%q\nwant\n%q", granted, want)
+	}
+}

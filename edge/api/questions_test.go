@@ -1,0 +1,115 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/berthproject/berth/core"
+)
+
+// TestViewersOfOneMomentShareAnAnswer, and without viewers the core isn't asked and nothing is kept.
+func TestViewersOfOneMomentShareAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQuestions(func(_ context.Context, f func(*core.Core)) bool { f(nil); return true }, time.Now)
+		made := 0
+		question := func(*core.Core) (any, error) { made++; time.Sleep(time.Millisecond); return made, nil }
+		var viewers sync.WaitGroup
+		for range 50 {
+			viewers.Go(func() {
+				if x, _, err := q.of(t.Context(), "a", question); err != nil || x != 1 {
+					t.Errorf("got %v, %v", x, err)
+				}
+			})
+		}
+		viewers.Wait()
+		if made != 1 {
+			t.Errorf("the answer was made %d times", made)
+		}
+		time.Sleep(tick)
+		if x, _, _ := q.of(t.Context(), "a", question); x != 2 {
+			t.Errorf("a tick later the answer is %v, want another", x)
+		}
+		time.Sleep(time.Hour)
+		if made != 2 || len(q.answers) != 0 {
+			t.Errorf("an hour later there were %d answers, and %d are kept", made, len(q.answers))
+		}
+	})
+}
+
+// TestTheCoreHasTimeForItself: after a question that took long the next one waits, however many ask.
+func TestTheCoreHasTimeForItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked time.Duration // that questions took
+		q := newQuestions(func(_ context.Context, f func(*core.Core)) bool { f(nil); return true }, time.Now)
+		began := time.Now()
+		var viewers sync.WaitGroup
+		for i := range 20 {
+			viewers.Go(func() {
+				for range 10 {
+					_, _, _ = q.of(t.Context(), string(rune('a'+i)), func(*core.Core) (any, error) {
+						time.Sleep(20 * time.Millisecond)
+						asked += 20 * time.Millisecond
+						return nil, nil
+					})
+				}
+			})
+		}
+		viewers.Wait()
+		if all := time.Since(began); asked == 0 || asked*(idle+1) > all+(idle+1)*20*time.Millisecond {
+			t.Errorf("questions took %s of %s, want at most 1/%d", asked, all, idle+1)
+		}
+	})
+}
+
+// TestAViewerWhoLeaves takes no answer from the others, and one whose core is busy is told so.
+func TestAViewerWhoLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		free := make(chan struct{})
+		q := newQuestions(func(ctx context.Context, f func(*core.Core)) bool {
+			select {
+			case <-free:
+				f(nil)
+				return true
+			case <-ctx.Done():
+				return false
+			}
+		}, time.Now)
+		question := func(*core.Core) (any, error) { return "answer", nil }
+		leaving, leave := context.WithCancel(t.Context())
+		var viewers sync.WaitGroup
+		viewers.Go(func() { _, _, _ = q.of(leaving, "a", question) })
+		synctest.Wait()
+		viewers.Go(func() {
+			if x, _, err := q.of(t.Context(), "a", question); err != nil || x != "answer" {
+				t.Errorf("the one who stays got %v, %v", x, err)
+			}
+		})
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		close(free)
+		viewers.Wait()
+		free = make(chan struct{})
+		if _, _, err := q.of(t.Context(), "b", question); !errors.Is(err, errBusy) {
+			t.Errorf("of a busy core: %v", err)
+		}
+	})
+}
+
+// TestAnswersAreBounded: whoever asks about ever more objects takes no more memory.
+func TestAnswersAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQuestions(func(_ context.Context, f func(*core.Core)) bool { f(nil); return true }, time.Now)
+		for i := range 10 * keptAnswers {
+			_, _, _ = q.of(t.Context(), string(rune(i)), func(*core.Core) (any, error) { return nil, nil })
+			if len(q.answers) > keptAnswers {
+				t.Fatalf("%d answers are kept", len(q.answers))
+			}
+		}
+		time.Sleep(time.Hour)
+	})
+}

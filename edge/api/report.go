@@ -1,0 +1,35 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
+)
+
+// OfReport returns a handler that answers meta and shadow, of a report that was saved, and nothing else.
+func OfReport(meta v1alpha1.Meta, report *v1alpha1.Shadow) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var answer any
+		switch strings.TrimPrefix(r.URL.Path, Prefix) {
+		case "meta":
+			answer = meta
+		case "shadow":
+			answer = report
+		case "schema":
+			write(w, http.StatusOK, schemaJSON)
+			return
+		default:
+			fail(w, http.StatusNotFound, errors.New("a shadow report has nothing but meta and shadow"))
+			return
+		}
+		body, err := json.Marshal(answer)
+		if err != nil {
+			fail(w, http.StatusInternalServerError, err)
+			return
+		}
+		write(w, http.StatusOK, body)
+	})
+}

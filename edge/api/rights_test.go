@@ -1,0 +1,153 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/berthproject/berth/edge/api"
+	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
+)
+
+// granting lets users list the pods of namespaces, "" for all, and counts what it is asked.
+type granting struct {
+	authorizer.Authorizer                     // nil: nothing else is asked
+	may                   map[string][]string // by user
+	asked                 int
+	err                   error
+}
+
+// Authorize implements authorizer.Authorizer.
+func (g *granting) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	g.asked++
+	if a.GetVerb() != "list" || a.GetResource() != "pods" || !a.IsResourceRequest() {
+		return authorizer.DecisionDeny, "", nil
+	}
+	for _, namespace := range g.may[a.GetUser().GetName()] {
+		if namespace == a.GetNamespace() {
+			return authorizer.DecisionAllow, "", nil
+		}
+	}
+	return authorizer.DecisionNoOpinion, "", g.err
+}
+
+// as has a request come from a user.
+func (g *granting) as(name string) func(*http.Request) {
+	return func(r *http.Request) {
+		*r = *r.WithContext(apirequest.WithUser(r.Context(), &user.DefaultInfo{Name: name}))
+	}
+}
+
+// TestNoNamesOfOthers asks every path as somebody who may list the pods of one namespace, of none, and of
+// all: the names of pods of team-b, and what its workloads are called, reach only those who may read them.
+func TestNoNamesOfOthers(t *testing.T) {
+	x := newExample(t)
+	o := x.options()
+	rights := &granting{may: map[string][]string{"admin": {""}, "b": {"team-b"}, "a": {"default"}}}
+	o.Rights = api.NewRights(rights)
+	a := api.New(o)
+	// What the cluster says of pods, by namespace.
+	names := map[string][]string{"team-b": {"team-b/", "night-0", "huge-0"}, "default": {"default/web", "web-00002", "db-0\"", "cron-0", "infer-0", "relay-00002", "etl-0"}}
+	for _, x := range examples {
+		for viewer, sees := range map[string]string{"admin": "team-b default", "a": "default", "b": "team-b", "nobody": "", "": ""} {
+			as := rights.as(viewer)
+			if viewer == "" {
+				as = func(*http.Request) {} // nobody says who asks
+			}
+			code, body := get(a, x.path, as)
+			if code == http.StatusNotFound && viewer != "admin" && strings.Contains(x.path, "/default/") || x.file == "error" {
+				body = "" // the answer repeats what was asked for
+			} else if code == http.StatusNotFound {
+				body = strings.ReplaceAll(body, "team-b/huge-0", "")
+			} else if code != http.StatusOK {
+				t.Errorf("%s as %q: got %d %s", x.path, viewer, code, body)
+			}
+			if x.file == "whatif-like" {
+				body = strings.ReplaceAll(body, "default/web-00002", "")
+			}
+			for namespace, hidden := range names {
+				for _, name := range hidden {
+					if !strings.Contains(sees, namespace) && strings.Contains(body, name) {
+						t.Errorf("%s tells %q of %s:\n%s", x.path, viewer, name, body)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestHiddenPodsAreCounted for somebody who may list the pods of one namespace.
+func TestHiddenPodsAreCounted(t *testing.T) {
+	x := newExample(t)
+	o := x.options()
+	rights := &granting{may: map[string][]string{"b": {"team-b"}}}
+	o.Rights = api.NewRights(rights)
+	a := api.New(o)
+	list := v1alpha1.PodList{}
+	_, body := get(a, "pods", rights.as("b"))
+	if err := json.Unmarshal([]byte(body), &list); err != nil {
+		t.Fatal(err)
+	}
+	if list.Total != 21 || list.Hidden != 16 || len(list.Items) != 5 {
+		t.Errorf("got %d items, %d of %d hidden; want 5, and 16 of 21 hidden", len(list.Items), list.Hidden, list.Total)
+	}
+	meta := v1alpha1.Meta{}
+	if _, body = get(a, "meta", rights.as("b")); json.Unmarshal([]byte(body), &meta) != nil || meta.Viewer.Name != "b" || meta.Viewer.AllNamespaces {
+		t.Errorf("meta: %s", body)
+	}
+	// Somebody else's names can't be found out by asking for them, either.
+	for _, path := range []string{"pods?q=web-00002", "pods?owner=ReplicaSet/web", "decisions?pod=default/web-00002"} {
+		if _, body := get(a, path, rights.as("b")); !strings.Contains(body, `"items":[]`) || strings.Contains(body, `"hidden":1`) {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+}
+
+// TestRightsAreAskedFewTimes: verdicts are kept, and one request asks about few namespaces.
+func TestRightsAreAskedFewTimes(t *testing.T) {
+	x := newExample(t)
+	o := x.options()
+	rights := &granting{}
+	o.Rights = api.NewRights(rights)
+	a := api.New(o)
+	for range 20 {
+		get(a, "pods", rights.as("nobody"))
+		get(a, "overview", rights.as("nobody"))
+	}
+	if rights.asked != 3 { // all, default and team-b
+		t.Errorf("the API server was asked %d times, want 3", rights.asked)
+	}
+	// One that can't answer is asked again, and nothing is shown meanwhile.
+	rights.err = fmt.Errorf("no connection")
+	for range 2 {
+		if _, body := get(a, "pods", rights.as("other")); !strings.Contains(body, `"items":[]`) {
+			t.Errorf("without an answer: %s", body)
+		}
+	}
+	if rights.asked != 9 {
+		t.Errorf("the API server was asked %d times, want 9", rights.asked)
+	}
+}
+
+// TestHiddenTexts: what may name any pod, as why a node stays, is for those who may read all pods.
+func TestHiddenTexts(t *testing.T) {
+	x := newExample(t)
+	o := x.options()
+	rights := &granting{may: map[string][]string{"admin": {""}, "b": {"team-b"}}}
+	o.Rights = api.NewRights(rights)
+	a := api.New(o)
+	for viewer, told := range map[string]bool{"admin": true, "b": false} {
+		list := v1alpha1.DecisionList{}
+		_, body := get(a, "decisions?kind=NodeStays&node=gpu-0001", rights.as(viewer))
+		if err := json.Unmarshal([]byte(body), &list); err != nil || len(list.Items) != 1 || (list.Items[0].Reason != "") != told || list.Items[0].Hidden == told {
+			t.Errorf("%s is told %s", viewer, body)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+// Package page is berth ui: the web page of a running Berth, of a simulation or of a file, served to the user's
+// browser on this machine (edge/loopback).
+//
+//	command.go  the command
+//	offline.go  an API that answers from a file
+package page
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+
+	"github.com/spf13/cobra"
+	cliflag "k8s.io/component-base/cli/flag"
+
+	"github.com/berthproject/berth/edge/loopback"
+	"github.com/berthproject/berth/edge/reach"
+	"github.com/berthproject/berth/internal/term"
+)
+
+// options are the flags of berth ui.
+type options struct {
+	reach   reach.Flags
+	file    string
+	port    int
+	browser bool
+}
+
+// Command returns berth ui. reached says in its help how a running Berth is reached.
+func Command(reached string) *cobra.Command {
+	o := &options{}
+	cmd := &cobra.Command{
+		Use:   "ui",
+		Short: "Show the web page of a live cluster, of a simulation or of a recording",
+		Long: `Ui serves Berth's web page on 127.0.0.1 and opens it in a browser. What the page shows
+it reads from the leader, with your own rights. The address that is printed works once;
+the page can be read, and changes nothing. With --file it shows a file, and needs no
+cluster: what a scenario or a dump of objects comes to in a simulation, a recording of
+berth run --record, or a report saved with berth shadow report -o json.
+
+` + reached,
+		Example: `  kubectl berth ui
+  berth ui --context staging --local-port 8888
+  berth ui --file examples/explain/staying.yaml
+  berth ui --file recording.jsonl`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	var s cliflag.NamedFlagSets
+	fs := s.FlagSet("misc")
+	fs.StringVar(&o.file, "file", "", "path to a scenario, a dump, a recording or a shadow report to show in place of a live cluster")
+	fs.IntVar(&o.port, "local-port", 0, "port on 127.0.0.1 to serve the page on (default: any that is free)")
+	fs.BoolVar(&o.browser, "browser", true, "open the page in a browser")
+	o.reach.Register(s.FlagSet("connection"))
+	term.SetSections(cmd, s)
+	return cmd
+}
+
+// run serves until the context ends. What can't be shown is an error before anything is served.
+func (o *options) run(ctx context.Context, out, log io.Writer) error {
+	answers, err := o.answers(ctx, log)
+	if err != nil {
+		return err
+	}
+	server, err := loopback.Listen(ctx, o.port, answers)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s\n", server.Address())
+	fmt.Fprintln(log, "The address works once, in one browser. Ctrl-C ends it.")
+	if o.browser && term.Width(out) > 0 {
+		show(server.Address())
+	}
+	return server.Serve(ctx)
+}
+
+// answers returns the API that the page reads.
+func (o *options) answers(ctx context.Context, log io.Writer) (http.Handler, error) {
+	if o.file != "" {
+		return Offline(ctx, o.file, log)
+	}
+	leader := o.reach.Forwarder(ctx)
+	if err := leader.Connect(); err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, leader.Close)
+	return leader, nil
+}
+
+// show opens an address in the user's browser, if there is one: the address is printed, too.
+func show(address string) {
+	program := []string{"xdg-open"}
+	switch runtime.GOOS {
+	case "darwin":
+		program = []string{"open"}
+	case "windows":
+		program = []string{"rundll32", "url.dll,FileProtocolHandler"}
+	default:
+		if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
+			return
+		}
+	}
+	cmd := exec.Command(program[0], append(program[1:], address)...)
+	if cmd.Start() == nil {
+		go func() { _ = cmd.Wait() }()
+	}
+}
