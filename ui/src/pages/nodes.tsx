@@ -22,20 +22,20 @@ const extendedShare = (n: Node): number => Math.max(...extended(n).map(r => r.sh
 
 function columns(all: Node[]): Column<Node>[] {
   const out: Column<Node>[] = [
-    { key: 'name', label: 'node', show: n => n.name, by: n => n.name, width: 'minmax(200px, 1.4fr)' },
+    { key: 'name', label: 'node', show: n => n.name, by: n => n.name, width: 'minmax(180px, 1.4fr)' },
+    { key: 'state', label: 'state', show: n => { const [t, tone] = nodeState(n); return <Tag tone={tone} title={n.pod}>{t}</Tag> }, by: n => nodeState(n)[0], width: 'minmax(150px, 1fr)' },
     { key: 'group', label: 'group', show: n => n.group ?? '', by: n => n.group ?? '' },
     { key: 'type', label: 'type', show: n => [n.instanceType, n.capacityType].filter(Boolean).join(' '), by: n => n.instanceType ?? '' },
     { key: 'zone', label: 'zone', show: n => n.zone ?? '', by: n => n.zone ?? '' },
-    { key: 'cpu', label: 'cpu', show: n => <Meter share={share(n, 'cpu')} tone="cpu" of={of(n, 'cpu')} />, by: n => share(n, 'cpu'), num: true, width: '130px' },
-    { key: 'memory', label: 'memory', show: n => <Meter share={share(n, 'memory')} tone="memory" of={of(n, 'memory')} />, by: n => share(n, 'memory'), num: true, width: '130px' },
+    { key: 'cpu', label: 'cpu', show: n => <Meter share={share(n, 'cpu')} tone="cpu" of={of(n, 'cpu')} />, by: n => share(n, 'cpu'), num: true, width: '116px' },
+    { key: 'memory', label: 'memory', show: n => <Meter share={share(n, 'memory')} tone="memory" of={of(n, 'memory')} />, by: n => share(n, 'memory'), num: true, width: '116px' },
   ]
   if (all.some(n => extended(n).length > 0))
-    out.push({ key: 'gpu', label: 'devices', show: n => { const e = extended(n)[0]; return e ? <Meter share={e.share} tone="gpu" of={of(n, e.resource)} /> : '' }, by: extendedShare, num: true, width: '130px' })
+    out.push({ key: 'gpu', label: 'devices', show: n => { const e = extended(n)[0]; return e ? <Meter share={e.share} tone="gpu" of={of(n, e.resource)} /> : '' }, by: extendedShare, num: true, width: '116px' })
   out.push({ key: 'pods', label: 'pods', num: true, show: n => count(n.pods), by: n => n.pods })
   if (prices.value) out.push({ key: 'price', label: 'price', num: true, show: n => (n.price ? money(n.price, currency.value) : '–'), by: n => n.price ?? NaN })
   out.push(
     { key: 'age', label: 'age', num: true, show: n => age(n.created, clockNow.value), by: n => (n.created ? -Date.parse(n.created) : NaN) },
-    { key: 'state', label: 'state', show: n => { const [t, tone] = nodeState(n); return <Tag tone={tone} title={n.pod}>{t}</Tag> }, by: n => nodeState(n)[0], width: 'minmax(160px, 1fr)' },
   )
   return out
 }

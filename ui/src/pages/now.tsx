@@ -150,10 +150,10 @@ export function SeriesCharts({ of: data }: { of: Series }) {
     ['Pods waiting', pick('podsPending'), false, count],
     ['Nodes', pick('nodesLeaving', 'nodesNotReady', 'nodesLaunching', 'nodesReady'), true, count],
     ['Requested', pick('cpuShare', 'memoryShare', 'gpuShare'), false, percent],
-    ['Cost', pick('price'), false, n => money(n, currency.value)],
+    ['Cost an hour', pick('price'), false, n => money(n, currency.value).replace('/h', '')],
   ]
   return (
-    <div class="cols">{charts.filter(([, lines]) => lines.length > 0).map(([label, lines, stacked, format]) => (
+    <div class="cols charts">{charts.filter(([, lines]) => lines.length > 0).map(([label, lines, stacked, format]) => (
       <div><h3>{label}</h3><Chart label={label} times={times} lines={lines} stacked={stacked} format={format} sync="over-time" height={170} /></div>
     ))}</div>
   )

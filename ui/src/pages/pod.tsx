@@ -1,5 +1,5 @@
 import { clockNow, currency, useAnswer } from '../api'
-import { age, amount, clock, count, money, percent, plural } from '../format'
+import { age, amount, clock, count, middle, money, percent, plural } from '../format'
 import { owner, stateOf } from '../names'
 import { Command, Pairs, PlainTable, Tag } from '../parts/basics'
 import { Drawer } from '../parts/drawer'
@@ -63,7 +63,7 @@ export function Matrix({ of: m }: { of: ScoreMatrix }) {
   return (
     <div class="wide" tabIndex={0} role="group" aria-label="Scores"><table class="plain">
       <caption class="hidden">Scores by plugin and node</caption>
-      <thead><tr><th scope="col">plugin</th>{m.nodes.map((n, i) => <th scope="col" class="num"><a href={href('nodes', { node: n })}>{n}</a>{i === m.chosen && <><br /><Tag tone="good">chosen</Tag></>}</th>)}</tr></thead>
+      <thead><tr><th scope="col">plugin</th>{m.nodes.map((n, i) => <th scope="col" class="num"><a href={href('nodes', { node: n })} title={n}>{middle(n, 22)}</a>{i === m.chosen && <><br /><Tag tone="good">chosen</Tag></>}</th>)}</tr></thead>
       <tbody>
         {m.rows.map(r => <tr><th scope="row">{r.plugin}</th>{r.scores.map(s => <td class="num" style={{ background: `color-mix(in srgb, var(--accent) ${Math.round((s / most) * 30)}%, transparent)` }}>{s}</td>)}</tr>)}
         <tr><th scope="row">total</th>{m.totals.map(t => <td class="num"><strong>{t}</strong></td>)}</tr>

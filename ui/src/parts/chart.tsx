@@ -38,10 +38,10 @@ export function Chart({ label, times, lines, stacked, height = 180, format, sync
       legend: { show: false },
       tzDate: utc.value === 'true' ? t => uPlot.tzDate(new Date(t * 1000), 'UTC') : undefined,
       scales: { y: { range: (_u, _min, max) => [0, Math.max(max * 1.08, 1e-9)] } },
-      axes: [axis, { ...axis, size: 56, values: (_u, v) => v.map(format) }],
+      axes: [{ ...axis, values: hours }, { ...axis, size: 56, values: (_u, v) => v.map(format) }],
       series: [{}, ...lines.map(l => ({
         label: l.label, stroke: colour(l.colour), width: 1.6, dash: l.dash, points: { show: false }, paths: stepped,
-        fill: stacked ? colour(l.colour) + '66' : undefined,
+        fill: stacked ? colour(l.colour) : undefined,
       }))],
     }, data(), box.current!)
     plot.current = u
@@ -65,6 +65,15 @@ export function Chart({ label, times, lines, stacked, height = 180, format, sync
     </figure>
   )
 }
+
+/** hours are how uPlot writes an axis of times: for each distance of ticks its form, and what is added
+ * where the day or the year changes. */
+const hours = [
+  [3600 * 24 * 365, '{YYYY}', null, null, null, null, null, null, 1],
+  [3600 * 24, '{D} {MMM}', '\n{YYYY}', null, null, null, null, null, 1],
+  [60, '{HH}:{mm}', '\n{D} {MMM}', null, '\n{D} {MMM}', null, null, null, 1],
+  [1, '{HH}:{mm}:{ss}', '\n{D} {MMM}', null, '\n{D} {MMM}', null, null, null, 1],
+] as unknown as uPlot.Axis.Values
 
 /** stack adds each line to those after it, so that the first lies on top. */
 export function stack(lines: Line[]): (number | null)[][] {
