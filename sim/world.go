@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/cel"
 
+	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/core/cluster"
@@ -189,6 +190,9 @@ func (w *World) Run(ctx context.Context) (*scenario.Summary, error) {
 
 // Stats returns what has been counted so far.
 func (w *World) Stats() *Stats { return w.stats }
+
+// Core returns the core of the Berth that runs, or ran last, for whoever reads its view.
+func (w *World) Core() *core.Core { return w.berth.core() }
 
 // time returns the virtual time.
 func (w *World) time() time.Time { return Epoch.Add(w.now) }

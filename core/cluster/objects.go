@@ -197,6 +197,15 @@ func (s *State) Object(kind ObjectKind, namespace, name string) Object {
 	return s.objects.byKey[objectKey{kind, namespace, name}]
 }
 
+// EachObject calls f for each object of a kind, in no particular order, in O(objects of all kinds).
+func (s *State) EachObject(kind ObjectKind, f func(Object)) {
+	for key, o := range s.objects.byKey {
+		if key.kind == kind {
+			f(o)
+		}
+	}
+}
+
 // Objects returns all objects, by kind, namespace and name.
 func (s *State) Objects() []Object {
 	return slices.SortedFunc(maps.Values(s.objects.byKey), func(a, b Object) int {

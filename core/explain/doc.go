@@ -12,6 +12,9 @@
 //	nodes.go           how many nodes stand where, and what they cost
 //	node_lines.go      the nodes, one line each
 //	overview.go        the cluster at a glance
+//	pod_lines.go       the pods, one line each
+//	inventory.go       nodes with all their resources, pod groups, devices
+//	whatif.go          what would happen without nodes, or with more pods
 //	scaling_status.go  the counts of the status ConfigMap and of the metrics
 //
 // An explanation decides nothing. It reads through a View, in which machines, queue, scheduler

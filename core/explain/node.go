@@ -144,8 +144,8 @@ func (v *View) explainStay(n *cluster.Node, at nodestatus.Status, x *NodeExplana
 	}
 }
 
-// destinations returns where the pods of a node would go if it alone were removed now.
-func (v *View) destinations(n *cluster.Node) []scaledown.Destination {
+// destinations returns where the pods of nodes would go if these alone were removed now.
+func (v *View) destinations(nodes ...*cluster.Node) []scaledown.Destination {
 	if v.whatIf == nil {
 		whatIf, err := scaledown.NewWhatIf(v.State, v.Profiles, v.Options)
 		if err != nil {
@@ -153,7 +153,7 @@ func (v *View) destinations(n *cluster.Node) []scaledown.Destination {
 		}
 		v.whatIf = whatIf
 	}
-	return v.whatIf.Destinations(n, v.drainRules())
+	return v.whatIf.Destinations(v.drainRules(), nodes...)
 }
 
 // drainRules returns the rules of drainability at this moment. Ages of pods are measured by the

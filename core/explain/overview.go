@@ -216,11 +216,7 @@ func (v *View) pendingPods() []PendingPods {
 			p.Pod, p.Since = name, since
 		}
 	}
-	groups := v.State.Groups()
-	waiting := map[*engine.Class]*engine.Diagnosis{}
-	v.Queue.Each(func(w *queue.WaitingClass) { waiting[w.Class()] = w.Diagnosis() })
-	preempts := map[types.UID]bool{}
-	v.Victims.EachVictim(func(_, by types.UID) { preempts[by] = true })
+	groups, waiting, preempts := v.pendingFacts()
 	for p := range v.Pods.All() { // in any order: they are added up
 		if !p.Parsed.StandsIn() {
 			add(v.pendingState(&p, preempts[p.Parsed.UID], waiting, groups), p.Parsed.Object, p.Seen.UTC())

@@ -77,9 +77,11 @@ type Scheduler interface {
 }
 
 // Queue describes the pods that wait. Get returns nil for a pod that isn't in the queue.
-// Pending counts only the pods for which counted returns true.
+// Pending counts only the pods for which counted returns true. Groups are the pod groups with members
+// that wait.
 type Queue interface {
 	Get(types.UID) *queue.Item
+	Groups() []*queue.Group
 	Each(func(*queue.WaitingClass))
 	Pending(counted func(*cluster.Pod) bool) (rejected, untried int)
 }

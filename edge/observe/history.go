@@ -113,3 +113,36 @@ func (h *History) last(s subject) []step.Decision {
 	}
 	return out
 }
+
+// Range returns the numbers of the oldest and the newest decision that are kept, 0 and 0 for none.
+func (h *History) Range() (first, last uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.first == h.next {
+		return 0, 0
+	}
+	return h.ring[h.first%len(h.ring)].Seq, h.ring[(h.next-1)%len(h.ring)].Seq
+}
+
+// Chunk returns copies of the decisions from a number on, the oldest first: so many at most. Those that
+// aren't kept any more are left out.
+func (h *History) Chunk(from uint64, most int) []step.Decision {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.first == h.next {
+		return nil
+	}
+	begin := h.first // numbers have no gaps
+	if oldest := h.ring[h.first%len(h.ring)].Seq; from > oldest {
+		if from-oldest >= uint64(h.next-h.first) {
+			return nil
+		}
+		begin += int(from - oldest)
+	}
+	end := min(h.next, begin+max(most, 0))
+	out := make([]step.Decision, 0, end-begin)
+	for i := begin; i < end; i++ {
+		out = append(out, h.ring[i%len(h.ring)])
+	}
+	return out
+}

@@ -9,7 +9,7 @@ import (
 	"github.com/berthproject/berth/core/framework"
 )
 
-// This file says where the pods of one node would go if it alone were removed now, for people
+// This file says where the pods of nodes would go if these alone were removed now, for people
 // who ask. A pass asks more: all candidates go together, and it ends at the first pod that
 // has nowhere to go.
 
@@ -37,20 +37,24 @@ type Destination struct {
 	Why  string // of no node, in kube-scheduler's words
 }
 
-// Destinations returns where the pods of a node would go that have to leave it before it is
-// removed, in the order in which a pass places them. Those that keep the node are among them,
+// Destinations returns where the pods of nodes would go that have to leave them before all these are
+// removed, in the order in which a pass places them. Those that keep a node are among them,
 // as if they might leave. It costs O(nodes) for each class of theirs.
-func (w *WhatIf) Destinations(n *cluster.Node, rules *drainability.Context) (out []Destination) {
+func (w *WhatIf) Destinations(rules *drainability.Context, nodes ...*cluster.Node) (out []Destination) {
 	mark := w.state.Mark()
 	defer w.state.Rollback(mark)
 	var movers []*cluster.Pod
-	for _, p := range n.Pods {
-		if o := rules.Judge(p).Outcome; o == drainability.Evict || o == drainability.Block {
-			movers = append(movers, p)
+	for _, n := range nodes {
+		for _, p := range n.Pods {
+			if o := rules.Judge(p).Outcome; o == drainability.Evict || o == drainability.Block {
+				movers = append(movers, p)
+			}
 		}
 	}
 	slices.SortFunc(movers, largestFirst)
-	w.state.SetNode(asLeaving(n.NodeInfo))
+	for _, n := range nodes {
+		w.state.SetNode(asLeaving(n.NodeInfo))
+	}
 	for _, p := range movers {
 		w.state.Remove(p.UID)
 	}

@@ -47,7 +47,7 @@ func whatIf(t rapid.TB, lines ...string) (*cluster.State, *scaledown.WhatIf, *dr
 
 func destinations(s *cluster.State, w *scaledown.WhatIf, rules *drainability.Context, node string) string {
 	var out []string
-	for _, d := range w.Destinations(s.NodeByName(node), rules) {
+	for _, d := range w.Destinations(rules, s.NodeByName(node)) {
 		out = append(out, fmt.Sprintf("%s to %s%s", d.Pod.Object.Name, d.Node, d.Why))
 	}
 	return strings.Join(out, "; ")

@@ -1,0 +1,97 @@
+package explain
+
+// This file says what would happen if nodes were gone, or if there were more pods. Everything is
+// tried within a mark and taken back.
+
+import (
+	"fmt"
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// WithoutNodes is what would become of the pods of nodes that were removed.
+type WithoutNodes struct {
+	Pods  []PodHome
+	Price float64 // of the nodes, an hour
+}
+
+// WithoutNodes says where the pods of nodes would go that have to leave them, if all these nodes were removed
+// now; an error names a node that isn't there, or says that Berth only schedules.
+func (v *View) WithoutNodes(names []string) (*WithoutNodes, error) {
+	if v.Autoscaler == nil {
+		return nil, fmt.Errorf("Berth only schedules here and does not remove nodes") //nolint:staticcheck // Berth is a name
+	}
+	out := &WithoutNodes{}
+	var nodes []*cluster.Node
+	for _, name := range names {
+		n := v.State.NodeByName(name)
+		if n == nil {
+			return nil, fmt.Errorf("node %s not found", name)
+		}
+		nodes = append(nodes, n)
+		out.Price += v.price(n.Group)
+	}
+	for _, d := range v.destinations(nodes...) {
+		out.Pods = append(out.Pods, PodHome{Pod: d.Pod.Name(), Home: d.Node, Why: d.Why})
+	}
+	return out, nil
+}
+
+// MorePods is where more pods like one would go.
+type MorePods struct {
+	Placed int
+	Nodes  map[string]int // how many pods go to each node
+	Why    string         // why the next one finds no node; "" when all are placed
+}
+
+// MorePods says where so many more pods would go that are like one, in O(pods + number × nodes of a class);
+// ok is false when there is no such pod of our profiles.
+func (v *View) MorePods(namespace, name string, number int) (x *MorePods, ok bool) {
+	like := v.podNamed(namespace, name)
+	if like == nil || !v.Scheduler.Responsible(like) {
+		return nil, false
+	}
+	mark := v.State.Mark()
+	defer v.State.Rollback(mark)
+	x = &MorePods{Nodes: map[string]int{}}
+	obj := like.Object.DeepCopy()
+	obj.Spec.NodeName, obj.Status = "", v1.PodStatus{}
+	for i := range number {
+		one := obj.DeepCopy()
+		one.UID, one.Name = types.UID("what-if-"+strconv.Itoa(i)), fmt.Sprintf("%s-what-if-%d", name, i)
+		p := v.State.Schema.ParsePod(one)
+		e := v.Scheduler.Engine(p)
+		class := e.Class(p)
+		best, fits := e.Best(class)
+		if !fits {
+			x.Why = e.Diagnose(class).Message()
+			break
+		}
+		x.Placed++
+		x.Nodes[v.State.Node(best.Node).Name]++
+		v.State.PlaceAt(p, best.Node)
+	}
+	return x, true
+}
+
+// podNamed returns a pod of the state, or one that is to be scheduled; nil for none.
+func (v *View) podNamed(namespace, name string) (found *cluster.Pod) {
+	is := func(p *cluster.Pod) bool {
+		return p.Object.Namespace == namespace && p.Object.Name == name && !p.StandsIn()
+	}
+	for p := range v.Pods.All() { // in any order: names are unique
+		if is(p.Parsed) {
+			return p.Parsed
+		}
+	}
+	v.State.Pods(func(p *cluster.Pod) {
+		if is(p) {
+			found = p
+		}
+	})
+	return found
+}

@@ -1,0 +1,234 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/berthproject/berth/core"
+	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
+)
+
+// Prefix is where the API is.
+const Prefix = "/api/v1alpha1/"
+
+// Options are what an API answers from.
+type Options struct {
+	// Ask puts a question to the core between two Steps, and reports whether it was answered before the
+	// context ended.
+	Ask func(ctx context.Context, question func(*core.Core)) bool
+	// Ledger has the decisions.
+	Ledger Ledger
+	// Series are gauges over time.
+	Series *Series
+	// Meta returns what is known of this Berth without asking the core.
+	Meta func() v1alpha1.Meta
+	// Rights say whose pods a viewer may read; nil hides nothing.
+	Rights *Rights
+	// WhatIf has what-ifs answered.
+	WhatIf bool
+	// Ended is closed when nothing more is served; nil for never.
+	Ended <-chan struct{}
+	// Now is the time; nil for time.Now.
+	Now func() time.Time
+}
+
+// API serves Prefix. It is an http.Handler.
+type API struct {
+	opt       Options
+	questions *questions
+	rights    *Rights
+	paths     map[string]path
+	// rendering has a token for each answer that is being made; streams for each stream.
+	rendering chan struct{}
+	streams   *streams
+}
+
+// path is one path of the API, below Prefix. A name that ends in / is a prefix: the rest is the object.
+type path struct {
+	// answer returns what is answered, for a viewer.
+	answer func(*request) (any, error)
+	query  []string // parameters
+	// standby says that an instance that stands by answers, too.
+	standby bool
+}
+
+// request is one request of a viewer.
+type request struct {
+	*http.Request
+	viewer *viewer
+	query  url.Values
+	object string // the rest of the path
+}
+
+const (
+	// maxRendering is how many answers are made at a time; the others wait.
+	maxRendering = 4
+	// maxObject is how long the name of an object may be.
+	maxObject = 600
+)
+
+// New returns an API.
+func New(o Options) *API {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	a := &API{opt: o, questions: newQuestions(o.Ask, o.Now), rights: o.Rights, rendering: make(chan struct{}, maxRendering), streams: newStreams()}
+	list := []string{"limit", "continue"}
+	with := func(more ...string) []string { return append(more, list...) }
+	a.paths = map[string]path{
+		"meta":       {answer: a.meta, standby: true},
+		"schema":     {answer: schema, standby: true},
+		"overview":   {answer: a.overview},
+		"money":      {answer: a.money},
+		"series":     {answer: a.series, query: []string{"from", "step"}},
+		"nodes":      {answer: a.nodes, query: with("sort", "group", "zone", "state", "reason", "q")},
+		"nodes/":     {answer: a.node},
+		"pods":       {answer: a.pods, query: with("state", "namespace", "owner", "node", "reason", "plugin", "q")},
+		"pods/":      {answer: a.pod},
+		"pending":    {answer: a.pending},
+		"groups":     {answer: a.groups},
+		"groups/":    {answer: a.group},
+		"podgroups":  {answer: a.podGroups, query: with("namespace", "q")},
+		"devices":    {answer: a.devices},
+		"decisions":  {answer: a.decisions, query: []string{"limit", "before", "since", "kind", "pod", "node", "group", "from", "to"}},
+		"decisions/": {answer: a.decision},
+		"shadow":     {answer: a.shadow},
+		"whatif":     {answer: a.whatIf, query: []string{"remove", "pods", "like"}},
+	}
+	return a
+}
+
+// Paths returns the paths of the API, for whoever grants rights: those of objects end in /*.
+func (a *API) Paths() (out []string) {
+	for name := range a.paths { // sorted below
+		if strings.HasSuffix(name, "/") {
+			name += "*"
+		}
+		out = append(out, Prefix+name)
+	}
+	out = append(out, Prefix+"stream")
+	slices.Sort(out)
+	return out
+}
+
+// The kinds of errors that have a status of their own.
+type (
+	badRequest struct{ error }
+	notFound   struct{ error }
+)
+
+func bad(format string, args ...any) error { return badRequest{fmt.Errorf(format, args...)} }
+
+func missing(format string, args ...any) error { return notFound{fmt.Errorf(format, args...)} }
+
+// errStandby is what an instance answers that doesn't lead.
+var errStandby = errors.New("this instance is standing by; query the leader")
+
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name := strings.TrimPrefix(r.URL.Path, Prefix)
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		fail(w, http.StatusMethodNotAllowed, errors.New("the API is read-only: use GET"))
+		return
+	}
+	if name == "stream" {
+		a.stream(w, r)
+		return
+	}
+	p, object := a.find(name)
+	if p == nil {
+		fail(w, http.StatusNotFound, fmt.Errorf("no such path; the API has %s", strings.Join(a.Paths(), ", ")))
+		return
+	}
+	body, err := a.body(r, p, object)
+	if err != nil {
+		fail(w, status(err), err)
+		return
+	}
+	write(w, http.StatusOK, body)
+}
+
+// find returns the path of a name below Prefix, and the object that the name has; nil for none.
+func (a *API) find(name string) (p *path, object string) {
+	if p, ok := a.paths[name]; ok {
+		return &p, ""
+	}
+	kind, object, ok := strings.Cut(name, "/")
+	if p, known := a.paths[kind+"/"]; ok && known && object != "" {
+		return &p, object
+	}
+	return nil, ""
+}
+
+// body returns the answer to a request as JSON. It is complete before any of it is sent, so that a viewer
+// who reads slowly holds nothing.
+func (a *API) body(r *http.Request, p *path, object string) ([]byte, error) {
+	if !p.standby && !a.opt.Meta().Leading {
+		return nil, errStandby
+	}
+	if len(object) > maxObject {
+		return nil, bad("the name is longer than %d characters", maxObject)
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, bad("the query can't be read: %w", err)
+	}
+	if err := checkQuery(query, p.query); err != nil {
+		return nil, badRequest{err}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), questionTimeout)
+	defer cancel()
+	select {
+	case a.rendering <- struct{}{}:
+	case <-ctx.Done():
+		return nil, errBusy
+	}
+	defer func() { <-a.rendering }()
+	value, err := p.answer(&request{Request: r.WithContext(ctx), viewer: a.rights.viewer(r.WithContext(ctx)), query: query, object: object})
+	if err != nil {
+		return nil, err
+	}
+	if raw, ok := value.(json.RawMessage); ok {
+		return raw, nil
+	}
+	return json.Marshal(value)
+}
+
+// status returns the code of an error.
+func status(err error) int {
+	switch {
+	case errors.As(err, &badRequest{}):
+		return http.StatusBadRequest
+	case errors.As(err, &notFound{}):
+		return http.StatusNotFound
+	case errors.Is(err, errBusy), errors.Is(err, errStandby):
+		return http.StatusServiceUnavailable
+	case errors.Is(err, errTooMany):
+		return http.StatusTooManyRequests
+	}
+	return http.StatusInternalServerError
+}
+
+func fail(w http.ResponseWriter, code int, err error) {
+	body, _ := json.Marshal(v1alpha1.Error{Error: err.Error()})
+	if code == http.StatusServiceUnavailable || code == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "2")
+	}
+	write(w, code, body)
+}
+
+func write(w http.ResponseWriter, code int, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_, _ = w.Write(append(body, '\n'))
+}

@@ -1,0 +1,20 @@
+// Package api serves /api/v1alpha1/: what people, the command line and the web page read. The types are
+// in edge/api/v1alpha1.
+//
+//	api.go          the handler: its paths, and how an answer is written
+//	questions.go    what is asked of the core, how often, and for how long an answer is shared
+//	viewer.go       whose pods a viewer may read
+//	query.go        parameters, and pages
+//	meta.go, overview.go, money.go, nodes.go, pods.go, pod.go, groups.go, podgroups.go, devices.go,
+//	decisions.go, shadow.go, whatif.go, values.go
+//	                the answers
+//	series.go       gauges over time, in memory
+//	stream.go       server-sent events
+//
+// What must hold:
+//   - the core is asked only when somebody looks, one question at a time, and for at most a fiftieth of
+//     its time; viewers of one moment share its answer;
+//   - memory, streams and answers in the making are bounded, whatever is asked; a viewer that reads
+//     slowly holds up nobody;
+//   - no name of a pod reaches a viewer who may not list pods in its namespace.
+package api

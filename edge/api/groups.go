@@ -1,0 +1,179 @@
+package api
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/explain"
+	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
+)
+
+// groupsView is what one question for node groups brings.
+type groupsView struct {
+	groups   []explain.GroupExplanation
+	capacity map[string][]explain.NamedUse
+	nodes    map[string]explain.NodesOfGroup
+}
+
+// groupsOf asks for all node groups, by name.
+func (a *API) groupsOf(r *request) (*groupsView, time.Time, error) {
+	x, at, err := a.questions.of(r.Context(), "groups", func(c *core.Core) (any, error) {
+		v := c.View()
+		x := &groupsView{groups: v.ExplainGroups(), capacity: map[string][]explain.NamedUse{}, nodes: map[string]explain.NodesOfGroup{}}
+		for i := range x.groups {
+			x.capacity[x.groups[i].Group] = v.GroupCapacity(x.groups[i].Group)
+		}
+		nodes, _ := v.ExplainNodes()
+		for _, g := range nodes.Groups {
+			x.nodes[g.Group] = g
+		}
+		return x, nil
+	})
+	if err != nil {
+		return nil, at, err
+	}
+	return x.(*groupsView), at, nil
+}
+
+// groups answers groups.
+func (a *API) groups(r *request) (any, error) {
+	x, at, err := a.groupsOf(r)
+	if err != nil {
+		return nil, err
+	}
+	out := v1alpha1.GroupList{List: v1alpha1.List{At: at, Total: len(x.groups)}, Items: []v1alpha1.Group{}}
+	for i := range x.groups {
+		out.Items = append(out.Items, x.group(&x.groups[i]))
+	}
+	return out, nil
+}
+
+// group answers groups/NAME. A name may have slashes.
+func (a *API) group(r *request) (any, error) {
+	x, at, err := a.groupsOf(r)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(x.groups, func(g explain.GroupExplanation) bool { return g.Group == r.object })
+	if i < 0 {
+		return nil, missing("node group %s not found", r.object)
+	}
+	g := &x.groups[i]
+	out := v1alpha1.GroupDetail{At: at, Group: x.group(g), Decisions: []v1alpha1.Decision{}}
+	for _, m := range g.Instances {
+		out.Instances = append(out.Instances, v1alpha1.Instance(m))
+	}
+	for _, d := range a.opt.Ledger.OfGroup(r.object) {
+		out.Decisions = append(out.Decisions, decision(r.viewer, &d, whole))
+	}
+	return out, nil
+}
+
+// group returns a group in one row.
+func (x *groupsView) group(g *explain.GroupExplanation) v1alpha1.Group {
+	nodes := x.nodes[g.Group]
+	out := v1alpha1.Group{
+		Name: g.Group, Min: g.Min, Max: g.Max, Target: g.Target, Ready: g.Ready, Launching: g.Launching, Deleting: g.Deleting,
+		Removable: nodes.Candidates.Nodes, Price: v1alpha1.Price(g.Price), Total: v1alpha1.Price(nodes.Price),
+		Room: g.Room, Limit: g.Limit, NextLimit: g.NextLimit, TemplateError: g.TemplateError, MaxOrder: g.MaxOrder,
+		Next: expectation(g.Next), LaunchControl: g.LaunchControl, Ordered: order(g.Ordered),
+	}
+	for _, u := range x.capacity[g.Group] {
+		out.Capacity = append(out.Capacity, v1alpha1.Amount{Resource: string(u.Name), Quantity: quantity(u.Name, u.Allocatable)})
+	}
+	if g.Backoff != nil {
+		b := v1alpha1.Backoff(*g.Backoff)
+		out.Backoff = &b
+	}
+	if l := g.Launches; l != nil {
+		out.Launches = &v1alpha1.LaunchTimes{Launches: l.Launches, P50: seconds(l.MedianSeconds), P90: seconds(l.P90Seconds)}
+	}
+	if f := g.Failed; f != nil {
+		out.Failed = &v1alpha1.Failure{At: f.At, Nodes: f.Nodes, Why: f.Why}
+	}
+	return out
+}
+
+func order(o *explain.Order) *v1alpha1.Order {
+	if o == nil {
+		return nil
+	}
+	return &v1alpha1.Order{Group: o.Group, At: o.At.UTC(), From: o.From, To: o.To, Wanted: o.Wanted, Pods: o.Pods, Choice: choice(o.Choice, o.Group), Failed: o.Failed}
+}
+
+// choice returns how the group of an order was chosen.
+func choice(c *autoscaler.Choice, group string) *v1alpha1.Choice {
+	if c == nil {
+		return nil
+	}
+	out := &v1alpha1.Choice{Plan: c.Plan, By: c.By, Unpriced: c.Unpriced, Nodes: c.Nodes, Price: v1alpha1.Price(c.Price), Next: alternative(c.Next), Dearest: alternative(c.Dearest)}
+	chosen := c.Of(group)
+	for i := range c.Options {
+		o := &c.Options[i]
+		out.Options = append(out.Options, v1alpha1.Option{Group: o.Group, With: o.With, Nodes: o.Nodes, Pods: o.Pods, Unused: v1alpha1.Share(o.Wasted / 2), Price: v1alpha1.Price(o.Price), Chosen: o == chosen})
+	}
+	return out
+}
+
+func alternative(a *autoscaler.Alternative) *v1alpha1.Alternative {
+	if a == nil {
+		return nil
+	}
+	return &v1alpha1.Alternative{Group: a.Group, Nodes: a.Nodes, Price: v1alpha1.Price(a.Price)}
+}
+
+// podGroups answers podgroups.
+func (a *API) podGroups(r *request) (any, error) {
+	x, at, err := a.questions.of(r.Context(), "podgroups", func(c *core.Core) (any, error) { return c.View().PodGroupLines(), nil })
+	if err != nil {
+		return nil, err
+	}
+	out := v1alpha1.PodGroupList{List: v1alpha1.List{At: at}, Items: []v1alpha1.PodGroup{}}
+	var found []*explain.PodGroupLine
+	lines := x.([]explain.PodGroupLine)
+	for i := range lines {
+		line := &lines[i]
+		if wanted := r.query["namespace"]; len(wanted) > 0 && !slices.Contains(wanted, line.Key.Namespace) {
+			continue
+		}
+		sees := r.viewer.sees(line.Key.Namespace)
+		if q := r.query.Get("q"); q != "" && (!sees || !strings.Contains(line.Key.String(), q)) {
+			continue
+		}
+		if out.Total++; sees {
+			found = append(found, line)
+		} else {
+			out.Hidden++
+		}
+	}
+	found, err = page(r.query, found, func(l **explain.PodGroupLine) string { return (*l).Key.Namespace + "\x00" + (*l).Key.Name }, &out.List)
+	if err != nil {
+		return nil, badRequest{err}
+	}
+	for _, line := range found {
+		out.Items = append(out.Items, podGroup(line))
+	}
+	return out, nil
+}
+
+func podGroup(l *explain.PodGroupLine) v1alpha1.PodGroup {
+	out := v1alpha1.PodGroup{Namespace: l.Key.Namespace, Name: l.Key.Name, Placed: l.Placed, Pending: l.Pending, Gated: l.Gated, Queue: l.Queue, Attempts: l.Attempts, Message: l.Held}
+	if o := l.Object; o != nil {
+		out.Created, out.Topology = o.CreationTimestamp.UTC(), cluster.RequiredTopology(o)
+		if gang := o.Spec.SchedulingPolicy.Gang; gang != nil {
+			out.Policy, out.MinCount = "Gang", int(gang.MinCount)
+		} else if o.Spec.SchedulingPolicy.Basic != nil {
+			out.Policy = "Basic"
+		}
+		for _, c := range o.Status.Conditions {
+			if out.Message == "" {
+				out.Message = c.Message
+			}
+		}
+	}
+	return out
+}

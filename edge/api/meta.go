@@ -1,0 +1,56 @@
+package api
+
+import (
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/cluster"
+	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
+)
+
+// meta answers meta. An instance that stands by says so without asking its core.
+func (a *API) meta(r *request) (any, error) {
+	m := a.opt.Meta()
+	m.At, m.Tick.Duration = a.opt.Now().UTC(), tick
+	if m.Now.IsZero() {
+		m.Now = m.At
+	}
+	m.Viewer = v1alpha1.Viewer{Name: r.viewer.name(), AllNamespaces: r.viewer.all}
+	m.Capabilities.WhatIf = a.opt.WhatIf
+	if m.Profiles == nil {
+		m.Profiles = []string{}
+	}
+	if !m.Leading {
+		return m, nil
+	}
+	x, _, err := a.questions.of(r.Context(), "meta", func(c *core.Core) (any, error) { return learn(c), nil })
+	if err != nil {
+		return nil, err
+	}
+	learnt := x.(*v1alpha1.Meta)
+	m.Rules, m.Profiles = learnt.Rules, learnt.Profiles
+	if learnt.Capabilities.Shadow {
+		m.Mode = learnt.Mode
+	}
+	whatIf, replay := m.Capabilities.WhatIf, m.Capabilities.Replay
+	m.Capabilities = learnt.Capabilities
+	m.Capabilities.WhatIf, m.Capabilities.Replay = whatIf, replay
+	return m, nil
+}
+
+// learn returns what a core knows of itself.
+func learn(c *core.Core) *v1alpha1.Meta {
+	v := c.View()
+	m := &v1alpha1.Meta{Rules: v.State.Schema.Version().String()}
+	for _, p := range v.Profiles {
+		m.Profiles = append(m.Profiles, p.SchedulerName)
+	}
+	m.Capabilities.Autoscaling = v.Autoscaler != nil
+	if c.ShadowReport() != nil {
+		m.Mode, m.Capabilities.Shadow = v1alpha1.ModeShadow, true
+	}
+	for _, g := range v.State.Groups() {
+		m.Capabilities.Prices = m.Capabilities.Prices || g.Price > 0
+	}
+	v.State.EachObject(cluster.PodGroupKind, func(cluster.Object) { m.Capabilities.PodGroups = true })
+	v.State.EachObject(cluster.ResourceSliceKind, func(cluster.Object) { m.Capabilities.Devices = true })
+	return m
+}

@@ -1,0 +1,93 @@
+package api
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/explain"
+	"github.com/berthproject/berth/core/step"
+	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
+)
+
+// maxBlockers is how many blockers are listed.
+const maxBlockers = 100
+
+// money answers money.
+func (a *API) money(r *request) (any, error) {
+	g, at, err := a.glance(r)
+	if err != nil {
+		return nil, err
+	}
+	out := v1alpha1.Money{At: at, Groups: []v1alpha1.MoneyOfGroup{}, Reasons: []v1alpha1.NodesOfReason{}, Blockers: []v1alpha1.Blocker{}, Bought: a.bought()}
+	s := g.Nodes.ScaleDown
+	if s == nil {
+		return out, nil
+	}
+	if sum := moneySum(g); sum != nil {
+		out.MoneySum = *sum
+	}
+	price := map[string]float64{}
+	for i := range g.groups {
+		price[g.groups[i].ID] = g.groups[i].Price
+	}
+	for _, of := range s.Groups {
+		out.Groups = append(out.Groups, v1alpha1.MoneyOfGroup{Group: of.Group, Nodes: of.Nodes, Price: v1alpha1.Price(of.Price), NodePrice: v1alpha1.Price(price[of.Group]),
+			Removable: v1alpha1.Price(of.Candidates.Price), Leaving: v1alpha1.Price(of.Leaving.Price)})
+	}
+	out.Reasons = nodesOfReasons(r.viewer, s.Reasons)
+	rows, _, err := a.nodeRows(r)
+	if err != nil {
+		return nil, err
+	}
+	out.Blockers, out.HiddenBlockers = blockers(r.viewer, rows)
+	return out, nil
+}
+
+// blockers returns the pods that keep nodes, by falling price.
+func blockers(v *viewer, rows []explain.NodeRow) (out []v1alpha1.Blocker, hidden int) {
+	out = []v1alpha1.Blocker{}
+	for i := range rows {
+		row := &rows[i]
+		switch {
+		case row.State != explain.NodeStays || row.Pod == "":
+		case v.pod(row.Pod) == "":
+			hidden++
+		default:
+			out = append(out, v1alpha1.Blocker{Pod: row.Pod, Node: row.Node, Group: row.Group, Reason: string(row.Reason), Price: v1alpha1.Price(row.Price)})
+		}
+	}
+	slices.SortFunc(out, func(a, b v1alpha1.Blocker) int {
+		return cmp.Or(cmp.Compare(b.Price, a.Price), strings.Compare(a.Node, b.Node))
+	})
+	return out[:min(len(out), maxBlockers)], hidden
+}
+
+// bought adds up the scale-ups of the ledger that had an alternative with a price; nil without any. Of an
+// order of fewer nodes than were chosen, their share counts.
+func (a *API) bought() *v1alpha1.Bought {
+	ordered := map[*autoscaler.Choice]int{}
+	var choices []*autoscaler.Choice // in the order of the ledger
+	out := &v1alpha1.Bought{}
+	scan(a.opt.Ledger, func(d *step.Decision) bool {
+		if d.Kind == step.ScaledUp && d.Choice != nil && d.Choice.Next != nil && d.Choice.Nodes > 0 {
+			if ordered[d.Choice] == 0 {
+				choices = append(choices, d.Choice)
+			}
+			ordered[d.Choice] += d.Nodes
+			out.Since = d.Time.UTC() // the oldest comes last
+		}
+		return true
+	})
+	for _, c := range choices {
+		share := float64(min(ordered[c], c.Nodes)) / float64(c.Nodes)
+		out.Chosen += v1alpha1.Price(share * c.Price)
+		out.Next += v1alpha1.Price(share * c.Next.Price)
+		out.Dearest += v1alpha1.Price(share * c.Dearest.Price)
+	}
+	if out.Orders = len(choices); out.Orders == 0 {
+		return nil
+	}
+	return out
+}

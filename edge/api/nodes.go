@@ -1,0 +1,177 @@
+package api
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/explain"
+	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
+)
+
+// nodeRows asks for all nodes, which are shared: they are by name.
+func (a *API) nodeRows(r *request) ([]explain.NodeRow, time.Time, error) {
+	x, at, err := a.questions.of(r.Context(), "nodes", func(c *core.Core) (any, error) {
+		rows := c.View().NodeRows()
+		slices.SortFunc(rows, func(a, b explain.NodeRow) int { return strings.Compare(a.Node, b.Node) })
+		return rows, nil
+	})
+	if err != nil {
+		return nil, at, err
+	}
+	return x.([]explain.NodeRow), at, nil
+}
+
+// nodeOrders are the values of ?sort=, with how they compare nodes; nodes that are equal are by name.
+var nodeOrders = map[string]func(a, b *explain.NodeRow) int{
+	"name":   func(_, _ *explain.NodeRow) int { return 0 },
+	"group":  func(a, b *explain.NodeRow) int { return strings.Compare(a.Group, b.Group) },
+	"price":  func(a, b *explain.NodeRow) int { return cmp.Compare(b.Price, a.Price) },
+	"cpu":    func(a, b *explain.NodeRow) int { return cmp.Compare(b.CPU.Share(), a.CPU.Share()) },
+	"memory": func(a, b *explain.NodeRow) int { return cmp.Compare(b.Memory.Share(), a.Memory.Share()) },
+	"pods":   func(a, b *explain.NodeRow) int { return cmp.Compare(b.Pods, a.Pods) },
+	"state":  func(a, b *explain.NodeRow) int { return strings.Compare(a.State, b.State) },
+	"age": func(a, b *explain.NodeRow) int {
+		return a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time)
+	},
+}
+
+// nodes answers nodes.
+func (a *API) nodes(r *request) (any, error) {
+	rows, at, err := a.nodeRows(r)
+	if err != nil {
+		return nil, err
+	}
+	order := nodeOrders[cmp.Or(r.query.Get("sort"), "name")]
+	if order == nil {
+		return nil, bad("sort is %q; it must be age, cpu, group, memory, name, pods, price or state", r.query.Get("sort"))
+	}
+	var found []*explain.NodeRow
+	for i := range rows {
+		if matchesNode(r, &rows[i]) {
+			found = append(found, &rows[i])
+		}
+	}
+	slices.SortStableFunc(found, order)
+	out := v1alpha1.NodeList{List: v1alpha1.List{At: at, Total: len(found)}, Items: []v1alpha1.Node{}}
+	// The place in the list is the key of a page: names alone don't sort it.
+	place := map[*explain.NodeRow]int{}
+	for i, row := range found {
+		place[row] = i
+	}
+	found, err = page(r.query, found, func(row **explain.NodeRow) string { return fmt.Sprintf("%08d", place[*row]) }, &out.List)
+	if err != nil {
+		return nil, badRequest{err}
+	}
+	for _, row := range found {
+		out.Items = append(out.Items, node(r.viewer, row))
+	}
+	return out, nil
+}
+
+// matchesNode reports whether a node is one of those that a request is for.
+func matchesNode(r *request, row *explain.NodeRow) bool {
+	for name, value := range map[string]string{"group": row.Group, "zone": row.Object.Labels[v1.LabelTopologyZone], "state": row.State, "reason": string(row.Reason)} {
+		if wanted := r.query[name]; len(wanted) > 0 && !slices.Contains(wanted, value) {
+			return false
+		}
+	}
+	return strings.Contains(row.Node, r.query.Get("q"))
+}
+
+// capacityLabels are the labels by which providers tell spot from on-demand.
+var capacityLabels = []string{"karpenter.sh/capacity-type", "eks.amazonaws.com/capacityType", "cloud.google.com/gke-provisioning", "kubernetes.azure.com/scalesetpriority", "node.kubernetes.io/capacity-type"}
+
+// node returns a row for a viewer.
+func node(v *viewer, row *explain.NodeRow) v1alpha1.Node {
+	labels := row.Object.Labels
+	n := v1alpha1.Node{
+		Name: row.Node, Group: row.Group, InstanceType: labels[v1.LabelInstanceTypeStable], Zone: labels[v1.LabelTopologyZone], Arch: labels[v1.LabelArchStable],
+		Created: row.Object.CreationTimestamp.UTC(), Ready: row.Ready, Unschedulable: row.Unschedulable, Price: v1alpha1.Price(row.Price),
+		State: v1alpha1.NodeState(row.State), Reason: string(row.Reason), Pod: v.pod(row.Pod), Step: row.Step, Pods: row.Pods, MaxPods: int(row.MaxPods),
+		Resources: append([]v1alpha1.ResourceUse{use(v1.ResourceCPU, row.CPU), use(v1.ResourceMemory, row.Memory)}, uses(row.Extended)...),
+	}
+	for _, key := range capacityLabels {
+		n.CapacityType = cmp.Or(n.CapacityType, strings.ToLower(labels[key]))
+	}
+	return n
+}
+
+// node answers nodes/NAME.
+func (a *API) node(r *request) (any, error) {
+	rows, _, err := a.nodeRows(r)
+	if err != nil {
+		return nil, err
+	}
+	i, ok := slices.BinarySearchFunc(rows, r.object, func(row explain.NodeRow, name string) int { return strings.Compare(row.Node, name) })
+	if !ok {
+		return nil, missing("node %s not found", r.object)
+	}
+	// A viewer from whom something is hidden may still have it explained: what names pods is left out.
+	x, at, err := a.questions.of(r.Context(), "node/"+r.object, func(c *core.Core) (any, error) {
+		x, _ := c.View().ExplainNode(r.object) // empty when Berth only schedules
+		return &x, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	lines, _, err := a.podLines(r)
+	if err != nil {
+		return nil, err
+	}
+	out := nodeDetail(r.viewer, &rows[i], x.(*explain.NodeExplanation))
+	out.At = at
+	for j := range lines.all {
+		if p := &lines.all[j]; p.Node != r.object {
+		} else if !r.viewer.sees(p.Object.Namespace) {
+			out.Hidden++
+		} else {
+			out.OnNode = append(out.OnNode, pod(p))
+		}
+	}
+	for _, d := range a.opt.Ledger.OfNode(r.object) {
+		out.Decisions = append(out.Decisions, decision(r.viewer, &d, brief))
+	}
+	return out, nil
+}
+
+// nodeDetail returns what there is to say about a node, but for the pods on it and its decisions.
+func nodeDetail(v *viewer, row *explain.NodeRow, x *explain.NodeExplanation) *v1alpha1.NodeDetail {
+	out := &v1alpha1.NodeDetail{
+		Node: node(v, row), Labels: row.Object.Labels, Detail: v.text(x.Detail),
+		Since: timeOf(x.Since), Looked: timeOf(x.Looked), Due: timeOf(x.Due), Planned: timeOf(x.Planned),
+		OnNode: []v1alpha1.Pod{}, Decisions: []v1alpha1.Decision{},
+	}
+	if v.all {
+		out.Changes = x.Changes
+	}
+	if x.Utilization != nil {
+		share := v1alpha1.Share(*x.Utilization)
+		out.Utilization = &share
+	}
+	if x.Leaving != nil {
+		l := leaving(v, x.Leaving)
+		out.Leaving = &l
+	}
+	for _, t := range row.Object.Spec.Taints {
+		out.Taints = append(out.Taints, v1alpha1.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
+	}
+	for _, b := range x.Blocks {
+		if v.pod(b.Pod) != "" {
+			out.Blocks = append(out.Blocks, v1alpha1.Block(b))
+		}
+	}
+	for _, p := range x.Pods {
+		if v.pod(p.Pod) != "" {
+			out.Moves = append(out.Moves, v1alpha1.Move{Pod: p.Pod, Node: p.Home, Why: p.Why})
+		}
+	}
+	out.WaitsFor, _ = v.pods(x.WaitsFor)
+	out.Awaits, _ = v.pods(x.Awaits)
+	return out
+}

@@ -1,0 +1,238 @@
+package api
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/explain"
+	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
+)
+
+// glance is what one question for the overview brings.
+type glance struct {
+	explain.Overview
+	groups []explain.GroupStatus
+	use    []explain.NamedUse // of all nodes: cpu, memory, then by name
+	// pending and ours count the pods without a node, and oldest is since when one of ours has waited.
+	pending, ours int
+	oldest        time.Time
+	unpriced      int // nodes
+}
+
+// shownRuns is how many runs of decisions an overview has.
+const shownRuns = 20
+
+// glance asks for the overview.
+func (a *API) glance(r *request) (*glance, time.Time, error) {
+	x, at, err := a.questions.of(r.Context(), "overview", func(c *core.Core) (any, error) { return look(c.View()), nil })
+	if err != nil {
+		return nil, at, err
+	}
+	return x.(*glance), at, nil
+}
+
+// look reads what an overview is made of.
+func look(v *explain.View) *glance {
+	g := &glance{Overview: v.Overview()}
+	g.use, g.unpriced = v.Utilization()
+	if v.Autoscaler != nil && v.Autoscaler.Groups.Known() {
+		g.groups = v.Groups()
+	}
+	for _, p := range g.Pending {
+		if g.pending += p.Pods; p.State != explain.PendingUnmanaged {
+			g.ours += p.Pods
+		}
+		if !p.Since.IsZero() && (g.oldest.IsZero() || p.Since.Before(g.oldest)) {
+			g.oldest = p.Since
+		}
+	}
+	return g
+}
+
+// overview answers overview.
+func (a *API) overview(r *request) (any, error) {
+	g, at, err := a.glance(r)
+	if err != nil {
+		return nil, err
+	}
+	return a.overviewOf(r.viewer, g, at), nil
+}
+
+// overviewOf returns the overview for a viewer.
+func (a *API) overviewOf(v *viewer, g *glance, at time.Time) *v1alpha1.Overview {
+	o := &v1alpha1.Overview{
+		At: at, Pods: v1alpha1.PodCounts{Placed: g.Placed, Pending: g.pending, Ours: g.ours, Oldest: g.oldest},
+		Pending: []v1alpha1.PendingReason{}, Nodes: nodeCounts(g), Utilization: uses(g.use), Attention: a.attention(v, g),
+		Activity: []v1alpha1.Run{},
+	}
+	_, o.Seq = a.opt.Ledger.Range()
+	for i := range g.Pending {
+		o.Pending = append(o.Pending, pendingReason(v, &g.Pending[i]))
+	}
+	for i := range g.Buying {
+		b := &g.Buying[i]
+		o.Buying = append(o.Buying, v1alpha1.Buying{Group: b.Group, Nodes: b.Nodes, Pods: b.Pods, Price: v1alpha1.Price(b.Price), Next: expectation(b.Next)})
+	}
+	for _, l := range g.Leaving {
+		o.Draining = append(o.Draining, v1alpha1.Draining{Node: l.Node, Group: l.Group, Price: v1alpha1.Price(l.Price), Leaving: leaving(v, &l.Leaving), Pods: l.Pods})
+	}
+	for _, p := range g.Preempting {
+		if v.pod(p.Pod) != "" {
+			victims, hidden := v.pods(p.Victims)
+			o.Preempting = append(o.Preempting, v1alpha1.Preempting{Pod: p.Pod, Node: p.Node, Victims: victims, Count: len(victims) + hidden})
+		}
+	}
+	for _, b := range g.BackingOff {
+		o.BackingOff = append(o.BackingOff, v1alpha1.BackingOff{Group: b.Group, Backoff: v1alpha1.Backoff(b.Backoff)})
+	}
+	for _, c := range g.CoolingDown {
+		o.CoolingDown = append(o.CoolingDown, v1alpha1.CoolingDown(c))
+	}
+	if s := g.Nodes.ScaleDown; s != nil {
+		o.ScaleDown = &v1alpha1.ScaleDown{Status: string(s.Status), Why: s.Why, Planned: timeOf(s.Planned), Reasons: nodesOfReasons(v, s.Reasons)}
+		o.Money = moneySum(g)
+	}
+	for _, run := range runs(a.opt.Ledger, shownRuns) {
+		d := decision(v, &run.last, brief)
+		o.Activity = append(o.Activity, v1alpha1.Run{Decision: d, More: run.more})
+	}
+	return o
+}
+
+func pendingReason(v *viewer, p *explain.PendingPods) v1alpha1.PendingReason {
+	return v1alpha1.PendingReason{State: v1alpha1.PendingState(p.State), Reason: p.Reason, Plugin: p.Plugin, Pods: p.Pods, Example: v.pod(p.Pod), Since: p.Since}
+}
+
+func leaving(v *viewer, l *explain.Leaving) v1alpha1.Leaving {
+	return v1alpha1.Leaving{Step: l.Step, Why: v.text(l.Why), Next: timeOf(l.Next)}
+}
+
+func nodeCounts(g *glance) v1alpha1.NodeCounts {
+	n := v1alpha1.NodeCounts{Total: g.Nodes.Nodes, Ready: g.Nodes.Ready, NotReady: g.Nodes.NotReady, Unschedulable: g.Nodes.Unschedulable}
+	for i := range g.groups {
+		n.Target += g.groups[i].Target
+	}
+	for i := range g.Buying {
+		n.Launching += g.Buying[i].Nodes
+	}
+	if s := g.Nodes.ScaleDown; s != nil {
+		for _, r := range s.Reasons {
+			switch r.State {
+			case explain.NodeCandidate:
+				n.Removable += r.Nodes
+			case explain.NodeLeaving:
+				n.Leaving += r.Nodes
+			}
+		}
+	}
+	return n
+}
+
+func nodesOfReasons(v *viewer, in []explain.NodesOfReason) []v1alpha1.NodesOfReason {
+	out := []v1alpha1.NodesOfReason{}
+	for _, r := range in {
+		out = append(out, v1alpha1.NodesOfReason{State: v1alpha1.NodeState(r.State), Reason: string(r.Reason), Nodes: r.Nodes, Price: v1alpha1.Price(r.Price), Node: r.Node, Pod: v.pod(r.Pod)})
+	}
+	return out
+}
+
+func uses(in []explain.NamedUse) []v1alpha1.ResourceUse {
+	out := []v1alpha1.ResourceUse{}
+	for _, u := range in {
+		out = append(out, use(u.Name, u.Use))
+	}
+	return out
+}
+
+// moneySum returns what all nodes cost, nil when no price is known.
+func moneySum(g *glance) *v1alpha1.MoneySum {
+	s := g.Nodes.ScaleDown
+	m := &v1alpha1.MoneySum{Price: v1alpha1.Price(s.Price), Unpriced: g.unpriced}
+	for _, b := range g.Buying {
+		m.Launching += v1alpha1.Price(b.Price)
+	}
+	if m.Price == 0 && m.Launching == 0 {
+		return nil
+	}
+	for _, of := range s.Groups {
+		m.Removable += v1alpha1.Price(of.Candidates.Price)
+		m.Leaving += v1alpha1.Price(of.Leaving.Price)
+	}
+	return m
+}
+
+// longPending is how long rejected pods wait before they need attention.
+const longPending = time.Minute
+
+// attention returns what somebody might act on, the most urgent first.
+func (a *API) attention(v *viewer, g *glance) []v1alpha1.Attention {
+	out := []v1alpha1.Attention{}
+	now := a.opt.Now()
+	if m := a.opt.Meta(); !m.Now.IsZero() {
+		now = m.Now
+	}
+	for i := range g.Pending {
+		p := &g.Pending[i]
+		if p.State == explain.PendingRejected && now.Sub(p.Since) >= longPending {
+			out = append(out, v1alpha1.Attention{Severity: v1alpha1.Critical, Kind: "PodsRejected", Count: p.Pods, Pod: v.pod(p.Pod), Since: p.Since,
+				Message: fmt.Sprintf("%s on no node: %s", count(p.Pods, "pod fits", "pods fit"), p.Reason)})
+		}
+	}
+	out = append(out, groupAttention(g)...)
+	out = append(out, nodeAttention(v, g)...)
+	rank := map[v1alpha1.Severity]int{v1alpha1.Critical: 0, v1alpha1.Warning: 1, v1alpha1.Info: 2}
+	slices.SortStableFunc(out, func(a, b v1alpha1.Attention) int { return cmp.Compare(rank[a.Severity], rank[b.Severity]) })
+	return out
+}
+
+// groupAttention returns what there is about node groups.
+func groupAttention(g *glance) (out []v1alpha1.Attention) {
+	for _, b := range g.BackingOff {
+		out = append(out, v1alpha1.Attention{Severity: v1alpha1.Warning, Kind: "GroupBackingOff", Group: b.Group, Until: b.Until,
+			Message: fmt.Sprintf("node group %s is not asked for nodes for now: %s", b.Group, b.Reason)})
+	}
+	for i := range g.groups {
+		if s := &g.groups[i]; s.TemplateError != "" {
+			out = append(out, v1alpha1.Attention{Severity: v1alpha1.Warning, Kind: "TemplateError", Group: s.ID,
+				Message: fmt.Sprintf("the provider can't say what new nodes of %s look like: %s", s.ID, s.TemplateError)})
+		}
+	}
+	if u := g.Unpriced; u != nil {
+		out = append(out, v1alpha1.Attention{Severity: v1alpha1.Warning, Kind: "Unpriced", Count: u.Without,
+			Message: fmt.Sprintf("%d of %d node groups have no price", u.Without, u.Of)})
+	}
+	return out
+}
+
+// nodeAttention returns what there is about nodes.
+func nodeAttention(v *viewer, g *glance) (out []v1alpha1.Attention) {
+	if n := g.Nodes.NotReady; n > 0 {
+		out = append(out, v1alpha1.Attention{Severity: v1alpha1.Warning, Kind: "NodesNotReady", Count: n, Message: count(n, "node is", "nodes are") + " not ready"})
+	}
+	s := g.Nodes.ScaleDown
+	if s == nil {
+		return out
+	}
+	if s.Status == explain.ScaleDownHeld {
+		out = append(out, v1alpha1.Attention{Severity: v1alpha1.Warning, Kind: "ScaleDownHeld", Message: "no node is removed for now: " + s.Why})
+	}
+	for _, r := range s.Reasons {
+		if r.State == explain.NodeStays && r.Reason == autoscaler.KeptBlockedByPod {
+			out = append(out, v1alpha1.Attention{Severity: v1alpha1.Info, Kind: "NodesBlocked", Count: r.Nodes, Node: r.Node, Pod: v.pod(r.Pod), Price: v1alpha1.Price(r.Price),
+				Message: count(r.Nodes, "node", "nodes") + " can't be removed because of pods that may not be evicted"})
+		}
+	}
+	return out
+}
+
+// count writes a number with its noun.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

@@ -1,0 +1,180 @@
+package api
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/explain"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/core/weighing"
+	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
+)
+
+// pod answers pods/NAMESPACE/NAME. A pod that has gone is answered from the ledger.
+func (a *API) pod(r *request) (any, error) {
+	namespace, name, ok := strings.Cut(r.object, "/")
+	if !ok || strings.Contains(name, "/") || namespace == "" || name == "" {
+		return nil, bad("give the pod as pods/NAMESPACE/NAME")
+	}
+	gone := missing("pod %s not found; it may have finished, or you may not list pods in its namespace", r.object)
+	if !r.viewer.sees(namespace) {
+		return nil, gone
+	}
+	lines, at, err := a.podLines(r)
+	if err != nil {
+		return nil, err
+	}
+	decisions := a.opt.Ledger.Of(r.object)
+	wanted := explain.PodLine{Object: &v1.Pod{}}
+	wanted.Object.Namespace, wanted.Object.Name = namespace, name
+	i, found := slices.BinarySearchFunc(lines.all, wanted, func(p, wanted explain.PodLine) int { return comparePods(&p, &wanted) })
+	if !found && len(decisions) == 0 {
+		return nil, gone
+	}
+	out := &v1alpha1.PodDetail{At: at, Pod: v1alpha1.Pod{Namespace: namespace, Name: name}, Timeline: []v1alpha1.TimelineEntry{}, Decisions: []v1alpha1.Decision{}}
+	if found {
+		x, at, err := a.questions.of(r.Context(), "pods/"+r.object, func(c *core.Core) (any, error) {
+			x, _ := c.View().Explain(namespace, name)
+			return &x, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		out.At, out.Pod = at, pod(&lines.all[i])
+		podDetail(r.viewer, x.(*explain.Explanation), out)
+		out.Timeline = append(out.Timeline, beginning(&lines.all[i])...)
+	}
+	for j := range decisions {
+		d := &decisions[j]
+		out.Decisions = append(out.Decisions, decision(r.viewer, d, whole))
+		out.Timeline = append(out.Timeline, v1alpha1.TimelineEntry{At: d.Time.UTC(), Kind: string(d.Kind), Text: d.String(), Seq: d.Seq})
+	}
+	slices.SortStableFunc(out.Timeline, func(a, b v1alpha1.TimelineEntry) int { return a.At.Compare(b.At) })
+	return out, nil
+}
+
+// beginning returns what a pod's object says about its time before decisions, and when it was bound.
+func beginning(p *explain.PodLine) (out []v1alpha1.TimelineEntry) {
+	if at := p.Object.CreationTimestamp; !at.IsZero() {
+		out = append(out, v1alpha1.TimelineEntry{At: at.UTC(), Kind: "Created"})
+	}
+	if !p.Since.IsZero() {
+		out = append(out, v1alpha1.TimelineEntry{At: p.Since, Kind: "Seen", Text: "Berth first saw it without a node"})
+	}
+	for _, c := range p.Object.Status.Conditions {
+		if c.Type == v1.PodScheduled && c.Status == v1.ConditionTrue && !c.LastTransitionTime.IsZero() {
+			out = append(out, v1alpha1.TimelineEntry{At: c.LastTransitionTime.UTC(), Kind: "Bound", Text: "bound to " + p.Node})
+		}
+	}
+	return out
+}
+
+// podDetail fills in what is explained of a pod.
+func podDetail(v *viewer, x *explain.Explanation, out *v1alpha1.PodDetail) {
+	out.Outcome, out.Message, out.Queue, out.Attempts = x.Outcome, x.Message, x.Queue, x.Attempts
+	out.Queued, out.Tried, out.Backoff = timeOf(x.Queued), timeOf(x.Tried), timeOf(x.Backoff)
+	out.Nominated, out.Preemption = x.Nominated, x.Preemption
+	out.Node = cmp.Or(x.Node, out.Node)
+	out.Victims, out.Hidden = v.pods(x.Victims)
+	for _, p := range x.Permissions {
+		out.Permissions = append(out.Permissions, v1alpha1.Permission(p))
+	}
+	out.Rejections = rejections(x.Reasons)
+	for _, r := range x.Relax {
+		out.Helps = append(out.Helps, v1alpha1.Help{Kind: "Relax", Plugin: r.Plugin, Nodes: r.Nodes, Text: fmt.Sprintf("%s would take it without %s", count(r.Nodes, "node", "nodes"), r.Plugin)})
+	}
+	for _, w := range x.WaitsFor {
+		out.Helps = append(out.Helps, v1alpha1.Help{Kind: "Wait", Plugin: w.Plugin, Text: w.Change})
+	}
+	for _, k := range x.Reserved {
+		help := v1alpha1.Help{Kind: "Reserved", Nodes: k.Nodes, Text: fmt.Sprintf("room on %s is reserved for others", count(k.Nodes, "node", "nodes"))}
+		if v.all {
+			help.Text = fmt.Sprintf("room on %s is reserved for %s", count(k.Nodes, "node", "nodes"), k.For)
+		}
+		out.Helps = append(out.Helps, help)
+	}
+	out.Matrix, out.Scaling = matrix(x), scaling(x.Scaling)
+}
+
+// matrix returns the scores of the best nodes, nil without any.
+func matrix(x *explain.Explanation) *v1alpha1.ScoreMatrix {
+	if len(x.Candidates) == 0 {
+		return nil
+	}
+	m := &v1alpha1.ScoreMatrix{Chosen: -1}
+	rows := map[string][]int64{}
+	var plugins []string
+	for i, c := range x.Candidates {
+		if c.Node == x.Node {
+			m.Chosen = i
+		}
+		m.Nodes, m.Totals = append(m.Nodes, c.Node), append(m.Totals, c.Score)
+		for _, s := range c.Scores {
+			if rows[s.Plugin] == nil {
+				rows[s.Plugin] = make([]int64, len(x.Candidates))
+				plugins = append(plugins, s.Plugin)
+			}
+			rows[s.Plugin][i] = s.Score
+		}
+	}
+	for _, p := range plugins {
+		m.Rows = append(m.Rows, v1alpha1.ScoreRow{Plugin: p, Scores: rows[p]})
+	}
+	return m
+}
+
+// scaling returns what node groups do for a pod.
+func scaling(x *explain.Scaling) *v1alpha1.Scaling {
+	if x == nil {
+		return nil
+	}
+	out := &v1alpha1.Scaling{NotPlanned: x.NotPlanned, NextPlan: timeOf(x.NextPlan), Event: x.Event, Ordered: order(x.Ordered), Weighed: weighed(x.Weighed)}
+	if c := x.Coming; c != nil {
+		out.Coming = &v1alpha1.ComingNode{Group: c.Group, Node: c.Node, Reserved: c.Reserved, Stays: c.Stays}
+		if e := expectation(&c.Expectation); e != nil {
+			out.Coming.Expectation = *e
+		}
+	}
+	for _, g := range x.Groups {
+		answer := v1alpha1.GroupAnswer{Group: g.Group, Answer: g.Answer, Reasons: g.Reasons, Plugin: g.Plugin, Detail: g.Detail}
+		for _, m := range g.Missing {
+			answer.Missing = append(answer.Missing, shortfall(m.Resource, m.Needed, m.Available, ""))
+		}
+		out.Groups = append(out.Groups, answer)
+	}
+	return out
+}
+
+// weighed says what became of a weighing, in a sentence.
+func weighed(w *weighing.Result) string {
+	if w == nil {
+		return ""
+	}
+	out := fmt.Sprintf("by policy %s it chose %s", w.Policy, w.Chosen)
+	if w.Why != "" {
+		out += ": " + w.Why
+	}
+	return out
+}
+
+func shortfall(resource string, needed, available int64, node string) v1alpha1.Shortfall {
+	write := func(amount int64) string { q := quantity(v1.ResourceName(resource), amount); return q.String() }
+	return v1alpha1.Shortfall{Resource: resource, Needed: write(needed), Available: write(available), Node: node}
+}
+
+func rejections(in []step.Why) (out []v1alpha1.Rejection) {
+	for _, w := range in {
+		r := v1alpha1.Rejection{Plugin: w.Plugin, Message: w.Message, Nodes: w.Nodes}
+		if s := w.Short; s != nil {
+			short := shortfall(s.Resource, s.Needed, s.Available, s.Node)
+			r.Short = &short
+		}
+		out = append(out, r)
+	}
+	return out
+}

@@ -1,0 +1,235 @@
+package api
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/explain"
+	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
+)
+
+// podLines are all pods, by namespace and name; they are shared.
+type podLines struct{ all []explain.PodLine }
+
+func comparePods(a, b *explain.PodLine) int {
+	return cmp.Or(strings.Compare(a.Object.Namespace, b.Object.Namespace), strings.Compare(a.Object.Name, b.Object.Name))
+}
+
+// podLines asks for all pods. Sorting them is left to whoever has asked first: it needs no core.
+func (a *API) podLines(r *request) (*podLines, time.Time, error) {
+	return a.lines(r, "pods", func(v *explain.View) []explain.PodLine { return append(v.PendingLines(), v.PlacedLines()...) })
+}
+
+// pendingLines asks for the pods without a node.
+func (a *API) pendingLines(r *request) (*podLines, time.Time, error) {
+	return a.lines(r, "pods/pending", (*explain.View).PendingLines)
+}
+
+func (a *API) lines(r *request, key string, list func(*explain.View) []explain.PodLine) (*podLines, time.Time, error) {
+	x, at, err := a.questions.prepared(r.Context(), key, func(c *core.Core) (any, error) { return list(c.View()), nil }, func(x any) any {
+		lines := x.([]explain.PodLine)
+		slices.SortFunc(lines, func(a, b explain.PodLine) int { return comparePods(&a, &b) })
+		return &podLines{lines}
+	})
+	if err != nil {
+		return nil, at, err
+	}
+	return x.(*podLines), at, nil
+}
+
+// pods answers pods.
+func (a *API) pods(r *request) (any, error) {
+	ask := a.podLines
+	switch r.query.Get("state") {
+	case "", string(v1alpha1.Placed), "all":
+	default:
+		ask = a.pendingLines
+	}
+	lines, at, err := ask(r)
+	if err != nil {
+		return nil, err
+	}
+	out := v1alpha1.PodList{List: v1alpha1.List{At: at}, Items: []v1alpha1.Pod{}}
+	var found []*explain.PodLine
+	for i := range lines.all {
+		p := &lines.all[i]
+		if !matchesPod(r, p) {
+			continue
+		}
+		if out.Total++; !r.viewer.sees(p.Object.Namespace) {
+			out.Hidden++
+			continue
+		}
+		found = append(found, p)
+	}
+	found, err = page(r.query, found, func(p **explain.PodLine) string { return (*p).Object.Namespace + "\x00" + (*p).Object.Name }, &out.List)
+	if err != nil {
+		return nil, badRequest{err}
+	}
+	for _, p := range found {
+		out.Items = append(out.Items, pod(p))
+	}
+	return out, nil
+}
+
+// matchesPod reports whether a pod is one of those that a request is for. What could tell a name of a hidden
+// pod doesn't match one.
+func matchesPod(r *request, p *explain.PodLine) bool {
+	state := cmp.Or(p.State, string(v1alpha1.Placed))
+	switch wanted := r.query.Get("state"); wanted {
+	case "", "all":
+	case "pending":
+		if p.State == "" {
+			return false
+		}
+	default:
+		if state != wanted {
+			return false
+		}
+	}
+	for name, value := range map[string]string{"namespace": p.Object.Namespace, "node": p.Node, "reason": p.Reason, "plugin": p.Plugin} {
+		if wanted := r.query[name]; len(wanted) > 0 && !slices.Contains(wanted, value) {
+			return false
+		}
+	}
+	named := r.query.Get("owner") + r.query.Get("q")
+	if named == "" {
+		return true
+	}
+	if !r.viewer.sees(p.Object.Namespace) {
+		return false
+	}
+	if wanted := r.query.Get("owner"); wanted != "" {
+		if o := owner(p.Object); o == nil || o.Kind+"/"+o.Name != wanted {
+			return false
+		}
+	}
+	return strings.Contains(p.Object.Namespace+"/"+p.Object.Name, r.query.Get("q"))
+}
+
+// pod returns a pod in one row.
+func pod(p *explain.PodLine) v1alpha1.Pod {
+	obj := p.Object
+	out := v1alpha1.Pod{
+		Namespace: obj.Namespace, Name: obj.Name, Created: obj.CreationTimestamp.UTC(), Owner: owner(obj), Node: p.Node,
+		State: v1alpha1.PendingState(cmp.Or(p.State, string(v1alpha1.Placed))), Reason: p.Reason, Plugin: p.Plugin, Since: p.Since, Attempts: p.Attempts,
+		Scheduler: obj.Spec.SchedulerName, Requests: requests(obj),
+	}
+	if obj.Spec.Priority != nil {
+		out.Priority = *obj.Spec.Priority
+	}
+	if g := obj.Spec.SchedulingGroup; g != nil && g.PodGroupName != nil {
+		out.PodGroup = *g.PodGroupName
+	}
+	if p.Coming != nil {
+		out.Group, out.Expected = p.Coming.Group, expectation(&p.Coming.Expectation)
+	}
+	return out
+}
+
+// requests returns what a pod requests, by resource.
+func requests(obj *v1.Pod) (out []v1alpha1.Amount) {
+	list := resourcehelper.PodRequests(obj, resourcehelper.PodResourcesOptions{})
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		if q := list[name]; !q.IsZero() {
+			out = append(out, v1alpha1.Amount{Resource: string(name), Quantity: q})
+		}
+	}
+	return out
+}
+
+// maxWorkloads is how many workloads of a reason are listed.
+const maxWorkloads = 200
+
+// pending answers pending.
+func (a *API) pending(r *request) (any, error) {
+	lines, at, err := a.pendingLines(r)
+	if err != nil {
+		return nil, err
+	}
+	type key struct{ state, reason, plugin string }
+	by := map[key]*pendingReasons{}
+	for i := range lines.all {
+		p := &lines.all[i]
+		k := key{p.State, p.Reason, p.Plugin}
+		if by[k] == nil {
+			by[k] = &pendingReasons{PendingByReason: v1alpha1.PendingByReason{PendingReason: v1alpha1.PendingReason{State: v1alpha1.PendingState(p.State), Reason: p.Reason, Plugin: p.Plugin}}, workloads: map[workload]*v1alpha1.PendingWorkload{}}
+		}
+		by[k].add(r.viewer, p)
+	}
+	out := v1alpha1.Pending{At: at, Pods: len(lines.all), Reasons: []v1alpha1.PendingByReason{}}
+	for _, x := range by { // sorted below
+		out.Reasons = append(out.Reasons, x.reason())
+	}
+	slices.SortFunc(out.Reasons, func(a, b v1alpha1.PendingByReason) int {
+		return cmp.Or(cmp.Compare(b.Pods, a.Pods), cmp.Compare(a.State, b.State), strings.Compare(a.Reason, b.Reason), strings.Compare(a.Plugin, b.Plugin))
+	})
+	return out, nil
+}
+
+// workload is the controller of pods; a pod without one is a workload of its own namespace.
+type workload struct{ namespace, kind, name string }
+
+// pendingReasons are pods that wait for the same, in the making.
+type pendingReasons struct {
+	v1alpha1.PendingByReason
+	exampleSince time.Time // of Example
+	workloads    map[workload]*v1alpha1.PendingWorkload
+}
+
+func (x *pendingReasons) add(v *viewer, p *explain.PodLine) {
+	x.Pods++
+	if !p.Since.IsZero() && (x.Since.IsZero() || p.Since.Before(x.Since)) {
+		x.Since = p.Since
+	}
+	if p.Coming != nil {
+		if e := expectation(&p.Coming.Expectation); e != nil && (x.Next == nil || e.Ordered.Before(x.Next.Ordered)) {
+			x.Next = e
+		}
+	}
+	if !v.sees(p.Object.Namespace) {
+		x.Hidden++
+		return
+	}
+	name := p.Object.Namespace + "/" + p.Object.Name
+	if x.Example == "" || p.Since.Before(x.exampleSince) {
+		x.Example, x.exampleSince = name, p.Since
+	}
+	o := owner(p.Object)
+	key := workload{namespace: p.Object.Namespace}
+	if o != nil {
+		key.kind, key.name = o.Kind, o.Name
+	}
+	w := x.workloads[key]
+	if w == nil {
+		w = &v1alpha1.PendingWorkload{Namespace: key.namespace, Owner: o}
+		x.workloads[key] = w
+	}
+	if w.Pods++; w.Pods == 1 || p.Since.Before(w.Since) {
+		w.Example, w.Since = name, p.Since
+	}
+}
+
+// reason returns the pods with their workloads.
+func (x *pendingReasons) reason() v1alpha1.PendingByReason {
+	out := x.PendingByReason
+	out.Workloads = []v1alpha1.PendingWorkload{}
+	for _, w := range x.workloads { // sorted below
+		out.Workloads = append(out.Workloads, *w)
+	}
+	slices.SortFunc(out.Workloads, func(a, b v1alpha1.PendingWorkload) int {
+		return cmp.Or(cmp.Compare(b.Pods, a.Pods), strings.Compare(a.Example, b.Example))
+	})
+	for _, w := range out.Workloads[min(len(out.Workloads), maxWorkloads):] {
+		out.OtherPods += w.Pods
+	}
+	out.Workloads = out.Workloads[:min(len(out.Workloads), maxWorkloads)]
+	return out
+}

@@ -1,0 +1,80 @@
+package api
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
+)
+
+const (
+	defaultLimit = 500
+	maxLimit     = 5000
+	// maxValue is how long the value of a parameter may be: longer than any name of Kubernetes.
+	maxValue = 512
+	// maxValues is how many values all parameters of a request may have together.
+	maxValues = 64
+)
+
+// checkQuery returns an error about parameters that the path doesn't have, or that are too long or too
+// many.
+func checkQuery(query url.Values, allowed []string) error {
+	n := 0
+	for name, values := range query {
+		if !slices.Contains(allowed, name) {
+			return fmt.Errorf("unknown parameter %.40q; there are %s", name, strings.Join(allowed, ", "))
+		}
+		if n += len(values); n > maxValues {
+			return fmt.Errorf("more than %d parameters", maxValues)
+		}
+		for _, v := range values {
+			if len(v) > maxValue {
+				return fmt.Errorf("%s is longer than %d characters", name, maxValue)
+			}
+		}
+	}
+	return nil
+}
+
+// number returns a parameter that is a number from least to most, or what holds without it.
+func number(query url.Values, name string, without, least, most int) (int, error) {
+	if !query.Has(name) {
+		return without, nil
+	}
+	n, err := strconv.Atoi(query.Get(name))
+	if err != nil || n < least || n > most {
+		return 0, fmt.Errorf("%s is %q; it must be a number from %d to %d", name, query.Get(name), least, most)
+	}
+	return n, nil
+}
+
+// page cuts a page out of items that are sorted by key, which is unique: limit of them after the key of
+// ?continue=. It returns the page, and fills in the list.
+func page[T any](query url.Values, items []T, key func(*T) string, list *v1alpha1.List) ([]T, error) {
+	limit, err := number(query, "limit", defaultLimit, 1, maxLimit)
+	if err != nil {
+		return nil, err
+	}
+	if from := query.Get("continue"); from != "" {
+		raw, err := base64.RawURLEncoding.DecodeString(from)
+		if err != nil {
+			return nil, fmt.Errorf("continue is %q; it must be that of the page before", from)
+		}
+		after, _ := slices.BinarySearchFunc(items, string(raw), func(item T, last string) int {
+			if key(&item) <= last {
+				return -1
+			}
+			return 1
+		})
+		items = items[after:]
+	}
+	if len(items) > limit {
+		items = items[:limit]
+		list.Continue = base64.RawURLEncoding.EncodeToString([]byte(key(&items[limit-1])))
+	}
+	return items, nil
+}

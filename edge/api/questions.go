@@ -1,0 +1,162 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/berthproject/berth/core"
+)
+
+const (
+	// tick is for how long an answer is shared.
+	tick = 2 * time.Second
+	// idle is the least time that the core has for itself between two questions, in multiples of what
+	// the first took: questions take a fiftieth of its time at most.
+	idle = 49
+	// keptAnswers is how many answers are kept at most.
+	keptAnswers = 256
+	// questionTimeout is how long a question waits for the core.
+	questionTimeout = 10 * time.Second
+)
+
+// errBusy says that the core had no time for a question.
+var errBusy = errors.New("the core is busy, or other queries are being answered; try again")
+
+// questions puts questions to the core, and shares the answers.
+type questions struct {
+	ask func(context.Context, func(*core.Core)) bool
+	now func() time.Time
+	// turn has a token while a question waits for the core. Its holder owns next, before which the core
+	// isn't asked.
+	turn chan struct{}
+	next time.Time
+
+	mu      sync.Mutex
+	answers map[string]*answer
+	// asked is how often the core was asked.
+	asked int
+}
+
+// answer is one answer, or one in the making.
+type answer struct {
+	done  chan struct{} // closed when the rest is set
+	at    time.Time
+	value any
+	err   error
+}
+
+func newQuestions(ask func(context.Context, func(*core.Core)) bool, now func() time.Time) *questions {
+	return &questions{ask: ask, now: now, turn: make(chan struct{}, 1), answers: map[string]*answer{}}
+}
+
+// prepared is of, with a value that is made of the core's answer, once, and not in the core's goroutine.
+func (q *questions) prepared(ctx context.Context, key string, question func(*core.Core) (any, error), prepare func(any) any) (any, time.Time, error) {
+	x, at, err := q.of(ctx, key, func(c *core.Core) (any, error) {
+		raw, err := question(c)
+		return sync.OnceValue(func() any { return prepare(raw) }), err
+	})
+	if err != nil {
+		return nil, at, err
+	}
+	return x.(func() any)(), at, nil
+}
+
+// of returns the answer to a question that is known by a key, and when the core was asked. Those who ask
+// the same within a tick share one answer. The value must not be changed; of an error of question it is nil.
+// question runs in the goroutine that owns the core: what takes long and needs no core comes later.
+func (q *questions) of(ctx context.Context, key string, question func(*core.Core) (any, error)) (any, time.Time, error) {
+	a, mine := q.claim(key)
+	if mine {
+		// Others may wait for the answer when whoever has asked first goes away.
+		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), questionTimeout)
+		defer cancel()
+		q.answer(asking, a, question)
+	}
+	select {
+	case <-a.done:
+		return a.value, a.at, a.err
+	case <-ctx.Done():
+		return nil, time.Time{}, errBusy
+	}
+}
+
+// claim returns the answer of a key, and whether the caller has to make it.
+func (q *questions) claim(key string) (a *answer, mine bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if a := q.answers[key]; a != nil && (!a.over() || q.now().Sub(a.at) < tick) {
+		return a, false
+	}
+	q.forget(len(q.answers) >= keptAnswers)
+	a = &answer{done: make(chan struct{})}
+	if q.answers[key] = a; len(q.answers) == 1 {
+		time.AfterFunc(5*tick, q.sweep)
+	}
+	return a, true
+}
+
+// over reports whether the answer has been given.
+func (a *answer) over() bool {
+	select {
+	case <-a.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// forget drops answers that are too old to share, and with all every one that has been given. The caller
+// holds mu.
+func (q *questions) forget(all bool) {
+	for key, a := range q.answers {
+		if a.over() && (all || q.now().Sub(a.at) >= tick) {
+			delete(q.answers, key)
+		}
+	}
+}
+
+// sweep drops old answers until there are none: without viewers nothing is kept.
+func (q *questions) sweep() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.forget(false); len(q.answers) > 0 {
+		time.AfterFunc(5*tick, q.sweep)
+	}
+}
+
+// answer asks the core, when it is the caller's turn and the core had some time for itself.
+func (q *questions) answer(ctx context.Context, a *answer, question func(*core.Core) (any, error)) {
+	defer close(a.done)
+	a.at, a.err = q.now(), errBusy
+	select {
+	case q.turn <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	defer func() { <-q.turn }()
+	if wait := q.next.Sub(q.now()); wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+	got := make(chan struct{})
+	if !q.ask(ctx, func(c *core.Core) {
+		defer close(got)
+		began := q.now()
+		a.value, a.err = question(c)
+		a.at = q.now()
+		q.next = a.at.Add(idle * a.at.Sub(began))
+	}) {
+		return
+	}
+	<-got
+	q.mu.Lock()
+	q.asked++
+	q.mu.Unlock()
+}

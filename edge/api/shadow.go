@@ -1,0 +1,91 @@
+package api
+
+import (
+	"errors"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/step"
+	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
+)
+
+// errNoShadow says why there is no report.
+var errNoShadow = errors.New("this instance is not a shadow: it makes decisions and compares nothing; start a shadow with berth run --shadow")
+
+// shadow answers shadow.
+func (a *API) shadow(r *request) (any, error) {
+	x, at, err := a.questions.of(r.Context(), "shadow", func(c *core.Core) (any, error) {
+		report := c.ShadowReport()
+		if report == nil {
+			return nil, notFound{errNoShadow}
+		}
+		return report, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := ShadowOf(x.(*core.ShadowReport), r.viewer.pod)
+	out.At = at
+	return out, nil
+}
+
+// ShadowOf returns a report as the API has it. shown returns the name of a pod, "" for one that may not be
+// shown.
+func ShadowOf(x *core.ShadowReport, shown func(pod string) string) *v1alpha1.Shadow {
+	out := &v1alpha1.Shadow{
+		Since: x.Since.UTC(), Until: x.Until.UTC(), Compared: x.Compared, Agreement: v1alpha1.Share(x.Agreement()), Allowed: v1alpha1.Share(x.Allowed()),
+		Short: x.Short, Overtaken: x.Overtaken, JudgedAgain: x.JudgedAgain, Waiting: x.Waiting, Doubted: x.Doubted,
+		Earlier: v1alpha1.ShadowEarlier(x.Earlier), Other: shadowTimes(x.Other), Berth: shadowTimes(x.Berth), Differences: []v1alpha1.ShadowDifference{},
+	}
+	for _, verdict := range step.Verdicts {
+		out.Verdicts = append(out.Verdicts, v1alpha1.VerdictCount{Verdict: string(verdict), Count: x.Verdicts[verdict]})
+	}
+	for i := range x.Differences {
+		c := &x.Differences[i]
+		if shown(c.Pod) == "" {
+			out.Hidden++
+			continue
+		}
+		out.Differences = append(out.Differences, v1alpha1.ShadowDifference{
+			Time: c.Time.UTC(), Pod: c.Pod, Verdict: string(c.Verdict), Node: c.Node, Score: c.Score, BerthNode: c.BerthNode, BerthScore: c.BerthScore,
+			Plugin: c.Plugin, Reason: c.Reason, Scores: scores(c.Scores), BerthScores: scores(c.BerthScores),
+		})
+	}
+	if n := x.Nodes; n != nil {
+		out.Nodes = shadowNodes(n)
+	}
+	return out
+}
+
+func scores(in []engine.PluginScore) (out []v1alpha1.PluginScore) {
+	for _, s := range in {
+		out = append(out, v1alpha1.PluginScore{Plugin: s.Plugin, Score: s.Score})
+	}
+	return out
+}
+
+func shadowTimes(q core.ShadowQuantiles) v1alpha1.ShadowTimes {
+	return v1alpha1.ShadowTimes{P50: duration(q.P50), P90: duration(q.P90), P99: duration(q.P99)}
+}
+
+func shadowNodes(n *core.ShadowNodes) *v1alpha1.ShadowNodes {
+	hours := func(h core.ShadowHours) v1alpha1.ShadowHours {
+		return v1alpha1.ShadowHours{Hours: h.Hours, Cost: v1alpha1.Price(h.Cost)}
+	}
+	out := &v1alpha1.ShadowNodes{
+		Since: n.Since.UTC(), Buying: n.Buying, Removing: n.Removing, BoughtAhead: duration(n.BoughtAhead), RemovedAhead: duration(n.RemovedAhead),
+		Cluster: hours(n.Cluster), Berth: hours(n.Berth), Unpriced: n.Unpriced, Differences: []v1alpha1.ShadowNodeDifference{},
+	}
+	for _, verdict := range step.NodeVerdicts {
+		out.Verdicts = append(out.Verdicts, v1alpha1.VerdictCount{Verdict: string(verdict), Count: n.Verdicts[verdict]})
+	}
+	for i := range n.Differences {
+		c := &n.Differences[i]
+		d := v1alpha1.ShadowNodeDifference{Time: c.Time.UTC(), Verdict: string(c.Verdict), Group: c.Group, Nodes: c.Nodes, Node: c.Node, Price: v1alpha1.Price(c.Price), Reason: c.Reason}
+		if !c.Wished.IsZero() {
+			d.Wished = c.Wished.UTC()
+		}
+		out.Differences = append(out.Differences, d)
+	}
+	return out
+}

@@ -1,0 +1,63 @@
+package api
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berthproject/berth/core/explain"
+	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
+)
+
+// quantity returns an amount in the base unit of a resource as Kubernetes writes it.
+func quantity(name v1.ResourceName, amount int64) resource.Quantity {
+	switch name {
+	case v1.ResourceCPU:
+		return *resource.NewMilliQuantity(amount, resource.DecimalSI)
+	case v1.ResourceMemory, v1.ResourceEphemeralStorage, v1.ResourceStorage:
+		return *resource.NewQuantity(amount, resource.BinarySI)
+	}
+	return *resource.NewQuantity(amount, resource.DecimalSI)
+}
+
+func use(name v1.ResourceName, u explain.Use) v1alpha1.ResourceUse {
+	return v1alpha1.ResourceUse{Resource: string(name), Requested: quantity(name, u.Requested), Allocatable: quantity(name, u.Allocatable), Share: v1alpha1.Share(u.Share())}
+}
+
+// timeOf returns a time of an explanation, zero for nil.
+func timeOf(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+func duration(d time.Duration) v1alpha1.Duration {
+	return metav1.Duration{Duration: d.Round(time.Millisecond)}
+}
+
+func seconds(s float64) v1alpha1.Duration { return duration(time.Duration(s * float64(time.Second))) }
+
+func expectation(e *explain.Expectation) *v1alpha1.Expectation {
+	if e == nil || e.Ordered == nil {
+		return nil
+	}
+	return &v1alpha1.Expectation{Ordered: timeOf(e.Ordered), Likely: timeOf(e.Likely), Late: timeOf(e.Late), Launches: e.Launches, GivenUp: timeOf(e.GivenUp)}
+}
+
+// owner returns the controller of a pod, nil for none. Of a ReplicaSet with the hash of a pod template in its
+// name it is the Deployment that has made it.
+func owner(obj *v1.Pod) *v1alpha1.Owner {
+	ref := metav1.GetControllerOfNoCopy(obj)
+	if ref == nil {
+		return nil
+	}
+	if hash := obj.Labels["pod-template-hash"]; ref.Kind == "ReplicaSet" && hash != "" {
+		if n := len(ref.Name) - len(hash) - 1; n > 0 && ref.Name[n:] == "-"+hash {
+			return &v1alpha1.Owner{Kind: "Deployment", Name: ref.Name[:n]}
+		}
+	}
+	return &v1alpha1.Owner{Kind: ref.Kind, Name: ref.Name}
+}

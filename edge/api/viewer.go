@@ -1,0 +1,157 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+)
+
+// Rights say whose pods a user may read. A nil Rights allows all.
+type Rights struct {
+	authorizer authorizer.Authorizer
+	now        func() time.Time
+
+	mu    sync.Mutex
+	known map[right]verdict
+}
+
+// right is that of a user to list the pods of a namespace, "" for all.
+type right struct{ user, namespace string }
+
+type verdict struct {
+	may   bool
+	until time.Time
+}
+
+const (
+	// rightHolds is for how long a verdict is taken as it was.
+	rightHolds = 30 * time.Second
+	// knownRights is how many verdicts are kept at most.
+	knownRights = 8192
+	// newRights is about how many namespaces one request has the API server asked at most; the rest counts as
+	// hidden, and is asked about by the next request.
+	newRights = 64
+)
+
+// NewRights returns rights by an authorizer: who may list pods may read them.
+func NewRights(a authorizer.Authorizer) *Rights {
+	return &Rights{authorizer: a, now: time.Now, known: map[right]verdict{}}
+}
+
+// viewer is who asks. It is for one request, in one goroutine.
+type viewer struct {
+	ctx    context.Context
+	user   user.Info // nil when nobody says who asks
+	rights *Rights   // nil when everything may be read
+	all    bool      // nothing is hidden
+	may    map[string]bool
+	left   int // of newRights
+}
+
+// viewer returns who has sent a request.
+func (r *Rights) viewer(req *http.Request) *viewer {
+	v := &viewer{ctx: req.Context(), may: map[string]bool{}, left: newRights}
+	v.user, _ = apirequest.UserFrom(req.Context())
+	if v.rights = r; r == nil {
+		v.all = true
+		return v
+	}
+	v.all = v.check("")
+	return v
+}
+
+// name returns the user's name, "" when it isn't known.
+func (v *viewer) name() string {
+	if v.user == nil {
+		return ""
+	}
+	return v.user.GetName()
+}
+
+// sees reports whether the viewer may read the pods of a namespace.
+func (v *viewer) sees(namespace string) bool {
+	if v.all {
+		return true
+	}
+	may, known := v.may[namespace]
+	if !known {
+		may = v.check(namespace)
+		v.may[namespace] = may
+	}
+	return may
+}
+
+// pod returns the name of a pod given as namespace/name, and "" when the viewer may not read it.
+func (v *viewer) pod(name string) string {
+	namespace, _, _ := strings.Cut(name, "/")
+	if name == "" || !v.sees(namespace) {
+		return ""
+	}
+	return name
+}
+
+// pods returns those of the names that the viewer may read, and how many are left out.
+func (v *viewer) pods(names []string) (out []string, hidden int) {
+	for _, name := range names {
+		if v.pod(name) == "" {
+			hidden++
+		} else {
+			out = append(out, name)
+		}
+	}
+	return out, hidden
+}
+
+// text returns a text that may name any pod: "" for a viewer from whom some are hidden.
+func (v *viewer) text(s string) string {
+	if !v.all {
+		return ""
+	}
+	return s
+}
+
+// check asks whether the viewer may list the pods of a namespace, "" for all of them. What isn't known
+// counts as hidden.
+func (v *viewer) check(namespace string) bool {
+	if v.user == nil {
+		return false
+	}
+	key := right{strings.Join(append([]string{v.user.GetName(), v.user.GetUID()}, v.user.GetGroups()...), "\x00"), namespace}
+	if may, known := v.rights.remembered(key); known {
+		return may
+	}
+	if v.left == 0 {
+		return false
+	}
+	v.left--
+	decision, _, err := v.rights.authorizer.Authorize(v.ctx, authorizer.AttributesRecord{
+		User: v.user, Verb: "list", APIVersion: "v1", Resource: "pods", Namespace: namespace, ResourceRequest: true,
+	})
+	may := decision == authorizer.DecisionAllow
+	if may || err == nil {
+		v.rights.remember(key, may)
+	}
+	return may
+}
+
+func (r *Rights) remembered(key right) (may, known bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v, known := r.known[key]
+	return v.may, known && r.now().Before(v.until)
+}
+
+func (r *Rights) remember(key right, may bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.known) >= knownRights {
+		clear(r.known)
+	}
+	r.known[key] = verdict{may, r.now().Add(rightHolds)}
+}
