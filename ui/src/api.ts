@@ -81,11 +81,17 @@ export const trouble = signal('')
 export const decisions = signal<Decision[]>([])
 const kept = 3000
 
-/** clockNow is the time of the data: that of the cluster, which is virtual in a replay. */
+/** clockNow is the time of the cluster: virtual in a replay, otherwise the server's, by which this
+ * machine's clock may be off. */
 export const clockNow = computed(() => {
   const m = meta.value
   if (!m) return now.value
-  return m.capabilities.replay ? Date.parse(m.now) : Math.max(now.value, Date.parse(overview.value?.at ?? m.now))
+  return m.capabilities.replay ? Date.parse(m.now) : now.value + skew.value
+})
+const skew = signal(0)
+effect(() => {
+  const at = overview.value?.at
+  if (at) skew.value = Date.parse(at) - Date.now()
 })
 
 /** prices says that there is money to show. */
@@ -170,10 +176,10 @@ export interface Answer<T> {
 }
 
 /** useAnswer asks, and asks anew while things change, at most every so many milliseconds. What there was
- * stays until the new answer is there. */
+ * of the same path stays until the new answer is there. */
 export function useAnswer<T>(path: string | undefined, query: Query = {}, o: { every?: number; pages?: boolean } = {}): Answer<T> {
   const state = useSignal<Answer<T> & { at?: string }>({})
-  const busy = useRef<{ at: string; begun: number }>(undefined)
+  const busy = useRef<{ path: string | undefined; at: string; begun: number }>(undefined)
   const at = path === undefined ? '' : address(path, query)
   const t = tick.value
   useEffect(() => {
@@ -184,8 +190,8 @@ export function useAnswer<T>(path: string | undefined, query: Query = {}, o: { e
     const same = busy.current?.at === at
     if (same && Date.now() - busy.current!.begun < (o.every ?? 2000)) return
     if (same && meta.value?.capabilities.replay) return
-    busy.current = { at, begun: Date.now() }
-    if (!same) state.value = {}
+    if (busy.current?.path !== path) state.value = {}
+    busy.current = { path, at, begun: Date.now() }
     const mine = busy.current
     ;(o.pages ? all<never>(path, query) : get<T>(path, query)).then(
       data => busy.current?.at === mine.at && (state.value = { data, at }),

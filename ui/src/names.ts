@@ -46,7 +46,10 @@ export function decisionTone(kind: string): string {
 export const about = (d: Decision): string =>
   d.hidden ? 'hidden' : d.podGroup ?? d.pod ?? d.node ?? d.group ?? d.headroom ?? ''
 
-/** target of an entry that needs attention: the page that shows it. */
+/** sentence is a decision in one line. */
+export const sentence = (d: Decision): string => d.text || [d.kind, about(d)].filter(Boolean).join(' ')
+
+/** attentionHref is the page that shows what an entry is about. */
 export function attentionHref(a: Attention): string {
   if (a.node) return `#/nodes?node=${encodeURIComponent(a.node)}`
   if (a.pod) return `#/pending?pod=${encodeURIComponent(a.pod)}`

@@ -28,12 +28,19 @@ export const paused = signal(false)
 /** now follows the clock, to the second, for ages. Where the data has a time of its own, that counts. */
 export const now = signal(Date.now())
 
+/** systemDark says whether the system's colours are dark. */
+export const systemDark = signal(false)
+
 /** followTheme sets the colours that were chosen, now and whenever that changes. */
-export const followTheme = () =>
+export function followTheme(): void {
+  const system = matchMedia('(prefers-color-scheme: dark)')
+  systemDark.value = system.matches
+  system.addEventListener('change', e => (systemDark.value = e.matches))
   effect(() => {
     if (theme.value) document.documentElement.dataset.theme = theme.value
     else delete document.documentElement.dataset.theme
   })
+}
 
 /** nextTheme goes round: the system's, light, dark. */
 export const nextTheme = () => (theme.value = { '': 'light', light: 'dark', dark: '' }[theme.value] ?? '')

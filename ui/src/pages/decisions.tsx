@@ -1,7 +1,7 @@
 import { useMemo } from 'preact/hooks'
 import { clockNow, currency, decisions, useAnswer } from '../api'
 import { clock, count, money, plural } from '../format'
-import { about, decisionTone } from '../names'
+import { about, decisionTone, sentence } from '../names'
 import { Empty, Mark, Pairs, Panel, PlainTable } from '../parts/basics'
 import { Drawer } from '../parts/drawer'
 import { Table, type Column } from '../parts/table'
@@ -15,13 +15,13 @@ const columns: Column<Decision>[] = [
   { key: 'time', label: 'time', show: d => clock(d.time, utc.value === 'true', clockNow.value) },
   { key: 'kind', label: 'kind', show: d => <><Mark tone={decisionTone(d.kind)} /> {d.kind}</>, by: d => d.kind },
   { key: 'about', label: 'about', show: about, by: about, width: 'minmax(200px, 1fr)' },
-  { key: 'text', label: 'decision', show: d => d.text ?? '', width: 'minmax(300px, 3fr)' },
+  { key: 'text', label: 'decision', show: d => (d.text ?? '').replace(d.kind, '').trimStart(), width: 'minmax(300px, 3fr)' },
 ]
 
 /** DecisionsPage is the ledger of decisions: live, or what matches a question. */
 export function DecisionsPage() {
-  const kind = param('kind'), asked = param('about'), q = param('q').toLowerCase()
-  const { data, error } = useAnswer<DecisionList>(kind || asked ? 'decisions' : undefined, { kind, about: asked, limit: 1000 }, { every: 3000 })
+  const kind = param('kind'), what = param('of') || 'pod', asked = param('about'), q = param('q').toLowerCase()
+  const { data, error } = useAnswer<DecisionList>(kind || asked ? 'decisions' : undefined, { kind, [what]: asked, limit: 1000 }, { every: 3000 })
   const all = kind || asked ? data?.items ?? [] : decisions.value
   const rows = useMemo(() => (q ? all.filter(d => `${d.kind} ${about(d)} ${d.text ?? ''} ${d.reason ?? ''}`.toLowerCase().includes(q)) : all), [all, q])
   const kinds = useMemo(() => [...new Set([...decisions.value.map(d => d.kind), kind].filter(Boolean))].sort(), [decisions.value, kind])
@@ -34,7 +34,8 @@ export function DecisionsPage() {
     <Panel bare>
       <div class="body controls">
         <label>Kind <select value={kind} onChange={e => go({ kind: e.currentTarget.value }, true)}><option value="">all</option>{kinds.map(k => <option value={k}>{k}</option>)}</select></label>
-        <label>About <input type="search" placeholder="namespace/pod, node or group" value={asked} onChange={e => go({ about: e.currentTarget.value }, true)} /></label>
+        <label>About <select value={what} onChange={e => go({ of: e.currentTarget.value }, true)}><option value="pod">pod</option><option value="node">node</option><option value="group">node group</option></select></label>
+        <label><span class="hidden">Name</span><input type="search" placeholder={what === 'pod' ? 'namespace/name' : 'name'} value={asked} onChange={e => go({ about: e.currentTarget.value }, true)} /></label>
         <input type="search" placeholder="Filter these" aria-label="Filter decisions" value={param('q')} onInput={e => go({ q: e.currentTarget.value }, true)} />
         <button class="tool" onClick={download}>Save as JSON lines</button>
         <span class="soft">{plural(rows.length, 'decision')}{data?.more ? ', and older ones' : ''}</span>
@@ -50,13 +51,13 @@ export function DecisionsPage() {
 export function DecisionDrawer() {
   const seq = param('seq')
   const known = decisions.value.find(d => String(d.seq) === seq)
-  const { data, error } = useAnswer<DecisionList>(seq && !known ? 'decisions' : undefined, { since: seq ? String(Number(seq) - 1) : '', limit: 1 })
+  const { data, error } = useAnswer<Decision>(seq && !known ? `decisions/${seq}` : undefined)
   if (!seq) return null
-  const d = known ?? data?.items.find(x => String(x.seq) === seq)
+  const d = known ?? data
   return (
     <Drawer title={`Decision ${seq}`} close={() => go({ seq: undefined })}>
       {error && <p class="bad">{error}</p>}
-      {d ? <Detail of={d} /> : <p class="soft">{data ? 'This decision isn’t kept any more.' : 'Loading…'}</p>}
+      {d ? <Detail of={d} /> : !error && <p class="loading">Loading…</p>}
     </Drawer>
   )
 }
@@ -64,7 +65,7 @@ export function DecisionDrawer() {
 function Detail({ of: d }: { of: Decision }) {
   return (
     <>
-      <section><p><Mark tone={decisionTone(d.kind)} /> <strong>{d.kind}</strong> {d.text}</p>
+      <section><p><Mark tone={decisionTone(d.kind)} /> <strong>{sentence(d)}</strong></p>
         <Pairs of={[
           ['time', clock(d.time, utc.value === 'true', clockNow.value)], ['pod', d.pod && <a href={href('pending', { pod: d.pod })}>{d.pod}</a>],
           ['pod group', d.podGroup && <a href={href('podgroups', { pg: d.podGroup })}>{d.podGroup}</a>], ['members', d.members],

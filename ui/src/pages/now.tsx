@@ -1,6 +1,6 @@
 import { clockNow, currency, decisions, meta, overview, useAnswer } from '../api'
 import { age, amount, clock, count, money, percent, plural, since, span } from '../format'
-import { about, attentionHref, decisionTone, stateOf, toneOfSeverity } from '../names'
+import { attentionHref, decisionTone, sentence, stateOf, toneOfSeverity } from '../names'
 import { Chart, type Line } from '../parts/chart'
 import { Empty, Mark, Panel, Stat, Tag } from '../parts/basics'
 import { href, param, go } from '../route'
@@ -105,31 +105,36 @@ function Activity() {
   return (
     <ul class="items">{last.map(d => (
       <li key={d.seq}><span class="when">{clock(d.time, utc.value === 'true', clockNow.value)}</span><Mark tone={decisionTone(d.kind)} />
-        <span class="what"><a href={href('decisions', { seq: String(d.seq) })}>{d.text ?? d.kind}</a> {!d.text && about(d)}</span></li>
+        <span class="what"><a href={href('decisions', { seq: String(d.seq) })}>{sentence(d)}</a></span></li>
     ))}</ul>
   )
 }
 
 const ranges: [string, string][] = [['1h', '1 h'], ['6h', '6 h'], ['7d', '7 d']]
 
-/** looks are the gauges that have a colour and a place of their own. */
+/** looks are the gauges that are drawn, with what they are called and their colours. */
 const looks: Record<string, [label: string, colour: string]> = {
   podsPending: ['pending', 'wait-fill'],
-  podsPlaced: ['placed', 'cpu'],
+  podsRejected: ['that no node takes', 'bad-fill'],
   nodesReady: ['ready', 'good-fill'],
   nodesNotReady: ['not ready', 'bad-fill'],
   nodesLaunching: ['launching', 'wait-fill'],
-  nodesLeaving: ['leaving', 'warn-fill'],
-  cpuShare: ['cpu', 'cpu'],
-  memoryShare: ['memory', 'memory'],
-  gpuShare: ['gpu', 'gpu'],
-  price: ['cost', 'accent'],
+  cpu: ['cpu', 'cpu'],
+  memory: ['memory', 'memory'],
+  gpu: ['gpu', 'gpu'],
+  price: ['all nodes', 'accent'],
+  priceRemovable: ['could go', 'wait-fill'],
 }
+
+const lengths: Record<string, number> = { '1h': 3600, '6h': 6 * 3600, '7d': 7 * 86400 }
+
+/** from is where a range begins: to five minutes, so that one question is asked for a while. */
+const from = (range: string): string => new Date(Math.floor((clockNow.value / 1000 - (lengths[range] ?? 3600)) / 300) * 300e3).toISOString().replace('.000', '')
 
 function Charts() {
   const range = param('range') || '1h'
   const replay = meta.value?.capabilities.replay
-  const { data, error } = useAnswer<Series>('series', replay ? {} : { range }, { every: 10000 })
+  const { data, error } = useAnswer<Series>('series', replay ? {} : { step: range === '7d' ? '5m' : '10s', from: from(range) }, { every: 10000 })
   const title = <>Over time</>
   const more = !replay && <Segments label="Range" of={ranges} value={range} set={r => go({ range: r === '1h' ? undefined : r }, true)} />
   if (!data || data.points < 2) return <Panel title={title} more={more}>{error ? <p class="bad">{error}</p> : <Empty title="No measurements yet">One is taken every 10 seconds.</Empty>}</Panel>
@@ -147,10 +152,10 @@ export function SeriesCharts({ of: data }: { of: Series }) {
     return l && l.values.some(v => v) ? [{ label, colour, values: l.values }] : []
   })
   const charts: [string, Line[], boolean, (n: number) => string][] = [
-    ['Pods waiting', pick('podsPending'), false, count],
-    ['Nodes', pick('nodesLeaving', 'nodesNotReady', 'nodesLaunching', 'nodesReady'), true, count],
-    ['Requested', pick('cpuShare', 'memoryShare', 'gpuShare'), false, percent],
-    ['Cost an hour', pick('price'), false, n => money(n, currency.value).replace('/h', '')],
+    ['Pods waiting', pick('podsPending', 'podsRejected'), false, count],
+    ['Nodes', pick('nodesLaunching', 'nodesNotReady', 'nodesReady'), true, count],
+    ['Requested', pick('cpu', 'memory', 'gpu'), false, percent],
+    ['Cost an hour', pick('price', 'priceRemovable'), false, n => money(n, currency.value).replace('/h', '')],
   ]
   return (
     <div class="cols charts">{charts.filter(([, lines]) => lines.length > 0).map(([label, lines, stacked, format]) => (

@@ -36,12 +36,12 @@ const poolColumns: Column<DevicePool>[] = [
   { key: 'node', label: 'node', show: p => (p.node ? <a href={href('devices', { node: p.node })}>{p.node}</a> : 'several'), by: p => p.node ?? '', width: 'minmax(160px, 1fr)' },
   { key: 'devices', label: 'devices', num: true, show: p => count(p.devices), by: p => p.devices },
   { key: 'allocated', label: 'allocated', num: true, show: p => count(p.allocated), by: p => p.allocated },
-  { key: 'share', label: '', show: p => <Meter share={p.allocated / Math.max(1, p.devices)} tone="gpu" />, by: p => p.allocated / Math.max(1, p.devices), width: '140px' },
+  { key: 'share', label: 'in use', show: p => <Meter share={p.allocated / Math.max(1, p.devices)} tone="gpu" />, by: p => p.allocated / Math.max(1, p.devices), width: '140px' },
 ]
 
 /** DevicesPage is the pools of devices, and the claims for them. */
 export function DevicesPage() {
-  const { data, error } = useAnswer<DeviceList>('devices', {}, { pages: true, every: 4000 })
+  const { data, error } = useAnswer<DeviceList>('devices', {}, { every: 4000 })
   if (error && !data) return <p class="bad">{error}</p>
   if (!data) return <p class="loading">Loading…</p>
   const all = data.items.reduce((n, p) => n + p.devices, 0), taken = data.items.reduce((n, p) => n + p.allocated, 0)

@@ -1,6 +1,6 @@
 import { clockNow, currency, useAnswer } from '../api'
 import { age, amount, clock, count, middle, money, percent, plural } from '../format'
-import { owner, stateOf } from '../names'
+import { owner, sentence, stateOf } from '../names'
 import { Command, Pairs, PlainTable, Tag } from '../parts/basics'
 import { Drawer } from '../parts/drawer'
 import { go, href, param } from '../route'
@@ -86,5 +86,5 @@ export function Options({ of: c }: { of: Choice }) {
 /** DecisionLines are decisions in a drawer, the newest first. */
 export function DecisionLines({ of }: { of: Decision[] }) {
   if (of.length === 0) return <p class="soft">None is kept.</p>
-  return <ul class="items">{[...of].reverse().map(d => <li><span class="when">{at(d.time)}</span><span class="what"><a href={href('decisions', { seq: String(d.seq) })}>{d.text ?? d.kind}</a></span></li>)}</ul>
+  return <ul class="items">{[...of].reverse().map(d => <li><span class="when">{at(d.time)}</span><span class="what"><a href={href('decisions', { seq: String(d.seq) })}>{sentence(d)}</a></span></li>)}</ul>
 }

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 import { clock } from '../format'
-import { now, theme, utc } from '../settings'
+import { now, systemDark, theme, utc } from '../settings'
 import { PlainTable } from './basics'
 
 export interface Line {
@@ -51,7 +51,7 @@ export function Chart({ label, times, lines, stacked, height = 180, format, sync
       watch.disconnect()
       u.destroy()
     }
-  }, [lines.length, theme.value, utc.value, height])
+  }, [lines.length, theme.value, systemDark.value, utc.value, height])
   useEffect(() => plot.current?.setData(data()), [times, lines])
   const last = times.length - 1
   return (

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
-import { get } from '../api'
+import { get, type Query } from '../api'
 import { href, to } from '../route'
 import type { GroupList, NodeList, PodList } from '../types'
 
@@ -24,17 +24,17 @@ export function Palette({ pages, close }: { pages: [string, string][]; close: ()
     }
     const abort = new AbortController()
     const wait = setTimeout(async () => {
-      const ask = async <T,>(path: string, then: (t: T) => Entry[]): Promise<Entry[]> => {
+      const ask = async <T,>(path: string, query: Query, then: (t: T) => Entry[]): Promise<Entry[]> => {
         try {
-          return then(await get<T>(path, { q, limit: 8 }, abort.signal))
+          return then(await get<T>(path, query, abort.signal))
         } catch {
           return []
         }
       }
       const parts = await Promise.all([
-        ask<NodeList>('nodes', l => l.items.map(n => ({ name: n.name, kind: 'node', href: href('nodes', { node: n.name }) }))),
-        ask<GroupList>('groups', l => l.items.filter(g => g.name.includes(q)).map(g => ({ name: g.name, kind: 'group', href: href('groups', { g: g.name }) }))),
-        ask<PodList>('pods', l => l.items.map(p => ({ name: `${p.namespace}/${p.name}`, kind: 'pod', href: href('pending', { pod: `${p.namespace}/${p.name}` }) }))),
+        ask<NodeList>('nodes', { q, limit: 8 }, l => l.items.map(n => ({ name: n.name, kind: 'node', href: href('nodes', { node: n.name }) }))),
+        ask<GroupList>('groups', {}, l => l.items.filter(g => g.name.includes(q)).slice(0, 8).map(g => ({ name: g.name, kind: 'group', href: href('groups', { g: g.name }) }))),
+        ask<PodList>('pods', { q, limit: 8 }, l => l.items.map(p => ({ name: `${p.namespace}/${p.name}`, kind: 'pod', href: href('pending', { pod: `${p.namespace}/${p.name}` }) }))),
       ])
       if (!abort.signal.aborted) found.value = parts.flat()
     }, 150)
