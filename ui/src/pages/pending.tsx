@@ -62,7 +62,7 @@ function Pods() {
     <Panel bare>
       <div class="body controls"><input type="search" placeholder="Filter by name, workload, reason" aria-label="Filter" value={param('q')} onInput={e => go({ q: e.currentTarget.value }, true)} />
         <span class="soft">{count(rows.length)} of {count(data.total)}{data.hidden ? `, ${count(data.hidden)} hidden` : ''}</span></div>
-      <Table label="Pending pods" columns={podColumns} rows={rows} id={podName} first="since" selected={param('pod')} open={p => go({ pod: podName(p) })} />
+      <Table label="Pending pods" columns={podColumns} rows={rows} id={podName} first="-since" selected={param('pod')} open={p => go({ pod: podName(p) })} />
     </Panel>
   )
 }
