@@ -8,7 +8,7 @@ BINARY ?= bin/berth
 IMAGES ?= berth.local/berth
 IMAGE ?= out/image
 
-.PHONY: help build release image chart devcluster demo check test nightly lint bench figures generate fmt clean
+.PHONY: help build release image chart devcluster demo check test nightly lint bench figures generate ui fmt clean
 help: ## List what can be made
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
@@ -62,6 +62,9 @@ figures: ## Reproduce published figures beside Berth's, as tables and pictures i
 
 generate: ## Generate Go code from the .proto file, and the schemas of scenarios and of the API
 	@cd hack/generate && go run .
+
+ui: ## Build the web page into ui/dist, and test its functions (needs Node 20 or later)
+	@cd ui && npm ci --no-audit --no-fund && npm run build && npm test
 
 fmt: ## Format
 	gofmt -w $$(git ls-files '*.go')

@@ -1,0 +1,338 @@
+package ui_test
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	cdpruntime "github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/drive"
+	"github.com/berthproject/berth/edge/api"
+	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
+	"github.com/berthproject/berth/edge/observe"
+	"github.com/berthproject/berth/sim"
+	"github.com/berthproject/berth/sim/scenario"
+	"github.com/berthproject/berth/ui"
+)
+
+// axe is the accessibility checker that runs in the page.
+//
+//go:embed testdata/axe.min.js
+var axe string
+
+// site is the page in front of a simulated cluster.
+type site struct {
+	*httptest.Server
+	world   *sim.World
+	leading atomic.Bool
+}
+
+// newSite plays a scenario, and serves what comes of it.
+func newSite(t *testing.T, path string) *site {
+	t.Helper()
+	runs, err := scenario.Load([]string{path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{}
+	s.leading.Store(true)
+	history, series := observe.NewHistory(1<<12), api.NewSeries()
+	sampling := drive.HookFunc(func(now time.Time, _ time.Duration, _ []step.Input, _ *step.Ready) {
+		if s.world != nil {
+			series.Add(now, s.world.Core())
+		}
+	})
+	if s.world, err = sim.New(runs[0], sim.Options{Hooks: []drive.Hook{history, sampling}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.world.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	now := func() time.Time { return sim.Epoch.Add(8*time.Minute + 20*time.Second) }
+	var mu sync.Mutex
+	answers := api.New(api.Options{
+		Ask: func(_ context.Context, question func(*core.Core)) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			question(s.world.Core())
+			return true
+		},
+		Ledger: history, Series: series, WhatIf: true, Now: now,
+		Meta: func() v1alpha1.Meta {
+			return v1alpha1.Meta{Version: "0.2.0", Mode: v1alpha1.ModeLive, Leading: s.leading.Load(), Identity: "berth-1", Leader: "berth-1", Epoch: "1", Since: sim.Epoch, Now: now()}
+		},
+	})
+	mux := http.NewServeMux()
+	mux.Handle(api.Prefix, answers)
+	mux.Handle("/ui/", http.StripPrefix("/ui", ui.Handler()))
+	s.Server = httptest.NewServer(mux)
+	t.Cleanup(s.CloseClientConnections)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// browser starts Chromium. What it complains of fails the test.
+func browser(t *testing.T, s *site) (ctx context.Context) {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skipf("needs chromium on the PATH: %v", err)
+	}
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(time.Minute))
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(func() { _ = chromedp.Cancel(ctx); cancel() })
+	ctx, cancel = context.WithTimeout(ctx, 5*time.Minute)
+	t.Cleanup(cancel)
+	chromedp.ListenTarget(ctx, func(ev any) { complain(t, s, ev) })
+	if err := chromedp.Run(ctx, network.Enable(), log.Enable(), cdpruntime.Enable()); err != nil {
+		t.Fatal(err)
+	}
+	return ctx
+}
+
+// complain fails the test for errors on the console, violations of the content security policy (which the log has)
+// and requests to elsewhere.
+func complain(t *testing.T, s *site, ev any) {
+	switch e := ev.(type) {
+	case *cdpruntime.EventExceptionThrown:
+		t.Errorf("the page threw %s", e.ExceptionDetails.Error())
+	case *cdpruntime.EventConsoleAPICalled:
+		if e.Type == cdpruntime.APITypeError {
+			t.Errorf("the page wrote an error on the console: %s", e.Args[0].Value)
+		}
+	case *log.EventEntryAdded:
+		// A stand-by's answer and a stream that is cut are errors of the network to the browser.
+		if e.Entry.Level == log.LevelError && !strings.Contains(e.Entry.Text, "503") && !strings.HasSuffix(e.Entry.URL, "/stream") {
+			t.Errorf("the browser logged %s (%s)", e.Entry.Text, e.Entry.URL)
+		}
+	case *network.EventRequestWillBeSent:
+		if u, err := url.Parse(e.Request.URL); err != nil || u.Scheme != "data" && u.Scheme != "blob" && "http://"+u.Host != s.URL {
+			t.Errorf("the page asked for %s", e.Request.URL)
+		}
+	}
+}
+
+// show opens a page of the site and waits until something is there.
+func show(s *site, hash, ready string) chromedp.Action {
+	return chromedp.Tasks{chromedp.Navigate("about:blank"), chromedp.Navigate(s.URL + "/ui/" + hash), chromedp.WaitVisible(ready, chromedp.ByQuery)}
+}
+
+// pages are the pages with what is there once they have drawn themselves.
+var pages = []struct{ name, hash, ready string }{
+	{"now", "#/", ".chart canvas"},
+	{"pending", "#/pending", "main table"},
+	{"pods", "#/pending?view=pods", "main .body-row"},
+	{"nodes", "#/nodes", "main .body-row"},
+	{"map", "#/nodes?view=map", "rect.node"},
+	{"groups", "#/groups", "main .body-row"},
+	{"devices", "#/devices", "main [role=row]:not(.head)"},
+	{"decisions", "#/decisions", "main .body-row"},
+	{"money", "#/money", "main table"},
+	{"pod", "#/pending?pod=team-b/huge-0", "[role=dialog] table"},
+	{"placed", "#/nodes?pod=default/web-00002", "[role=dialog] table"},
+	{"node", "#/nodes?node=db-0001", "[role=dialog] table"},
+	{"group", "#/groups?g=batch", "[role=dialog] dl"},
+	{"decision", "#/decisions?seq=1", "[role=dialog] dl"},
+	{"nopage", "#/none", "main a"},
+}
+
+// TestPages opens each page in both themes, on a phone, a laptop and a large screen: nothing is wider than the
+// window, nothing is written on the console, nothing is asked of elsewhere, and axe finds nothing serious.
+// With -pictures=DIR the pages are kept as pictures.
+func TestPages(t *testing.T) {
+	s := newSite(t, cluster)
+	ctx := browser(t, s)
+	sizes := []struct {
+		name          string
+		width, height int64
+	}{{"phone", 390, 844}, {"laptop", 1440, 900}, {"wide", 3840, 700}}
+	for _, p := range pages {
+		if err := chromedp.Run(ctx, show(s, p.hash, p.ready)); err != nil {
+			t.Fatalf("%s: %v", p.name, err)
+		}
+		for _, theme := range []string{"light", "dark"} {
+			for _, size := range sizes {
+				name := p.name + "-" + theme + "-" + size.name
+				var over int
+				err := chromedp.Run(ctx,
+					emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}}),
+					chromedp.EmulateViewport(size.width, size.height), chromedp.WaitVisible(p.ready, chromedp.ByQuery),
+					chromedp.Evaluate(`document.documentElement.scrollWidth - innerWidth`, &over))
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if over > 0 {
+					t.Errorf("%s is wider than the window by %d pixels", name, over)
+				}
+				if size.name == "laptop" {
+					for _, v := range violations(t, ctx) {
+						t.Errorf("%s: %s", name, v)
+					}
+				}
+				keep(t, ctx, name)
+			}
+		}
+	}
+}
+
+// keep writes a picture of the page, where -pictures says so.
+func keep(t *testing.T, ctx context.Context, name string) {
+	t.Helper()
+	if *pictures == "" {
+		return
+	}
+	var picture []byte
+	if err := chromedp.Run(ctx, chromedp.Sleep(200*time.Millisecond), chromedp.CaptureScreenshot(&picture)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(*pictures, name+".png"), picture, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// violations returns what axe finds that is serious or critical.
+func violations(t *testing.T, ctx context.Context) (out []string) {
+	t.Helper()
+	var raw string
+	err := chromedp.Run(ctx, chromedp.Evaluate(axe+"; 0", nil), chromedp.Evaluate(
+		`axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations.filter(v => v.impact === "serious" || v.impact === "critical").map(v => v.id + ": " + v.nodes.map(n => n.target.join(" ") + " " + (n.any[0]?.message ?? "")).slice(0, 3).join("; "))))`,
+		&raw, func(p *cdpruntime.EvaluateParams) *cdpruntime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(raw), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// press sends a key to what has the focus.
+func press(key string) chromedp.Action { return chromedp.KeyEvent(key) }
+
+// TestKeyboard goes through the page without a mouse: along a table, into a drawer and out again, and to a
+// node by a part of its name.
+func TestKeyboard(t *testing.T) {
+	s := newSite(t, cluster)
+	ctx := browser(t, s)
+	var row, focus, title, hash string
+	err := chromedp.Run(ctx,
+		chromedp.EmulateViewport(1440, 900), show(s, "#/nodes", ".body-row"),
+		chromedp.Focus(".body-row", chromedp.ByQuery), press("j"), press("j"), press("k"), chromedp.Sleep(100*time.Millisecond),
+		chromedp.Evaluate(`document.activeElement.firstElementChild.textContent`, &row),
+		press(kb.Enter), chromedp.WaitVisible("[role=dialog] table", chromedp.ByQuery),
+		chromedp.Evaluate(`document.activeElement.closest("[role=dialog]") ? "inside" : "outside"`, &focus),
+		chromedp.Text("#drawer-title", &title, chromedp.ByQuery),
+		press(kb.Escape), chromedp.WaitNotPresent("[role=dialog]", chromedp.ByQuery))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if title != row || focus != "inside" {
+		t.Errorf("Enter on %q opened %q, with the focus %s", row, title, focus)
+	}
+	err = chromedp.Run(ctx,
+		chromedp.Evaluate(`document.activeElement.firstElementChild?.textContent ?? ""`, &focus),
+		press("/"), chromedp.WaitVisible(".palette input", chromedp.ByQuery), input.InsertText("db-0002"),
+		chromedp.WaitVisible(`//li[contains(., "db-0002")]`), press(kb.Enter), chromedp.WaitVisible("[role=dialog] table", chromedp.ByQuery),
+		chromedp.Text("#drawer-title", &title, chromedp.ByQuery), press(kb.Escape), chromedp.WaitNotPresent("[role=dialog]", chromedp.ByQuery),
+		press("1"), chromedp.WaitVisible(".stats", chromedp.ByQuery), chromedp.Location(&hash))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if focus != row {
+		t.Errorf("after Esc the focus is on %q, not on %q", focus, row)
+	}
+	if title != "db-0002" || !strings.HasSuffix(hash, "#/now") {
+		t.Errorf("/ went to %q, and 1 to %q", title, hash)
+	}
+}
+
+// TestTheURLIsTheState: what is filtered, sorted and open is in the address, and Back takes it back.
+func TestTheURLIsTheState(t *testing.T) {
+	s := newSite(t, cluster)
+	ctx := browser(t, s)
+	var first, title string
+	var rows int
+	err := chromedp.Run(ctx,
+		chromedp.EmulateViewport(1440, 900), show(s, "#/nodes?q=web&sort=-name", ".body-row"),
+		chromedp.Text(".body-row [role=cell]", &first, chromedp.ByQuery), chromedp.Evaluate(`document.querySelectorAll(".body-row").length`, &rows),
+		chromedp.Click(".body-row", chromedp.ByQuery), chromedp.WaitVisible("#drawer-title", chromedp.ByQuery), chromedp.Text("#drawer-title", &title, chromedp.ByQuery),
+		chromedp.NavigateBack(), chromedp.WaitNotPresent("[role=dialog]", chromedp.ByQuery))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first != "web-0004" || title != first || rows != 4 {
+		t.Errorf("%d rows from %q on, and the first opened %q", rows, first, title)
+	}
+}
+
+// TestAnotherLeader: the page says when whom it asks doesn't lead any more, keeps what it has, and goes on
+// as soon as somebody leads.
+func TestAnotherLeader(t *testing.T) {
+	s := newSite(t, cluster)
+	ctx := browser(t, s)
+	var banner, stat string
+	err := chromedp.Run(ctx, show(s, "#/", ".stats"), chromedp.ActionFunc(func(context.Context) error { s.leading.Store(false); return nil }),
+		chromedp.ActionFunc(func(context.Context) error { s.CloseClientConnections(); return nil }),
+		chromedp.WaitVisible(".banner", chromedp.ByQuery), chromedp.Text(".banner", &banner, chromedp.ByQuery), chromedp.Text(".stat .value", &stat, chromedp.ByQuery),
+		chromedp.ActionFunc(func(context.Context) error { s.leading.Store(true); return nil }),
+		chromedp.WaitNotPresent(".banner", chromedp.ByQuery))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if banner == "" || stat != "5" {
+		t.Errorf("the banner was %q, and %q pods were pending", banner, stat)
+	}
+}
+
+// TestManyNodes: of 5,000 nodes only those in view are in the document. What it cost is printed: time to the
+// first paint, and the heap.
+func TestManyNodes(t *testing.T) {
+	s := newSite(t, many(t))
+	ctx := browser(t, s)
+	var elements int
+	var paint, heap float64
+	var label string
+	err := chromedp.Run(ctx, chromedp.EmulateViewport(1440, 900), show(s, "#/nodes", ".body-row"),
+		chromedp.Evaluate(`document.querySelectorAll("*").length`, &elements),
+		chromedp.Evaluate(`performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? -1`, &paint),
+		chromedp.Evaluate(`performance.memory.usedJSHeapSize / 1e6`, &heap),
+		chromedp.Focus(".body-row", chromedp.ByQuery), press(kb.End), chromedp.Sleep(300*time.Millisecond),
+		chromedp.Evaluate(`document.activeElement.getAttribute("aria-rowindex")`, &label))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("5,000 nodes: first paint after %.0f ms, %d elements, a heap of %.0f MB", paint, elements, heap)
+	if elements > 2500 {
+		t.Errorf("the document has %d elements", elements)
+	}
+	if label != fmt.Sprint(5000+1) {
+		t.Errorf("End goes to row %s", label)
+	}
+	if heap > 150 {
+		t.Errorf("the heap has %.0f MB, more than 150", heap)
+	}
+}

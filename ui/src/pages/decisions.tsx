@@ -1,0 +1,81 @@
+import { useMemo } from 'preact/hooks'
+import { clockNow, currency, decisions, useAnswer } from '../api'
+import { clock, count, money, plural } from '../format'
+import { about, decisionTone, sentence } from '../names'
+import { Empty, Mark, Pairs, Panel, PlainTable } from '../parts/basics'
+import { Drawer } from '../parts/drawer'
+import { Table, type Column } from '../parts/table'
+import { go, href, param } from '../route'
+import { utc } from '../settings'
+import type { Decision, DecisionList } from '../types'
+import { Options } from './pod'
+
+const columns: Column<Decision>[] = [
+  { key: 'seq', label: '#', num: true, show: d => d.seq, by: d => d.seq },
+  { key: 'time', label: 'time', show: d => clock(d.time, utc.value === 'true', clockNow.value) },
+  { key: 'kind', label: 'kind', show: d => <><Mark tone={decisionTone(d.kind)} /> {d.kind}</>, by: d => d.kind },
+  { key: 'about', label: 'about', show: about, by: about, width: 'minmax(200px, 1fr)' },
+  { key: 'text', label: 'decision', show: d => (d.text ?? '').replace(d.kind, '').trimStart(), width: 'minmax(300px, 3fr)' },
+]
+
+/** DecisionsPage is the ledger of decisions: live, or what matches a question. */
+export function DecisionsPage() {
+  const kind = param('kind'), what = param('of') || 'pod', asked = param('about'), q = param('q').toLowerCase()
+  const { data, error } = useAnswer<DecisionList>(kind || asked ? 'decisions' : undefined, { kind, [what]: asked, limit: 1000 }, { every: 3000 })
+  const all = kind || asked ? data?.items ?? [] : decisions.value
+  const rows = useMemo(() => (q ? all.filter(d => `${d.kind} ${about(d)} ${d.text ?? ''} ${d.reason ?? ''}`.toLowerCase().includes(q)) : all), [all, q])
+  const kinds = useMemo(() => [...new Set([...decisions.value.map(d => d.kind), kind].filter(Boolean))].sort(), [decisions.value, kind])
+  const download = () => {
+    const url = URL.createObjectURL(new Blob(rows.map(d => JSON.stringify(d) + '\n'), { type: 'application/x-ndjson' }))
+    Object.assign(document.createElement('a'), { href: url, download: 'decisions.jsonl' }).click()
+    setTimeout(() => URL.revokeObjectURL(url), 1000)
+  }
+  return (
+    <Panel bare>
+      <div class="body controls">
+        <label>Kind <select value={kind} onChange={e => go({ kind: e.currentTarget.value }, true)}><option value="">all</option>{kinds.map(k => <option value={k}>{k}</option>)}</select></label>
+        <label>About <select value={what} onChange={e => go({ of: e.currentTarget.value }, true)}><option value="pod">pod</option><option value="node">node</option><option value="group">node group</option></select></label>
+        <label><span class="hidden">Name</span><input type="search" placeholder={what === 'pod' ? 'namespace/name' : 'name'} value={asked} onChange={e => go({ about: e.currentTarget.value }, true)} /></label>
+        <input type="search" placeholder="Filter these" aria-label="Filter decisions" value={param('q')} onInput={e => go({ q: e.currentTarget.value }, true)} />
+        <button class="tool" onClick={download}>Save as JSON lines</button>
+        <span class="soft">{plural(rows.length, 'decision')}{data?.more ? ', and older ones' : ''}</span>
+        {error && <span class="bad">{error}</span>}
+      </div>
+      {all.length === 0 ? <Empty title="No decision">{kind || asked ? 'None of those that are kept matches.' : 'Decisions appear here as they are made.'}</Empty>
+        : <Table label="Decisions" columns={columns} rows={rows} id={d => String(d.seq)} first="-seq" selected={param('seq')} open={d => go({ seq: String(d.seq) })} />}
+    </Panel>
+  )
+}
+
+/** DecisionDrawer is one decision, whole. */
+export function DecisionDrawer() {
+  const seq = param('seq')
+  const known = decisions.value.find(d => String(d.seq) === seq)
+  const { data, error } = useAnswer<Decision>(seq && !known ? `decisions/${seq}` : undefined)
+  if (!seq) return null
+  const d = known ?? data
+  return (
+    <Drawer title={`Decision ${seq}`} close={() => go({ seq: undefined })}>
+      {error && <p class="bad">{error}</p>}
+      {d ? <Detail of={d} /> : !error && <p class="loading">Loading…</p>}
+    </Drawer>
+  )
+}
+
+function Detail({ of: d }: { of: Decision }) {
+  return (
+    <>
+      <section><p><Mark tone={decisionTone(d.kind)} /> <strong>{sentence(d)}</strong></p>
+        <Pairs of={[
+          ['time', clock(d.time, utc.value === 'true', clockNow.value)], ['pod', d.pod && <a href={href('pending', { pod: d.pod })}>{d.pod}</a>],
+          ['pod group', d.podGroup && <a href={href('podgroups', { pg: d.podGroup })}>{d.podGroup}</a>], ['members', d.members],
+          ['node', d.node && <a href={href('nodes', { node: d.node })}>{d.node}</a>], ['group', d.group && <a href={href('groups', { g: d.group })}>{d.group}</a>],
+          ['nodes', d.nodes], ['reason', d.reason], ['profile', d.profile], ['victims', d.victims?.join(', ')], ['headroom', d.headroom],
+          ['runner-up', d.runnerUp && <>{d.runnerUp.node} with {d.runnerUp.score}, against {d.score}</>],
+        ]} /></section>
+      {d.scores && d.scores.length > 0 && <section><h3>Score</h3><PlainTable caption="Score" head={['plugin', 'score']} nums={[1]} rows={[...d.scores.map(s => [s.plugin, s.score]), ['total', <strong>{d.score}</strong>]]} /></section>}
+      {d.rejections && d.rejections.length > 0 && <section><h3>Rejections</h3><PlainTable caption="Rejections" head={['nodes', 'rule', 'reason']} nums={[0]} rows={d.rejections.map(r => [count(r.nodes), r.plugin, r.message])} /></section>}
+      {d.choice && <section><h3>Chosen from</h3><Options of={d.choice} />{d.choice.price ? <p class="soft">All that was chosen: {plural(d.choice.nodes ?? 0, 'node')} for {money(d.choice.price, currency.value)}</p> : null}</section>}
+    </>
+  )
+}

@@ -1,0 +1,48 @@
+import { currency, useAnswer } from '../api'
+import { clock, count, money, percent } from '../format'
+import { words } from '../names'
+import { Empty, Panel, PlainTable, Stat } from '../parts/basics'
+import { href } from '../route'
+import { clockNow } from '../api'
+import { utc } from '../settings'
+import type { Money, NodesOfReason } from '../types'
+
+/** Bars are amounts beside each other, longest first, with their numbers. */
+function Bars({ rows }: { rows: { label: preact.ComponentChildren; n: number; note: string; tone: string }[] }) {
+  const most = Math.max(...rows.map(r => r.n), 1e-9)
+  return <PlainTable head={['', 'cost', '', '']} nums={[1]} caption="Cost"
+    rows={rows.map(r => [r.label, money(r.n, currency.value), <svg width="160" height="10" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect width={(r.n / most) * 100} height="10" rx="1" fill={`var(--${r.tone})`} /></svg>, <span class="soft">{r.note}</span>])} />
+}
+
+/** MoneyPage is what nodes cost: by group, and by why they stay. */
+export function MoneyPage() {
+  const { data: m, error } = useAnswer<Money>('money', {}, { every: 5000 })
+  if (error && !m) return <p class="bad">{error}</p>
+  if (!m) return <p class="loading">Loading…</p>
+  const c = (n: number) => money(n, currency.value)
+  return (
+    <>
+      <div class="stats">
+        <Stat label="All nodes" value={c(m.price)} note={m.unpriced ? `${count(m.unpriced)} nodes without a price` : ''} />
+        <Stat label="Could go" value={c(m.removable)} note={m.price > 0 ? percent(m.removable / m.price) : ''} tone={m.removable > 0 ? 'wait' : ''} />
+        <Stat label="On their way out" value={c(m.leaving)} />
+        <Stat label="Launching" value={c(m.launching)} />
+        {m.bought && <Stat label="Bought" value={c(m.bought.chosen)} note={`next best ${c(m.bought.next)}, dearest ${c(m.bought.dearest)}; ${count(m.bought.orders)} orders since ${clock(m.bought.since, utc.value === 'true', clockNow.value)}`} />}
+      </div>
+      <div class="cols">
+        <Panel title="By node group">{m.groups.length === 0 ? <Empty title="No node has a price">Give prices with --node-prices, or by the provider.</Empty>
+          : <Bars rows={m.groups.map(g => ({ label: g.group ? <a href={href('groups', { g: g.group })}>{g.group}</a> : 'in no group', n: g.price, tone: 'cpu', note: `${count(g.nodes)} nodes${g.removable ? `, ${c(g.removable)} could go` : ''}` }))} />}</Panel>
+        <Panel title="By why nodes stay">{m.reasons.length === 0 ? <Empty title="No plan has looked yet" />
+          : <Bars rows={m.reasons.map(r => ({ label: reason(r), n: r.price ?? 0, tone: r.state === 'Stays' ? 'good-fill' : r.state === 'Leaving' ? 'warn-fill' : 'wait-fill', note: `${count(r.nodes)} nodes` }))} />}</Panel>
+      </div>
+      <Panel title="Pods that keep nodes which could otherwise go">
+        {m.blockers.length === 0 ? <Empty title="No pod keeps a node">No node stays only because one of its pods can’t be moved.</Empty>
+          : <PlainTable caption="Blockers" head={['pod', 'node', 'group', 'reason', 'cost']} nums={[4]} rows={m.blockers.map(b => [<a href={href('money', { pod: b.pod })}>{b.pod}</a>, <a href={href('money', { node: b.node })}>{b.node}</a>, b.group, words(b.reason), b.price ? c(b.price) : '–'])} />}
+        {(m.hiddenBlockers ?? 0) > 0 && <p class="soft">and {count(m.hiddenBlockers)} in namespaces that you may not read</p>}
+      </Panel>
+    </>
+  )
+}
+
+const reason = (r: NodesOfReason) => <>{r.state === 'Stays' ? words(r.reason ?? 'stays') : r.state === 'Candidate' ? 'could go' : r.state === 'Leaving' ? `leaving${r.reason ? ': ' + words(r.reason) : ''}` : 'not looked at yet'}
+  {r.node && <span class="soft"> such as <a href={href('money', { node: r.node })}>{r.node}</a></span>}</>

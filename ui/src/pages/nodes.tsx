@@ -1,0 +1,201 @@
+import { hierarchy, treemap } from 'd3-hierarchy'
+import { useMemo, useRef } from 'preact/hooks'
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { clockNow, currency, prices, useAnswer } from '../api'
+import { age, amount, clock, count, money, percent, plural, quantity } from '../format'
+import { nodeState, podName, stateOf } from '../names'
+import { Command, Empty, Meter, Pairs, Panel, PlainTable, Segments, Tag } from '../parts/basics'
+import { Drawer } from '../parts/drawer'
+import { Table, type Column } from '../parts/table'
+import { go, href, param } from '../route'
+import { utc } from '../settings'
+import type { Node, NodeDetail, NodeList } from '../types'
+import { DecisionLines } from './pod'
+
+type View = 'table' | 'map'
+
+const share = (n: Node, resource: string): number => n.resources.find(r => r.resource === resource)?.share ?? NaN
+/** accelerators are the extended resources that a node has. */
+const extended = (n: Node) => n.resources.filter(r => r.resource.includes('/') && quantity(r.allocatable) > 0)
+const extendedShare = (n: Node): number => Math.max(...extended(n).map(r => r.share), -1)
+
+function columns(all: Node[]): Column<Node>[] {
+  const out: Column<Node>[] = [
+    { key: 'name', label: 'node', show: n => n.name, by: n => n.name, width: 'minmax(180px, 1.4fr)' },
+    { key: 'state', label: 'state', show: n => { const [t, tone] = nodeState(n); return <Tag tone={tone} title={n.pod}>{t}</Tag> }, by: n => nodeState(n)[0], width: 'minmax(150px, 1fr)' },
+    { key: 'group', label: 'group', show: n => n.group ?? '', by: n => n.group ?? '' },
+    { key: 'type', label: 'type', show: n => [n.instanceType, n.capacityType].filter(Boolean).join(' '), by: n => n.instanceType ?? '' },
+    { key: 'zone', label: 'zone', show: n => n.zone ?? '', by: n => n.zone ?? '' },
+    { key: 'cpu', label: 'cpu', show: n => <Meter share={share(n, 'cpu')} tone="cpu" of={of(n, 'cpu')} />, by: n => share(n, 'cpu'), num: true, width: '116px' },
+    { key: 'memory', label: 'memory', show: n => <Meter share={share(n, 'memory')} tone="memory" of={of(n, 'memory')} />, by: n => share(n, 'memory'), num: true, width: '116px' },
+  ]
+  if (all.some(n => extended(n).length > 0))
+    out.push({ key: 'gpu', label: 'devices', show: n => { const e = extended(n)[0]; return e ? <Meter share={e.share} tone="gpu" of={of(n, e.resource)} /> : '' }, by: extendedShare, num: true, width: '116px' })
+  out.push({ key: 'pods', label: 'pods', num: true, show: n => count(n.pods), by: n => n.pods })
+  if (prices.value) out.push({ key: 'price', label: 'price', num: true, show: n => (n.price ? money(n.price, currency.value) : '–'), by: n => n.price ?? NaN })
+  out.push(
+    { key: 'age', label: 'age', num: true, show: n => age(n.created, clockNow.value), by: n => (n.created ? -Date.parse(n.created) : NaN) },
+  )
+  return out
+}
+
+const of = (n: Node, resource: string): string => {
+  const r = n.resources.find(x => x.resource === resource)
+  return r ? `${amount(resource, r.requested)} of ${amount(resource, r.allocatable)} ${resource}` : ''
+}
+
+/** NodesPage is all nodes, as a table or as a map. */
+export function NodesPage() {
+  const { data, error } = useAnswer<NodeList>('nodes', {}, { pages: true, every: 5000 })
+  const view = (param('view') || 'table') as View
+  const q = param('q').toLowerCase(), group = param('group'), state = param('state')
+  const items = data?.items
+  const groups = useMemo(() => [...new Set(items?.map(n => n.group ?? '') ?? [])].sort(), [items])
+  const rows = useMemo(() => (items ?? []).filter(n =>
+    (!q || [n.name, n.group, n.zone, n.instanceType, n.reason, n.pod].join(' ').toLowerCase().includes(q)) && (!group || (n.group || '-') === group) && (!state || kindOf(n) === state)), [items, q, group, state])
+  const cols = useMemo(() => columns(items ?? []), [items, prices.value, clockNow.value])
+  if (error && !data) return <p class="bad">{error}</p>
+  if (!items) return <p class="loading">Loading…</p>
+  const choose = (name: string) => go({ node: name })
+  return (
+    <Panel bare>
+      <div class="body controls">
+        <Segments<View> label="View" of={[['table', 'Table'], ['map', 'Map']]} value={view} set={v => go({ view: v === 'table' ? undefined : v })} />
+        <input type="search" placeholder="Filter by name, type, zone, reason" aria-label="Filter nodes" value={param('q')} onInput={e => go({ q: e.currentTarget.value }, true)} />
+        <label>Group <select value={group} onChange={e => go({ group: e.currentTarget.value }, true)}><option value="">all</option>{groups.map(g => <option value={g || '-'}>{g || 'in none'}</option>)}</select></label>
+        <label>State <select value={state} onChange={e => go({ state: e.currentTarget.value }, true)}>{kinds.map(([k, text]) => <option value={k}>{text}</option>)}</select></label>
+        {view === 'map' && <MapChoices />}
+        <span class="soft">{count(rows.length)} of {plural(items.length, 'node')}</span>
+      </div>
+      {items.length === 0 ? <Empty title="There is no node">Nodes appear here as they join the cluster.</Empty>
+        : view === 'map' ? <NodeMap nodes={rows} choose={choose} />
+          : <Table label="Nodes" columns={cols} rows={rows} id={n => n.name} first="name" selected={param('node')} open={n => choose(n.name)} />}
+    </Panel>
+  )
+}
+
+const kinds: [string, string][] = [['', 'all'], ['ready', 'ready'], ['notReady', 'not ready'], ['cordoned', 'cordoned'], ['candidate', 'could go'], ['leaving', 'leaving']]
+
+const kindOf = (n: Node): string => (n.state === 'Leaving' ? 'leaving' : !n.ready ? 'notReady' : n.unschedulable ? 'cordoned' : n.state === 'Candidate' ? 'candidate' : 'ready')
+
+type Size = 'cpu' | 'price' | 'equal'
+type Colour = 'use' | 'state'
+
+const sizeParam = (): Size => (param('size') || (prices.value ? 'price' : 'cpu')) as Size
+const colourParam = (): Colour => (param('colour') || 'use') as Colour
+
+function MapChoices() {
+  return <>
+    <label>Size <select value={sizeParam()} onChange={e => go({ size: e.currentTarget.value }, true)}>{prices.value && <option value="price">price</option>}<option value="cpu">cores</option><option value="equal">equal</option></select></label>
+    <label>Colour <select value={colourParam()} onChange={e => go({ colour: e.currentTarget.value }, true)}><option value="use">requested share</option><option value="state">state</option></select></label>
+  </>
+}
+
+interface Leaf { name: string; node?: Node; children?: Leaf[] }
+
+/** NodeMap draws a rectangle for each node in its group. The table has the same. */
+function NodeMap({ nodes, choose }: { nodes: Node[]; choose: (name: string) => void }) {
+  const box = useRef<HTMLDivElement>(null)
+  const width = useSignal(1000)
+  useEffect(() => {
+    const watch = new ResizeObserver(() => (width.value = box.current?.clientWidth ?? 1000))
+    watch.observe(box.current!)
+    return () => watch.disconnect()
+  }, [])
+  const size = sizeParam(), colour = colourParam()
+  const height = Math.max(360, Math.min(900, innerHeight - 260))
+  const root = useMemo(() => {
+    const groups = new Map<string, Leaf[]>()
+    for (const n of nodes) {
+      const g = n.group ?? 'in no group'
+      if (!groups.has(g)) groups.set(g, [])
+      groups.get(g)!.push({ name: n.name, node: n })
+    }
+    const value = (l: Leaf) => {
+      if (!l.node || size === 'equal') return l.node ? 1 : 0
+      const v = size === 'price' ? l.node.price ?? 0 : quantity(l.node.resources.find(r => r.resource === 'cpu')?.allocatable)
+      return v > 0 ? v : 1e-3
+    }
+    const h = hierarchy<Leaf>({ name: '', children: [...groups].map(([name, children]) => ({ name, children })) }).sum(value).sort((a, b) => (b.value ?? 0) - (a.value ?? 0))
+    return treemap<Leaf>().size([width.value, height]).paddingTop(d => (d.depth === 1 ? 20 : 0)).paddingInner(d => (d.depth === 0 ? 8 : 0)).round(true)(h)
+  }, [nodes, size, width.value, height])
+  const keys = (e: KeyboardEvent) => {
+    const el = e.target as SVGElement
+    const next = { ArrowRight: 'nextElementSibling', ArrowDown: 'nextElementSibling', ArrowLeft: 'previousElementSibling', ArrowUp: 'previousElementSibling' }[e.key] as 'nextElementSibling' | undefined
+    if (next) {
+      e.preventDefault()
+      ;(el[next] as SVGElement | null)?.focus()
+    } else if (e.key === 'Enter') choose(el.dataset.name!)
+  }
+  const leaves = root.leaves().filter(l => l.data.node)
+  return (
+    <div class="body">
+      <div ref={box}>
+        <svg class="map" height={height} viewBox={`0 0 ${width.value} ${height}`} role="group" aria-label="Nodes by group; arrow keys go from node to node, Enter opens one">
+          {(root.children ?? []).map(g => <text x={g.x0 + 3} y={g.y0 + 14}>{fit(`${g.data.name} · ${g.leaves().length}`, g.x1 - g.x0)}</text>)}
+          <g onKeyDown={keys}>{leaves.map((l, i) => {
+            const n = l.data.node!
+            const [text] = nodeState(n)
+            return <rect key={n.name} class="node" data-name={n.name} x={l.x0} y={l.y0} width={Math.max(0, l.x1 - l.x0)} height={Math.max(0, l.y1 - l.y0)} fill={fill(n, colour)}
+              tabIndex={i === 0 ? 0 : -1} role="button" aria-label={`${n.name}, ${percent(share(n, 'cpu'))} of cpu, ${text}`} onClick={() => choose(n.name)}>
+              <title>{`${n.name}\n${of(n, 'cpu')}\n${of(n, 'memory')}\n${text}${n.price ? '\n' + money(n.price, currency.value) : ''}`}</title></rect>
+          })}</g>
+        </svg>
+      </div>
+      <p class="legend">{colour === 'use'
+        ? <><span>requested share of the fullest resource:</span>{[0.05, 0.3, 0.6, 0.9].map(s => <span><i style={{ background: useColour(s) }} />{percent(s)}</span>)}</>
+        : kinds.slice(1).map(([k, text]) => <span><i style={{ background: stateColour[k] }} />{text}</span>)}</p>
+    </div>
+  )
+}
+
+const fit = (s: string, width: number) => (width < 30 ? '' : s.length * 6.6 > width ? s.slice(0, Math.max(1, Math.floor(width / 6.6) - 1)) + '…' : s)
+
+const useColour = (s: number): string => `color-mix(in srgb, var(--cpu) ${Math.round(12 + 88 * Math.min(1, Math.max(0, s)))}%, var(--idle))`
+
+const stateColour: Record<string, string> = { ready: 'var(--good-fill)', notReady: 'var(--bad-fill)', cordoned: 'var(--strong)', candidate: 'var(--wait-fill)', leaving: 'var(--warn-fill)' }
+
+const fill = (n: Node, colour: Colour): string => (colour === 'state' ? stateColour[kindOf(n)]! : useColour(Math.max(...n.resources.map(r => r.share), 0)))
+
+/** NodeDrawer is why a node stays, or how far it is on its way out. */
+export function NodeDrawer() {
+  const name = param('node')
+  const { data: n, error } = useAnswer<NodeDetail>(name ? `nodes/${name}` : undefined, {}, { every: 4000 })
+  if (!name) return null
+  return <Drawer title={name} close={() => go({ node: undefined })}>{error && <p class="bad">{error}</p>}{n ? <Detail of={n} /> : !error && <p class="loading">Loading…</p>}</Drawer>
+}
+
+function Detail({ of: n }: { of: NodeDetail }) {
+  const t = clockNow.value, at = (x?: string) => clock(x, utc.value === 'true', t)
+  const [text, tone] = nodeState(n)
+  return (
+    <>
+      <section>
+        <p><Tag tone={tone}>{text}</Tag> {n.detail}</p>
+        <Pairs of={[
+          ['group', n.group && <a href={href('groups', { g: n.group })}>{n.group}</a>], ['type', [n.instanceType, n.capacityType, n.arch].filter(Boolean).join(', ')],
+          ['zone', n.zone], ['price', n.price ? money(n.price, currency.value) : ''], ['created', n.created && `${at(n.created)} (${age(n.created, t)} ago)`],
+          ['pods', n.maxPods ? `${count(n.pods)} of ${count(n.maxPods)}` : count(n.pods)],
+          ['since', n.since && at(n.since)], ['can go', n.due && at(n.due)], ['last looked at', n.looked && at(n.looked)],
+          ['waits for', n.waitsFor?.join(', ')], ['awaits', n.awaits?.join(', ')],
+          ['taints', n.taints?.map(x => `${x.key}${x.value ? '=' + x.value : ''}:${x.effect}`).join(', ')],
+        ]} />
+      </section>
+      <section><h3>Requested</h3><PlainTable caption="Requested" head={['resource', 'requested', 'of', 'share']} nums={[1, 2]}
+        rows={n.resources.map(r => [r.resource, amount(r.resource, r.requested), amount(r.resource, r.allocatable), <Meter share={r.share} tone={r.resource === 'memory' ? 'memory' : r.resource === 'cpu' ? 'cpu' : 'gpu'} />])} /></section>
+      {n.leaving && <section><h3>On its way out</h3><p>{n.leaving.step}{n.leaving.why && `: ${n.leaving.why}`}</p></section>}
+      {n.changes && n.changes.length > 0 && <section><h3>What would let it go</h3><ul class="items">{n.changes.map(c => <li><span class="what">{c}</span></li>)}</ul></section>}
+      {n.blocks && n.blocks.length > 0 && <section><h3>Pods that keep it</h3><ul class="items">{n.blocks.map(b => <li><span class="what"><a href={href('pending', { pod: b.pod })}>{b.pod}</a> {b.why} <Tag>{b.rule}</Tag>{b.change && <div class="soft">{b.change}</div>}</span></li>)}</ul></section>}
+      {n.moves && n.moves.length > 0 && <section><h3>Where its pods would go</h3><PlainTable caption="Where its pods would go" head={['pod', 'to']}
+        rows={n.moves.map(m => [m.pod, m.node ? <a href={href('nodes', { node: m.node })}>{m.node}</a> : <span class="bad">{m.why ?? 'nowhere'}</span>])} /></section>}
+      <section><h3>Pods on it</h3>{n.onNode.length === 0 ? <p class="soft">None.</p> : <PlainTable caption="Pods on it" head={['pod', 'state', 'requests']}
+        rows={n.onNode.map(p => [<a href={href('nodes', { pod: podName(p) })}>{podName(p)}</a>, stateOf(p.state)[0], p.requests?.map(r => `${r.resource} ${amount(r.resource, r.quantity)}`).join(', ')])} />}
+        {(n.hidden ?? 0) > 0 && <p class="soft">and {plural(n.hidden!, 'pod')} of namespaces that you may not read</p>}</section>
+      <section><h3>Last decisions</h3><DecisionLines of={n.decisions} /></section>
+      {n.labels && <details class="twin"><summary>{plural(Object.keys(n.labels).length, 'label')}</summary><Pairs of={Object.entries(n.labels).map(([k, v]) => [k, <code>{v}</code>])} /></details>}
+      <section><h3>On a terminal</h3><Command line={`kubectl berth explain node ${n.name}`} /></section>
+    </>
+  )
+}
+

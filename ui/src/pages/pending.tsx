@@ -1,0 +1,68 @@
+import { clockNow, overview, useAnswer } from '../api'
+import { age, amount, count, plural } from '../format'
+import { owner, podName, stateOf } from '../names'
+import { Empty, Panel, PlainTable, Segments, Tag } from '../parts/basics'
+import { Table, type Column } from '../parts/table'
+import { go, href, param } from '../route'
+import type { Pending, Pod, PodList } from '../types'
+import { expected } from './now'
+
+type View = 'reasons' | 'pods'
+
+/** PendingPage is what pods without a node wait for: by reason and workload, or pod by pod. */
+export function PendingPage() {
+  const view = (param('view') || 'reasons') as View
+  return (
+    <>
+      <div class="controls"><Segments<View> label="View" of={[['reasons', 'By reason'], ['pods', 'Pod by pod']]} value={view} set={v => go({ view: v === 'reasons' ? undefined : v })} />
+        <span class="soft">{overview.value && plural(overview.value.pods.pending, 'pod')} without a node</span></div>
+      {view === 'reasons' ? <Reasons /> : <Pods />}
+    </>
+  )
+}
+
+function Reasons() {
+  const { data, error } = useAnswer<Pending>('pending')
+  if (error && !data) return <p class="bad">{error}</p>
+  if (!data) return <p class="loading">Loading…</p>
+  if (data.reasons.length === 0) return <Panel><Empty title="No pod is pending">Pods appear here as long as they have no node.</Empty></Panel>
+  return <>{data.reasons.map(r => {
+    const [text, tone] = stateOf(r.state)
+    return (
+      <Panel title={<>{plural(r.pods, 'pod')} · <span class={tone}>{text}</span></>} more={expected(r.next, clockNow.value)}>
+        {r.reason && <p>{r.reason} {r.plugin && <Tag>{r.plugin}</Tag>}</p>}
+        <PlainTable caption={`${text} ${r.reason ?? ''}`} head={['workload', 'pods', 'waiting for', 'longest']} nums={[1, 2]}
+          rows={r.workloads.map(w => [<>{w.namespace} / {owner(w.owner)}</>, count(w.pods), age(w.since, clockNow.value), <a href={href('pending', { pod: w.example })}>{w.example}</a>])} />
+        {(r.otherPods ?? 0) > 0 && <p class="soft">and {plural(r.otherPods!, 'pod')} of other workloads</p>}
+        {(r.hidden ?? 0) > 0 && <p class="soft">and {plural(r.hidden!, 'pod')} of namespaces that you may not read</p>}
+      </Panel>
+    )
+  })}</>
+}
+
+export const podColumns: Column<Pod>[] = [
+  { key: 'pod', label: 'pod', show: podName, by: podName, width: 'minmax(220px, 2fr)' },
+  { key: 'owner', label: 'workload', show: p => owner(p.owner), by: p => owner(p.owner), width: 'minmax(140px, 1fr)' },
+  { key: 'state', label: 'state', show: p => { const [t, tone] = stateOf(p.state); return <Tag tone={tone}>{t}</Tag> }, by: p => p.state },
+  { key: 'reason', label: 'reason', show: p => p.reason ?? '', by: p => p.reason ?? '', width: 'minmax(200px, 2fr)' },
+  { key: 'since', label: 'waiting', num: true, show: p => age(p.since, clockNow.value), by: p => (p.since ? -Date.parse(p.since) : NaN) },
+  { key: 'attempts', label: 'attempts', num: true, show: p => count(p.attempts ?? 0), by: p => p.attempts ?? 0 },
+  { key: 'expected', label: 'node expected', show: p => (p.group ? `${p.group} ${expected(p.expected, clockNow.value)}` : ''), by: p => p.expected?.likely ?? '' },
+  { key: 'cpu', label: 'cpu', num: true, show: p => amount('cpu', p.requests?.find(r => r.resource === 'cpu')?.quantity), by: p => Number(p.requests?.find(r => r.resource === 'cpu')?.quantity ?? 0) },
+  { key: 'priority', label: 'priority', num: true, show: p => count(p.priority ?? 0), by: p => p.priority ?? 0 },
+]
+
+function Pods() {
+  const { data, error } = useAnswer<PodList>('pods', { state: 'pending' }, { pages: true, every: 5000 })
+  const q = param('q').toLowerCase()
+  if (error && !data) return <p class="bad">{error}</p>
+  if (!data) return <p class="loading">Loading…</p>
+  const rows = q ? data.items.filter(p => (podName(p) + owner(p.owner) + (p.reason ?? '')).toLowerCase().includes(q)) : data.items
+  return (
+    <Panel bare>
+      <div class="body controls"><input type="search" placeholder="Filter by name, workload, reason" aria-label="Filter" value={param('q')} onInput={e => go({ q: e.currentTarget.value }, true)} />
+        <span class="soft">{count(rows.length)} of {count(data.total)}{data.hidden ? `, ${count(data.hidden)} hidden` : ''}</span></div>
+      <Table label="Pending pods" columns={podColumns} rows={rows} id={podName} first="-since" selected={param('pod')} open={p => go({ pod: podName(p) })} />
+    </Panel>
+  )
+}

@@ -1,0 +1,89 @@
+import { useEffect, useRef } from 'preact/hooks'
+import uPlot from 'uplot'
+import { clock } from '../format'
+import { now, systemDark, theme, utc } from '../settings'
+import { PlainTable } from './basics'
+
+export interface Line {
+  label: string
+  colour: string // a custom property of the theme, such as "good-fill"
+  values: (number | null)[]
+  dash?: number[]
+}
+
+interface Props {
+  label: string
+  times: number[] // Unix seconds
+  lines: Line[]
+  stacked?: boolean
+  height?: number
+  format: (n: number) => string
+  /** Charts with one key have one cursor. */
+  sync?: string
+}
+
+/** Chart draws numbers over time: as steps, since they hold until the next one. A table has the same. */
+export function Chart({ label, times, lines, stacked, height = 180, format, sync }: Props) {
+  const box = useRef<HTMLDivElement>(null)
+  const plot = useRef<uPlot>(undefined)
+  const data = () => [times, ...(stacked ? stack(lines) : lines.map(l => l.values))] as uPlot.AlignedData
+  useEffect(() => {
+    const css = getComputedStyle(document.documentElement)
+    const colour = (name: string) => css.getPropertyValue('--' + name).trim()
+    const stepped = uPlot.paths.stepped!({ align: 1 })
+    const axis = { stroke: colour('soft'), grid: { stroke: colour('line'), width: 1 }, ticks: { stroke: colour('line'), width: 1 }, font: '12px system-ui' }
+    const u = new uPlot({
+      width: box.current!.clientWidth, height, padding: [8, 8, 0, 0],
+      cursor: { sync: sync ? { key: sync } : undefined, points: { size: 5 }, y: false },
+      legend: { show: false },
+      tzDate: utc.value === 'true' ? t => uPlot.tzDate(new Date(t * 1000), 'UTC') : undefined,
+      scales: { y: { range: (_u, _min, max) => [0, Math.max(max * 1.08, 1e-9)] } },
+      axes: [{ ...axis, values: hours }, { ...axis, size: 56, values: (_u, v) => v.map(format) }],
+      series: [{}, ...lines.map(l => ({
+        label: l.label, stroke: colour(l.colour), width: 1.6, dash: l.dash, points: { show: false }, paths: stepped,
+        fill: stacked ? colour(l.colour) : undefined,
+      }))],
+    }, data(), box.current!)
+    plot.current = u
+    const watch = new ResizeObserver(() => u.setSize({ width: box.current!.clientWidth, height }))
+    watch.observe(box.current!)
+    return () => {
+      watch.disconnect()
+      u.destroy()
+    }
+  }, [lines.length, theme.value, systemDark.value, utc.value, height])
+  useEffect(() => plot.current?.setData(data()), [times, lines])
+  const last = times.length - 1
+  return (
+    <figure class="chart">
+      <div ref={box} role="img" aria-label={`${label}: ${lines.map(l => `${l.label} ${format(l.values[last] ?? NaN)}`).join(', ')}`} />
+      <figcaption class="legend">{lines.map(l => <span><i style={{ background: `var(--${l.colour})` }} />{l.label} {last >= 0 ? format(l.values[last] ?? NaN) : ''}</span>)}</figcaption>
+      <details class="twin"><summary>As a table</summary>
+        <PlainTable caption={label} head={['time', ...lines.map(l => l.label)]} nums={lines.map((_, i) => i + 1)}
+          rows={thin(times.map((_, i) => i), 60).reverse().map(i => [clock(times[i]! * 1000, utc.value === 'true', now.value), ...lines.map(l => format(l.values[i] ?? NaN))])} />
+      </details>
+    </figure>
+  )
+}
+
+/** hours are how uPlot writes an axis of times: for each distance of ticks its form, and what is added
+ * where the day or the year changes. */
+const hours = [
+  [3600 * 24 * 365, '{YYYY}', null, null, null, null, null, null, 1],
+  [3600 * 24, '{D} {MMM}', '\n{YYYY}', null, null, null, null, null, 1],
+  [60, '{HH}:{mm}', '\n{D} {MMM}', null, '\n{D} {MMM}', null, null, null, 1],
+  [1, '{HH}:{mm}:{ss}', '\n{D} {MMM}', null, '\n{D} {MMM}', null, null, null, 1],
+] as unknown as uPlot.Axis.Values
+
+/** stack adds each line to those after it, so that the first lies on top. */
+export function stack(lines: Line[]): (number | null)[][] {
+  const out = lines.map(l => [...l.values])
+  for (let i = out.length - 2; i >= 0; i--) out[i] = out[i]!.map((v, t) => (v ?? 0) + (out[i + 1]![t] ?? 0))
+  return out
+}
+
+/** thin leaves about so many, the last among them. */
+export function thin<T>(all: T[], most: number): T[] {
+  const step = Math.ceil(all.length / most)
+  return step <= 1 ? [...all] : all.filter((_, i) => (all.length - 1 - i) % step === 0)
+}

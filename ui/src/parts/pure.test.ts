@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest'
+import { address, merge } from '../api'
+import { attentionHref, decisionTone, groupState, nodeState, owner, words } from '../names'
+import type { Attention, Decision, Group } from '../types'
+import { stack, thin } from './chart'
+import { sorted, type Column } from './table'
+
+describe('tables', () => {
+  const columns: Column<{ n: string; v: number }>[] = [
+    { key: 'n', label: 'n', show: r => r.n, by: r => r.n },
+    { key: 'v', label: 'v', show: r => r.v, by: r => r.v },
+    { key: 'x', label: 'x', show: () => '' },
+  ]
+  const rows = [{ n: 'n10', v: 1 }, { n: 'n9', v: NaN }, { n: 'a', v: 3 }]
+  it.each([['n', 'a n9 n10'], ['-n', 'n10 n9 a'], ['v', 'n9 n10 a'], ['-v', 'a n10 n9'], ['x', 'n10 n9 a'], ['', 'n10 n9 a']])('by %s', (order, want) =>
+    expect(sorted(rows, columns, order).map(r => r.n).join(' ')).toBe(want))
+  it('the rows given stay as they are', () => {
+    sorted(rows, columns, 'n')
+    expect(rows[0]!.n).toBe('n10')
+  })
+})
+
+describe('charts', () => {
+  const line = (...values: (number | null)[]) => ({ label: '', colour: '', values })
+  it('the first line lies on top', () => expect(stack([line(1, 2), line(10, null), line(100, 0)])).toEqual([[111, 2], [110, 0], [100, 0]]))
+  it('few points stay, with the last', () => expect(thin([0, 1, 2, 3, 4, 5, 6], 3)).toEqual([0, 3, 6]))
+  it('fewer than that all stay', () => expect(thin([1, 2], 3)).toEqual([1, 2]))
+})
+
+describe('asking', () => {
+  it('a query is in order, and without what is empty', () => expect(address('pods', { state: 'pending', by: '', a: ['x', 'y'], limit: 5 })).toBe('pods?a=x&a=y&limit=5&state=pending'))
+  const d = (seq: number) => ({ seq }) as Decision
+  it('each decision is there once', () => expect(merge([d(1), d(2)], [d(2), d(3)]).map(x => x.seq)).toEqual([1, 2, 3]))
+  it('the oldest go', () => expect(merge([d(1), d(2)], [d(3)], 2).map(x => x.seq)).toEqual([2, 3]))
+  it('nothing new is no change', () => {
+    const have = [d(5)]
+    expect(merge(have, [d(4)])).toBe(have)
+  })
+})
+
+describe('words', () => {
+  it.each([
+    [{ ready: true, state: 'Leaving', step: 'Draining' }, 'leaving: Draining'],
+    [{ ready: false, state: 'Stays' }, 'not ready'],
+    [{ ready: true, unschedulable: true }, 'cordoned'],
+    [{ ready: true, state: 'Stays', reason: 'NotUnderutilized' }, 'stays: not underutilized'],
+    [{ ready: true }, 'ready'],
+  ])('node %j', (n, want) => expect(nodeState(n)[0]).toBe(want))
+  it('groups', () => {
+    const g = { name: 'g', launching: 0 } as Group
+    expect(groupState(g)[0]).toBe('ready to grow')
+    expect(groupState({ ...g, launching: 2 })[0]).toBe('2 launching')
+    expect(groupState({ ...g, templateError: 'x' })[1]).toBe('bad')
+  })
+  it('owners', () => expect([owner(undefined), owner({ kind: 'Job', name: 'j' })]).toEqual(['no controller', 'Job j']))
+  it('kinds have tones', () => expect(['Placed', 'NotScaledUp', 'Evicted', 'Queued'].map(decisionTone)).toEqual(['good', 'bad', 'warn', 'wait']))
+  it('splits names', () => expect(words('NotEnoughRoom')).toBe('not enough room'))
+  it('attention leads where it belongs', () => {
+    const a = (x: Partial<Attention>) => attentionHref({ severity: 'info', kind: 'X', message: '', ...x })
+    expect(a({ node: 'n/1' })).toBe('#/nodes?node=n%2F1')
+    expect(a({ kind: 'PodsRejected' })).toBe('#/pending')
+  })
+})

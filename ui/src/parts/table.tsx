@@ -1,0 +1,114 @@
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import { useEffect, useMemo, useRef } from 'preact/hooks'
+import { go, param } from '../route'
+
+/** Column is one of a table's. What it sorts by is a number or a text; without, it can't be sorted. */
+export interface Column<T> {
+  key: string
+  label: string
+  show: (row: T) => ComponentChildren
+  by?: (row: T) => number | string
+  num?: boolean
+  width?: string
+  hint?: string
+}
+
+interface Props<T> {
+  label: string
+  columns: Column<T>[]
+  rows: T[]
+  id: (row: T) => string
+  open?: (row: T) => void
+  selected?: string
+  /** What the URL calls the sort order, where a page has several tables. */
+  sort?: string
+  first?: string // the order to begin with, such as "-price"
+}
+
+const height = 36
+
+/** sorted returns rows in the order that the text asks for: a column's key, "-" before it for the largest first. */
+export function sorted<T>(rows: T[], columns: Column<T>[], order: string): T[] {
+  const down = order.startsWith('-')
+  const by = columns.find(c => c.key === order.replace(/^-/, ''))?.by
+  if (!by) return rows
+  const keys = new Map(rows.map(r => [r, by(r)]))
+  const compare = (a: number | string, b: number | string) =>
+    typeof a === 'number' && typeof b === 'number'
+      ? (Number.isNaN(a) ? -Infinity : a) - (Number.isNaN(b) ? -Infinity : b)
+      : String(a).localeCompare(String(b), 'en', { numeric: true })
+  return [...rows].sort((a, b) => (down ? -1 : 1) * compare(keys.get(a)!, keys.get(b)!))
+}
+
+/** Table shows rows, of which only those in view are in the document. */
+export function Table<T>({ label, columns, rows, id, open, selected, sort = 'sort', first = '' }: Props<T>) {
+  const scroller = useRef<HTMLDivElement>(null)
+  const window_ = useSignal({ from: 0, to: 60 })
+  const order = param(sort) || first
+  const list = useMemo(() => sorted(rows, columns, order), [rows, order])
+
+  const look = () => {
+    const el = scroller.current
+    if (!el) return
+    const from = Math.max(0, Math.floor(el.scrollTop / height) - 10)
+    const to = Math.ceil((el.scrollTop + (el.clientHeight || innerHeight)) / height) + 10
+    if (from !== window_.value.from || to !== window_.value.to) window_.value = { from, to }
+  }
+  useEffect(() => {
+    look()
+    const watch = new ResizeObserver(look)
+    if (scroller.current) watch.observe(scroller.current)
+    return () => watch.disconnect()
+  }, [])
+
+  const move = (e: KeyboardEvent, at: number) => {
+    const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1, PageDown: 15, PageUp: -15, Home: -Infinity, End: Infinity }[e.key]
+    if (step !== undefined && !e.metaKey && !e.ctrlKey) {
+      e.preventDefault()
+      focus(Math.min(list.length - 1, Math.max(0, at + step)))
+    } else if (e.key === 'Enter' && open) {
+      e.preventDefault()
+      open(list[at]!)
+    }
+  }
+  const focus = (at: number) => {
+    const el = scroller.current!
+    const top = at * height
+    if (top < el.scrollTop) el.scrollTop = top
+    if (top + 2 * height > el.scrollTop + el.clientHeight) el.scrollTop = top + 2 * height - el.clientHeight
+    look()
+    requestAnimationFrame(() => el.querySelector<HTMLElement>(`[aria-rowindex="${at + 2}"]`)?.focus())
+  }
+
+  const { from, to } = window_.value
+  const shown = list.slice(from, to)
+  const tabbable = Math.max(from, list.findIndex(r => id(r) === selected))
+  return (
+    <div class="scroll" ref={scroller} onScroll={look} tabIndex={-1}>
+      <div class="grid" role="table" aria-label={label} aria-rowcount={list.length + 1}
+        style={{ gridTemplateColumns: columns.map(c => c.width ?? 'max-content').join(' ') }}>
+        <div role="row" class="head" aria-rowindex={1}>
+          {columns.map(c => {
+            const up = order === c.key, down = order === '-' + c.key
+            return (
+              <div role="columnheader" class={c.num ? 'num' : ''} title={c.hint} aria-sort={up ? 'ascending' : down ? 'descending' : undefined}>
+                {c.by ? <button onClick={() => go({ [sort]: down || (!up && !c.num) ? c.key : up ? '-' + c.key : '-' + c.key }, true)}>
+                  {c.label}{up ? ' ▲' : down ? ' ▼' : ''}</button> : <span class="soft">{c.label}</span>}
+              </div>
+            )
+          })}
+        </div>
+        <div class="filler" style={{ height: `${from * height}px` }} />
+        {shown.map((r, i) => (
+          <div role="row" key={id(r)} class={open ? 'body-row' : ''} aria-rowindex={from + i + 2} aria-selected={open ? id(r) === selected : undefined}
+            tabIndex={open ? (from + i === tabbable ? 0 : -1) : undefined} onClick={() => open?.(r)} onKeyDown={e => move(e, from + i)}>
+            {columns.map(c => <div role="cell" class={c.num ? 'num' : ''}>{c.show(r)}</div>)}
+          </div>
+        ))}
+        <div class="filler" style={{ height: `${Math.max(0, list.length - to) * height}px` }} />
+      </div>
+      {list.length === 0 && <p class="empty">Nothing matches.</p>}
+    </div>
+  )
+}

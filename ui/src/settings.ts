@@ -1,0 +1,46 @@
+import { effect, signal } from '@preact/signals'
+
+// What a person chooses for this browser. A page from a file, or in a browser that keeps nothing,
+// forgets it.
+
+function kept(key: string, otherwise: string) {
+  let first = otherwise
+  try {
+    first = localStorage.getItem('berth.' + key) ?? otherwise
+  } catch {
+    /* nothing is kept here */
+  }
+  const s = signal(first)
+  effect(() => {
+    try {
+      localStorage.setItem('berth.' + key, s.value)
+    } catch {
+      /* nor here */
+    }
+  })
+  return s
+}
+
+/** theme is "light", "dark", or "" for the system's. */
+export const theme = kept('theme', '')
+export const utc = kept('utc', 'true')
+export const paused = signal(false)
+/** now follows the clock, to the second, for ages. Where the data has a time of its own, that counts. */
+export const now = signal(Date.now())
+
+/** systemDark says whether the system's colours are dark. */
+export const systemDark = signal(false)
+
+/** followTheme sets the colours that were chosen, now and whenever that changes. */
+export function followTheme(): void {
+  const system = matchMedia('(prefers-color-scheme: dark)')
+  systemDark.value = system.matches
+  system.addEventListener('change', e => (systemDark.value = e.matches))
+  effect(() => {
+    if (theme.value) document.documentElement.dataset.theme = theme.value
+    else delete document.documentElement.dataset.theme
+  })
+}
+
+/** nextTheme goes round: the system's, light, dark. */
+export const nextTheme = () => (theme.value = { '': 'light', light: 'dark', dark: '' }[theme.value] ?? '')
