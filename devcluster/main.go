@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 	"github.com/berthproject/berth/devcluster/components"
 	"github.com/berthproject/berth/devcluster/controlplane"
 	"github.com/berthproject/berth/devcluster/devices"
+	"github.com/berthproject/berth/devcluster/realnode"
 )
 
 func main() {
@@ -31,6 +33,7 @@ func main() {
 func upCommand() *cobra.Command {
 	var o controlplane.Options
 	var driver devices.Options
+	var real string
 	cmd := &cobra.Command{
 		Use: "up", Short: "Start a cluster and keep it until interrupted", Args: cobra.NoArgs,
 		Long: `Up starts etcd, kube-apiserver, kube-controller-manager and simulated kubelets on
@@ -39,7 +42,10 @@ Nothing is left behind then, unless --data-dir says where to keep it.
 
 With --devices, a simulated driver publishes devices of every node in ResourceSlices,
 of the DeviceClass gpu.example.com, which backs the extended resource
-example.com/gpu.`,
+example.com/gpu.
+
+With --real-node, containerd and the kubelet run on this machine beside the simulated
+kubelets, and what is placed on their node runs in containers. They need root.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := driver.Validate(); err != nil {
 				return err
@@ -55,6 +61,17 @@ example.com/gpu.`,
 				return err
 			}
 			defer stop()
+			if real != "" {
+				node, err := join(cmd.Context(), c, real, cmd.OutOrStdout())
+				if err != nil {
+					return err
+				}
+				defer func() {
+					if err := node.Stop(); err != nil {
+						fmt.Fprintln(cmd.ErrOrStderr(), "stopping the real node:", err)
+					}
+				}()
+			}
 			fmt.Fprintf(cmd.OutOrStdout(), "ready; use it with\n  kubectl --kubeconfig %s get nodes\nstop it with Ctrl-C\n", c.Kubeconfig)
 			select {
 			case <-cmd.Context().Done():
@@ -69,11 +86,31 @@ example.com/gpu.`,
 	cmd.Flags().IntVar(&o.Port, "port", 0, "port of the API server (default: a free one)")
 	cmd.Flags().StringVar(&o.AuditLog, "audit-log", "", "where the API server writes what the service accounts of kube-system ask for (default: nowhere)")
 	cmd.Flags().BoolVar(&o.NoKubelets, "no-kubelets", false, "leave the simulated kubelets out")
+	cmd.Flags().StringVar(&real, "real-node", "", "name of a node that runs containers on this machine, as root, with what ./hack/build-node builds (default: none)")
 	cmd.Flags().IntVar(&driver.PerNode, "devices", 0, "number of devices of each node (default: no driver)")
 	cmd.Flags().DurationVar(&driver.Delay, "devices-after", 0, "how long after a node is ready its devices are published")
 	cmd.Flags().DurationVar(&driver.Changes, "devices-change", 0, "how often the devices of a node get another driver version (default: never)")
 	cmd.Flags().DurationVar(&driver.Taints, "devices-taint", 0, "how often another device is tainted, and the one before gets well (default: never)")
 	return cmd
+}
+
+// join starts a real node on this machine.
+func join(ctx context.Context, c *controlplane.Cluster, name string, progress io.Writer) (*realnode.Node, error) {
+	client, err := api.New(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	port, err := controlplane.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintln(progress, "starting containerd and the kubelet …")
+	return realnode.Start(ctx, client, realnode.Options{Name: name, Kubeconfig: c.Kubeconfig, Port: port,
+		Programs: filepath.Join(filepath.Dir(self), "node"), Dir: filepath.Join(c.Dir(), "node")})
 }
 
 // drive plays the driver of devices on a cluster until stop is called, if there are devices.

@@ -38,6 +38,9 @@ const (
 	StopAfter = "berth.dev/stop-after" // how long the pod takes to stop, at most its grace period; default 1s
 )
 
+// RealNode is the label of nodes that have a real kubelet. Simulated ones leave them and their pods alone.
+const RealNode = "berth.dev/real-node"
+
 // Options of the kubelets. LeaseInterval and Workers must be above 0.
 type Options struct {
 	LeaseInterval time.Duration // between renewals of a node's lease

@@ -24,6 +24,9 @@ func (k *kubelets) nodeChanged(n *v1.Node) {
 	known := k.nodes[n.Name] != nil
 	k.nodes[n.Name] = n
 	k.mu.Unlock()
+	if k.real(n.Name) {
+		return
+	}
 	if !known {
 		k.at(time.Now(), func(ctx context.Context) { k.renew(ctx, n.Name, n.UID) })
 	}
@@ -36,6 +39,14 @@ func (k *kubelets) nodeChanged(n *v1.Node) {
 	if needsReady(n) {
 		k.at(time.Now(), func(ctx context.Context) { k.reportReady(ctx, n) })
 	}
+}
+
+// real reports whether a node has a kubelet of its own.
+func (k *kubelets) real(name string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := k.nodes[name]
+	return n != nil && n.Labels[RealNode] != ""
 }
 
 // needsReady reports whether nobody else reports how the node is. A node whose provider

@@ -39,19 +39,26 @@ func (k *kubelets) podChanged(p *v1.Pod) {
 	s.finishing = s.finishing || finish
 	k.mu.Unlock()
 	now := time.Now()
+	at := func(when time.Time, job func(context.Context, *v1.Pod)) {
+		k.at(when, func(ctx context.Context) {
+			if !k.real(p.Spec.NodeName) {
+				job(ctx, p)
+			}
+		})
+	}
 	if start {
-		k.at(now.Add(k.o.StartDelay), func(ctx context.Context) { k.startPod(ctx, p) })
+		at(now.Add(k.o.StartDelay), k.startPod)
 	}
 	if finish {
 		run, err := time.ParseDuration(p.Annotations[RunFor])
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "pod %s/%s: annotation %s is %q; it must be a duration such as 30s\n", p.Namespace, p.Name, RunFor, p.Annotations[RunFor])
 		} else {
-			k.at(started(p, now).Add(run), func(ctx context.Context) { k.finishPod(ctx, p) })
+			at(started(p, now).Add(run), k.finishPod)
 		}
 	}
 	if stop {
-		k.at(now.Add(stopTime(p)), func(ctx context.Context) { k.stopPod(ctx, p) })
+		at(now.Add(stopTime(p)), k.stopPod)
 	}
 }
 

@@ -104,6 +104,11 @@ func nightlyStages(s settings) []stage {
 			{args: []string{"make", "build", "devcluster"}},
 			{dir: "deploy/charttest", pkgs: []string{"."}, flags: []string{"-count=1", "-timeout=30m"}},
 		}},
+		{name: "node", what: "pods that Berth places run in containers, on the real kubelet", cmds: []command{
+			{args: []string{"make", "build"}},
+			{args: []string{"./hack/build-node"}},
+			{dir: "devcluster", pkgs: []string{"./realnode"}, flags: []string{"-count=1", "-timeout=10m"}},
+		}},
 		storms(s.seed, 3),
 		{name: "gate", what: "placements are as fast beside kube-scheduler's as before, plans as cheap; all figures of speed for docs/performance-nights.tsv and out/performance.html", cmds: []command{
 			{args: []string{"make", "build", "devcluster"}},
