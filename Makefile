@@ -63,7 +63,8 @@ figures: ## Reproduce published figures beside Berth's, as tables and pictures i
 generate: ## Generate Go code from the .proto file, and the schemas of scenarios and of the API
 	@cd hack/generate && go run .
 
-ui: ## Build the web page into ui/dist, and test its functions (needs Node 20 or later)
+# Only those who change ui/src need Node, 20 or later.
+ui: # Build the web page into ui/dist, and test its functions
 	@cd ui && npm ci --no-audit --no-fund && npm run build && npm test
 
 fmt: ## Format

@@ -55,7 +55,7 @@ func (c *Core) weigh(pod *cluster.Pod, best *engine.Candidate) *weighing.Result 
 		a.Why = "the node groups are not known yet"
 	case !may.now && (a.Policy == weighing.PreemptFirst || may.from.IsZero()):
 		a.Why = "no node is added for it, or not yet"
-	case a.Policy == weighing.PreemptFirst && !c.anyComing():
+	case a.Policy == weighing.PreemptFirst && scaleup.Launching(c.survey()) == 0:
 		a.Why = "no node is being added"
 	default:
 		a.Chosen, a.Why = weighing.Asks, "the next plan decides whether to add a node for it"
@@ -75,9 +75,6 @@ func policy(cfg *weighing.Config) weighing.Policy {
 func (c *Core) policyOf(pod *cluster.Pod) weighing.Policy {
 	return policy(&c.sched.Profile(pod).Weighing)
 }
-
-// anyComing reports whether a node is coming.
-func (c *Core) anyComing() bool { return scaleup.Launching(c.survey()) > 0 }
 
 // maxAsking is how long a pod asks at most. By preempt-first it waits for one plan, which is
 // made within a scan interval, or within two where pods are always left to try.

@@ -75,7 +75,7 @@ func (c *Core) costsOf(group string, bin []types.UID) *binCosts {
 	for _, uid := range bin {
 		p := c.pods[uid]
 		costs := &c.sched.Profile(p.Parsed).Weighing.Costs
-		n := costs.NewNode(group, g.Price, c.share(p.Parsed, total, len(bin)), c.worth(p.Parsed), launch)
+		n := costs.NewNode(group, g.Price, share(c.worth(p.Parsed), total, len(bin)), c.worth(p.Parsed), launch)
 		out.nodes = append(out.nodes, n)
 		out.node += n.Cost
 		out.preempt += p.Weighing.Result.Preempt.Cost
@@ -85,11 +85,11 @@ func (c *Core) costsOf(group string, bin []types.UID) *binCosts {
 
 // share returns a pod's part of a node that pods of a total worth have together; pods that
 // are worth nothing have equal parts.
-func (c *Core) share(pod *cluster.Pod, total float64, pods int) float64 {
+func share(worth, total float64, pods int) float64 {
 	if total <= 0 {
 		return 1 / float64(pods)
 	}
-	return c.worth(pod) / total
+	return worth / total
 }
 
 // bought records the places on ordered nodes that pods were given.
@@ -111,7 +111,7 @@ func (c *Core) bought(group string, bins [][]types.UID) {
 				p.Weighing.Since = c.turn.Now
 				continue
 			}
-			c.given(uid, &weighing.Node{Group: group, Price: price, Share: c.share(p.Parsed, total, len(bin))}, weighing.Buys)
+			c.given(uid, &weighing.Node{Group: group, Price: price, Share: share(c.worth(p.Parsed), total, len(bin))}, weighing.Buys)
 		}
 	}
 }

@@ -120,6 +120,9 @@ func (e *Engine) Class(p *cluster.Pod) *Class {
 	e.keyBuf = append(e.keyBuf, e.groupEnds.Bytes()...)
 	e.keyBuf = binary.BigEndian.AppendUint32(e.keyBuf, uint32(len(e.keyBuf)-ends))
 	if c, ok := e.classes[string(e.keyBuf)]; ok {
+		if c.takes {
+			c.pod = p // that of before may be gone with its claims
+		}
 		return c
 	}
 	key := string(e.keyBuf)

@@ -166,7 +166,7 @@ func TestPropertyPreemptionForDevices(t *testing.T) {
 			changeReservation(t, s)
 		}
 	})
-	if helped == 0 {
+	if helped == 0 && testkit.Checks() > testkit.UsualChecks {
 		t.Error("preemption has helped nobody")
 	}
 }

@@ -55,7 +55,7 @@ func TestExplainsWhatDevicesLack(t *testing.T) {
 	if want := []explain.DeviceOf{{Claim: "of-full", Request: "q", Driver: "gpu.example", Pool: "full", Device: "d0"}}; !reflect.DeepEqual(x.Devices, want) {
 		t.Errorf("devices %+v, want %+v", x.Devices, want)
 	}
-	if len(x.Candidates) != 1 || x.Candidates[0].Node != "full" {
-		t.Errorf("candidates %+v, want its own node", x.Candidates)
+	if len(x.Candidates) == 0 || x.Candidates[0].Node != "full" {
+		t.Errorf("candidates %+v, want its own node first", x.Candidates)
 	}
 }

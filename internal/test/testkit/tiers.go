@@ -1,5 +1,10 @@
 package testkit
 
+import (
+	"flag"
+	"strconv"
+)
+
 // This file says how the three tiers of tests (make check, make test, make nightly) run the unit
 // tests of a package. hack/tiers runs the tiers; internal/test/mutants and hack/mutate measure what
 // they notice.
@@ -10,6 +15,16 @@ const NotInRepository = "which is not part of the repository"
 
 // UsualChecks is how many random cases make test draws for each property.
 const UsualChecks = 100
+
+// Checks returns how many random cases each property draws in this run. What few cases may all lack is to be
+// expected of more than UsualChecks only.
+func Checks() int {
+	n, err := strconv.Atoi(flag.Lookup("rapid.checks").Value.String())
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
 
 // DeepChecks are the packages in which few random cases show few faults, by path in the module: make
 // test draws this many cases more for each of their properties.
