@@ -44,6 +44,15 @@ type groupWorld struct {
 }
 
 func newGroupWorld(t *testing.T, change func(*framework.Profile)) *groupWorld {
+	w := emptyGroupWorld(t, change)
+	for i := range 4 {
+		w.step(step.NodeSet{Node: testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", "4", "memory", "8Gi").Zone(fmt.Sprint("z", i/2)).Obj()})
+	}
+	return w
+}
+
+// emptyGroupWorld is a core that has taken no Step.
+func emptyGroupWorld(t *testing.T, change func(*framework.Profile)) *groupWorld {
 	schema := cluster.NewSchema()
 	profile := plugins.Default(schema, plugins.Options{})
 	change(profile)
@@ -51,11 +60,7 @@ func newGroupWorld(t *testing.T, change func(*framework.Profile)) *groupWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &groupWorld{c, t, time.Unix(1000, 0)}
-	for i := range 4 {
-		w.step(step.NodeSet{Node: testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", "4", "memory", "8Gi").Zone(fmt.Sprint("z", i/2)).Obj()})
-	}
-	return w
+	return &groupWorld{c, t, time.Unix(1000, 0)}
 }
 
 // step runs a Step, checks the invariants, and returns the names of the pods to be bound.

@@ -12,6 +12,7 @@ import (
 	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/test/testkit"
 	"github.com/berthproject/berth/internal/test/testkit/script"
 )
 
@@ -52,11 +53,16 @@ func (w *world) headroomInputs(cmd string, args *script.Args) []step.Input {
 	case "request-gone":
 		return gone(cluster.ProvisioningRequestKind)
 	case "written":
-		return []step.Input{step.StatusWritten{UID: headroomUID(args.Name())}}
+		return statusWritten(args.Name(), nil)
 	case "write-failed":
-		return []step.Input{step.StatusWritten{UID: headroomUID(args.Name()), Err: errRefused}}
+		return statusWritten(args.Name(), errRefused)
 	}
 	return nil
+}
+
+// statusWritten is the outcome of a write of an object that asks for headroom, or of the pod group of that name.
+func statusWritten(name string, err error) []step.Input {
+	return []step.Input{step.StatusWritten{UID: headroomUID(name), Err: err}, step.StatusWritten{UID: testkit.PodGroup(name, 0, "").UID, Err: err}}
 }
 
 // headroomUID is the uid of an object that asks for headroom.

@@ -82,6 +82,7 @@ func (c *Core) BecomeLeader(now time.Time) {
 		c.mode.reportProblems(p.Parsed)
 		c.mode.reportGate(p)
 	}
+	c.podGroups.BecomeLeader(c.turn)
 }
 
 // Step takes in what happened, decides, and returns the work to do. Times must not go

@@ -125,6 +125,11 @@ func (s *State) PlacedMembers(k PodGroupKey) int {
 	return 0
 }
 
+// PlacedGroups returns the groups that have members on nodes, sorted.
+func (s *State) PlacedGroups() []PodGroupKey {
+	return slices.SortedFunc(maps.Keys(s.members), PodGroupKey.Compare)
+}
+
 // EachPlacedMember calls f for the members of a group that are on nodes that are known, by node. It
 // costs O(pods on these nodes).
 func (s *State) EachPlacedMember(k PodGroupKey, f func(*Pod)) {

@@ -34,9 +34,10 @@ func (m *Machine) BindFailed(t *lifecycle.Turn, item *queue.Item, node string) {
 	m.members.KeepPlace(t, item, node)
 }
 
-// Advance gives up the places whose time is over. A member that has a node, or was nominated elsewhere
+// Advance repeats writes that have failed, and gives up the places whose time is over. A member that has a node, or was nominated elsewhere
 // since, is passed over.
 func (m *Machine) Advance(t *lifecycle.Turn) {
+	m.repeatWrites(t)
 	for len(m.kept) > 0 && !t.Now.Before(m.kept[0].until) {
 		x := m.kept[0]
 		m.kept = m.kept[1:]
@@ -56,10 +57,13 @@ func (m *Machine) keeps(uid types.UID) bool {
 	return false
 }
 
-// NextWake returns when the first place is given up, zero for never.
-func (m *Machine) NextWake() time.Time {
-	if len(m.kept) == 0 {
-		return time.Time{}
+// NextWake returns when writes are repeated or the first place is given up, zero for never.
+func (m *Machine) NextWake() (at time.Time) {
+	if len(m.kept) > 0 {
+		at = m.kept[0].until
 	}
-	return m.kept[0].until
+	if len(m.unwritten) > 0 {
+		at = lifecycle.Earliest(at, m.unwrittenSince.Add(retryAfter))
+	}
+	return at
 }

@@ -3,6 +3,7 @@ package podgroups
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,7 +50,11 @@ type Machine struct {
 	members   Members
 	state     *cluster.State
 	said      map[types.UID]*said // by the object's UID
-	kept      []keptPlace         // in the order in which they end
+	// unwritten are the groups whose conditions couldn't be written, by the object's UID, since unwrittenSince.
+	// Some of them may be gone by now.
+	unwritten      []types.UID
+	unwrittenSince time.Time
+	kept           []keptPlace // in the order in which they end
 	// toCome is how many members have places that are being carried out, and weren't asked about yet.
 	toCome int
 }
@@ -66,6 +71,7 @@ func (m *Machine) Use(s *scheduler.Scheduler) { m.scheduler = s }
 // have joined or left, and those that the changes since the last call concern. The queue is asked about
 // the changes after that.
 func (m *Machine) Check(t *lifecycle.Turn, known bool, changes []cluster.Change) {
+	m.changesShown(t, changes)
 	if !t.Queue.AnyGroups() {
 		return
 	}
