@@ -26,9 +26,10 @@ func keyOf(o cluster.Object) objectKey {
 	return objectKey{cluster.KindOf(o), o.GetNamespace(), o.GetName()}
 }
 
-// assumptions are the objects that the state has otherwise than the API, each as it is
-// assumed (New) and as the API last had it (Old).
-type assumptions map[objectKey]cluster.ObjectChange
+// assumptions are the objects that the state has otherwise than the API, each as it is assumed (New) and
+// as the API last had it (Old). Pods that share an object may each assume it: the state has what was
+// assumed last of that which wasn't taken back. No list is empty.
+type assumptions map[objectKey][]cluster.ObjectChange
 
 // ObjectSet takes how the API has an object, except when it only repeats the version that
 // an assumption was made on.
@@ -42,7 +43,7 @@ func (m *Machine) ObjectSet(t *lifecycle.Turn, in step.ObjectSet) {
 		return
 	}
 	if a, ok := m.assumed[key]; ok {
-		if version := in.Object.GetResourceVersion(); version != "" && version == a.Old.GetResourceVersion() {
+		if version := in.Object.GetResourceVersion(); version != "" && version == a[0].Old.GetResourceVersion() {
 			return
 		}
 		delete(m.assumed, key)
@@ -64,21 +65,32 @@ func (m *Machine) ObjectGone(t *lifecycle.Turn, in step.ObjectGone) {
 // written.
 func (a assumptions) add(writes []cluster.ObjectChange) {
 	for _, w := range writes {
-		if old, ok := a[keyOf(w.New)]; ok {
-			w.Old = old.Old // what the API last had
+		key := keyOf(w.New)
+		if before := a[key]; len(before) > 0 {
+			w.Old = before[0].Old // what the API last had
 		}
-		a[keyOf(w.New)] = w
+		a[key] = append(a[key], w)
 	}
 }
 
-// takeBack forgets what was assumed for a pod and has not come true.
+// takeBack forgets what was assumed for a pod and has not come true. What others assume of the same
+// objects stays.
 func (a assumptions) takeBack(state *cluster.State, p *Pod) {
 	for _, w := range p.writes {
 		key := keyOf(w.New)
-		if x, ok := a[key]; ok && x.New == w.New {
-			delete(a, key)
-			state.SetObject(x.Old)
+		i := slices.IndexFunc(a[key], func(x cluster.ObjectChange) bool { return x.New == w.New })
+		if i < 0 {
+			continue
 		}
+		old := a[key][i].Old
+		left := slices.Delete(a[key], i, i+1)
+		if len(left) == 0 {
+			delete(a, key)
+			state.SetObject(old)
+			continue
+		}
+		a[key] = left
+		state.SetObject(left[len(left)-1].New)
 	}
 	p.writes = nil
 }

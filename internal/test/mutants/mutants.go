@@ -44,6 +44,7 @@ var All = []Mutant{
 	{"the place of a member whose bind has failed isn't kept", "core/decisions.go", "	l.c.podGroups.BindFailed(t, item, node)\n", "", "./core", "TestThePlaceOfAMember", "1"},
 	{"the place of a member whose bind has failed is kept for good", "core/step.go", "	c.podGroups.Advance(c.turn)\n", "", "./core", "TestThePlaceOfAMember", "1"},
 	{"a group is tried again when a member is shown running", "core/lifecycle/podgroups/podgroups.go", "c.Pod.Group != nil && !shown[c.Pod.UID]", "c.Pod.Group != nil", "./core", "TestAGroupIsTriedAgain", "1"},
+	{"a member takes back what others assume of a shared claim", "core/lifecycle/binding/objects.go", "		if len(left) == 0 {", "		if true {", "./core", "TestMembersThatShareAVolume", "1"},
 	{"the condition of a group isn't repeated", "core/lifecycle/podgroups/keep.go", "	m.repeatWrites(t)\n", "", "./core", "TestACondition|TestTheCondition", "1"},
 	{"the condition of a group is repeated only when something happens", "core/lifecycle/podgroups/keep.go", "	if len(m.unwritten) > 0 {", "	if false {", "./core", "TestACondition|TestTheCondition", "1"},
 	{"a condition that the API shows is repeated", "core/lifecycle/podgroups/status.go", "		x.next = slices.DeleteFunc(x.next, func(c metav1.Condition) bool { return shows(g, c) })\n", "", "./core", "TestACondition|TestTheCondition", "1"},
