@@ -21,7 +21,7 @@ var cluster = filepath.Join("..", "edge", "api", "testdata", "cluster.yaml")
 // many writes a scenario of 5,000 nodes.
 func many(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "many.yaml")
-	text := "apiVersion: berth.dev/v1alpha1\nkind: Scenario\nmetadata: {name: many}\nspec:\n  end: {at: 8m20s}\n  nodes:\n  - {name: n, count: 5000, allocatable: {cpu: 16, memory: 64Gi, pods: 110}}\n"
+	text := "apiVersion: berth.dev/v1alpha1\nkind: Scenario\nmetadata: {name: many}\nspec:\n  end: {at: 8m20s}\n  nodes:\n  - {name: n, count: 5000, template: {allocatable: {cpu: \"16\", memory: 64Gi, pods: \"110\"}}}\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

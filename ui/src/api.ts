@@ -141,6 +141,7 @@ export function start(): void {
     }
   }
   const follow = () => {
+    source?.close()
     source = new EventSource(base + 'stream')
     source.addEventListener('overview', e => {
       if (paused.value) return
@@ -156,6 +157,16 @@ export function start(): void {
     source.addEventListener('end', e => retry(JSON.parse((e as MessageEvent).data).error ?? 'Berth has ended the stream.'))
     source.onerror = () => retry('The connection was lost. Trying again.')
   }
+  // A page that nobody sees holds no connection: a browser has few for each server, and Berth few streams.
+  const seen = () => {
+    if (document.visibilityState === 'hidden') {
+      source?.close()
+      clearTimeout(again)
+    } else if (!inside) void begin()
+  }
+  document.addEventListener('visibilitychange', seen)
+  addEventListener('pagehide', () => source?.close())
+  addEventListener('pageshow', e => e.persisted && seen())
   effect(() => {
     if (!paused.value && meta.peek() && !inside && !trouble.peek()) void begin()
   })

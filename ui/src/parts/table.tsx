@@ -78,7 +78,9 @@ export function Table<T>({ label, columns, rows, id, open, selected, sort = 'sor
     if (top < el.scrollTop) el.scrollTop = top
     if (top + 2 * height > el.scrollTop + el.clientHeight) el.scrollTop = top + 2 * height - el.clientHeight
     look()
-    requestAnimationFrame(() => el.querySelector<HTMLElement>(`[aria-rowindex="${at + 2}"]`)?.focus())
+    const row = () => el.querySelector<HTMLElement>(`[aria-rowindex="${at + 2}"]`)
+    if (row()) row()!.focus()
+    else requestAnimationFrame(() => row()?.focus()) // it is drawn by then
   }
 
   const { from, to } = window_.value
