@@ -24,8 +24,8 @@ type explainFlags struct {
 
 // reachText says in the help of each command that asks a running Berth how it is reached.
 const reachText = `The command finds the pod that holds the Lease and queries it over a port-forward
-through the API server, with the credentials of your kubeconfig. You need the roles
-berth-viewer; docs/kubectl-berth.md has the commands that grant them. With --server
+through the API server, with the credentials of your kubeconfig. You need the role
+berth-viewer; docs/kubectl-berth.md has the commands that grant it. With --server
 the command connects to that address instead.`
 
 // explainCommand returns berth explain. Arguments are checked before anything is asked, so that a
