@@ -29,7 +29,7 @@ func pages(t *testing.T) (paths []string) {
 		switch name := d.Name(); {
 		case err != nil:
 			return err
-		case d.IsDir() && (slices.Contains([]string{"bin", "out", "testdata"}, name) || strings.HasPrefix(name, ".") && len(name) > 1 && name != ".github"):
+		case d.IsDir() && (slices.Contains([]string{"bin", "dist", "node_modules", "out", "testdata"}, name) || strings.HasPrefix(name, ".") && len(name) > 1 && name != ".github"):
 			return fs.SkipDir
 		case strings.HasSuffix(name, ".md") && path != "CHANGELOG.md":
 			paths = append(paths, path)

@@ -134,9 +134,9 @@ func TestCountingDevicesAsksTheLibraryOnce(t *testing.T) {
 			v.SetSlice(s, nil)
 		}
 		v.Settle()
-		left, count := v.LooseOf(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}), 0
-		for next := left; next != nil; count++ {
-			left, next = next, v.Take(next, q, wants, gpus, devices.How{Steps: 1000})
+		next, count := v.LooseOf(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}), 0
+		for ; next != nil; count++ {
+			next = v.Take(next, q, wants, gpus, devices.How{Steps: 1000})
 		}
 		if count--; count != 2 {
 			t.Errorf("%d claims for two of five devices have some on %s, want 2", count, name)
@@ -158,9 +158,9 @@ func TestWhatIsRememberedOfDevicesStays(t *testing.T) {
 	count := func(want int) {
 		t.Helper()
 		v.Settle()
-		left, n := v.LooseOf(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}), 0
-		for next := left; next != nil; n++ {
-			left, next = next, v.Take(next, q, []*resourcev1.ResourceClaim{claim("c", 1)}, gpus, devices.How{Steps: 1000})
+		next, n := v.LooseOf(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}), 0
+		for ; next != nil; n++ {
+			next = v.Take(next, q, []*resourcev1.ResourceClaim{claim("c", 1)}, gpus, devices.How{Steps: 1000})
 		}
 		if n-1 != want {
 			t.Errorf("%d devices are counted, want %d", n-1, want)

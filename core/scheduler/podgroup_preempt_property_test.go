@@ -61,6 +61,7 @@ func TestPropertyGroupsPreempt(t *testing.T) {
 		}
 		if optimal == nil {
 			rt.Fatalf("victims were found that don't do:\n%s", dump(w.State))
+			return
 		}
 		if ours.places > optimal.places || ours.places == optimal.places && ours.cost.Compare(&optimal.cost) <= 0 {
 			best++
