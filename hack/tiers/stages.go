@@ -104,6 +104,10 @@ func nightlyStages(s settings) []stage {
 			{args: []string{"make", "build", "devcluster"}},
 			{dir: "deploy/charttest", pkgs: []string{"."}, flags: []string{"-count=1", "-timeout=30m"}},
 		}},
+		{name: "ui", what: "the web page's functions, and that ui/dist is what ui/src builds", needs: &tool{find: npm, install: "./hack/need npm npm npm"}, cmds: []command{
+			{args: []string{"make", "ui"}},
+			{args: []string{"git", "diff", "--exit-code", "--stat", "ui"}},
+		}},
 		{name: "node", what: "pods that Berth places run in containers, on the real kubelet", cmds: []command{
 			{args: []string{"make", "build"}},
 			{args: []string{"./hack/build-node"}},
@@ -199,6 +203,14 @@ func solver(problems string) stage {
 func glpsol() error {
 	if _, err := exec.LookPath("glpsol"); err != nil {
 		return fmt.Errorf("the optima are GLPK's (Debian: glpk-utils): %w", err)
+	}
+	return nil
+}
+
+// npm returns an error unless there is the program that installs what the web page is built with.
+func npm() error {
+	if _, err := exec.LookPath("npm"); err != nil {
+		return fmt.Errorf("the web page is built by Node's tools: %w", err)
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ describe('words', () => {
   it('kinds have tones', () => expect(['Placed', 'NotScaledUp', 'Evicted', 'Queued'].map(decisionTone)).toEqual(['good', 'bad', 'warn', 'wait']))
   it('splits names', () => expect(words('NotEnoughRoom')).toBe('not enough room'))
   it('attention leads where it belongs', () => {
-    const a = (x: Partial<Attention>) => attentionHref({ severity: 'info', kind: 'X', message: '', ...x })
+    const a = (x: Partial<Attention>) => attentionHref({ severity: 'info', kind: 'X', message: '', ...x } as Attention)
     expect(a({ node: 'n/1' })).toBe('#/nodes?node=n%2F1')
     expect(a({ kind: 'PodsRejected' })).toBe('#/pending')
   })
