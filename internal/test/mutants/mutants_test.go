@@ -117,12 +117,12 @@ func plant(t *testing.T, m *Mutant) string {
 
 // isNoticed fails the test unless the mutant's tests fail.
 func isNoticed(t *testing.T, m *Mutant) {
-	isFound(t, m, "", []string{m.Pkg, "-run", m.Run, "-count=1", "-rapid.checks=" + m.Checks, "-rapid.seed=1", "-rapid.nofailfile", "-rapid.shrinktime=1ms"})
+	isFound(t, m, "", []string{m.Pkg, "-run", m.Run, "-count=1"}, "RAPID_CHECKS="+m.Checks, "RAPID_SEED=1", "RAPID_NOFAILFILE=true", "RAPID_SHRINKTIME=1ms")
 }
 
 // isFound fails the test unless tests fail that run with the mutant compiled in: go test in a
 // folder of the module, with args.
-func isFound(t *testing.T, m *Mutant, dir string, args []string) {
+func isFound(t *testing.T, m *Mutant, dir string, args []string, env ...string) {
 	t.Helper()
 	files := t.TempDir()
 	changed := filepath.Join(files, "mutant.go")
@@ -142,7 +142,7 @@ func isFound(t *testing.T, m *Mutant, dir string, args []string) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("go", append([]string{"test", "-overlay", list}, args...)...)
-	cmd.Dir = filepath.Join(root, dir)
+	cmd.Dir, cmd.Env = filepath.Join(root, dir), append(os.Environ(), env...)
 	out, err := cmd.CombinedOutput()
 	switch output := string(out); {
 	case err == nil:
