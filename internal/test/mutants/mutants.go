@@ -268,7 +268,7 @@ var All = []Mutant{
 	{"the page is served under any host", "edge/loopback/loopback.go", "case !slices.Contains(s.hosts, r.Host):", "case !slices.Contains(s.hosts, s.hosts[0]):", "./edge/loopback", "TestOthersAreRefused", "1"},
 	{"the page answers other origins", "edge/loopback/loopback.go", "origin != \"\" && origin != \"http://\"+r.Host, ", "origin == \"none\", ", "./edge/loopback", "TestOthersAreRefused", "1"},
 	{"the page's address works again", "edge/loopback/loopback.go", "	s.key = \"\"\n	return true", "	return true", "./edge/loopback", "TestTheAddressWorksOnce", "1"},
-	{"the page's requests go on to one that stands by", "edge/reach/forward.go", "resp.Header.Get(api.StandbyHeader) != \"\" && broken == nil", "false", "./edge/reach", "TestTheForwarderFollows", "1"},
+	{"the page's requests go on to one that stands by", "edge/reach/forward.go", "resp.Header.Get(api.StandbyHeader) != \"\" && broken == nil", "resp.Header.Get(api.StandbyHeader) == \"none\" && broken == nil", "./edge/reach", "TestTheForwarderFollows", "1"},
 	{"cookies of the page go to Berth", "edge/reach/forward.go", "[]string{\"Accept\", \"Last-Event-ID\"}", "[]string{\"Accept\", \"Last-Event-ID\", \"Cookie\"}", "./edge/reach", "TestTheForwarderFollows", "1"},
 	{"any number of questions are answered at a time", "edge/observe/server.go", "answering: make(chan struct{}, 1)", "answering: make(chan struct{}, 99)", "./edge/observe", "TestQuestionsAreAnsweredOneAtATime", "1"},
 	{"a distance is computed for each comparison", "edge/observe/nearest.go", "cmp.Compare(a.distance, b.distance)", "cmp.Compare(distance(a.name), distance(b.name))", "./edge/observe", "TestADistance", "1"},
