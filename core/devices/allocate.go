@@ -43,7 +43,7 @@ func newExpressions(f structured.Features) *cel.Cache {
 // How says how to allocate.
 type How struct {
 	Steps int // how many devices may be tried
-	// Packed has units filled up that are broken into before whole ones are; otherwise devices are tried in
+	// Packed fills up units that are partly in use before it takes whole ones; otherwise devices are tried in
 	// the order in which they are published. It needs FollowWorkload.
 	Packed bool
 }

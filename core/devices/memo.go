@@ -11,7 +11,7 @@ import (
 // Question stands for claims, and what their classes say.
 type Question uint32
 
-// Answer tells whether claims can be allocated on nodes of one content.
+// Answer is whether claims can be allocated on nodes of one content.
 type Answer struct {
 	Fits  bool
 	Score int64 // of the allocation, as Score says

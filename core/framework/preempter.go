@@ -17,7 +17,7 @@ type Preempter interface {
 	// Eligible returns why the pod mustn't preempt, or nil.
 	Eligible(pod *cluster.Pod) *Reason
 	// Order sorts what could leave into the order in which it is to be kept if there is
-	// room, and says of each unit how many of its pods would violate a disruption budget.
+	// room, and sets in each unit how many of its pods would violate a disruption budget.
 	// The first violating units have such pods. The state is without all of them when it is
 	// called.
 	Order(units []Unit, state *cluster.State) (violating int)

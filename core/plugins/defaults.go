@@ -44,7 +44,7 @@ type Options struct {
 	// filter; nil for the default ones.
 	Rules   []Rule
 	NoGates bool // leaves scheduling gates out
-	// NoClaimGate has pods tried whose resource claims aren't there.
+	// NoClaimGate lets pods into the queue whose resource claims don't exist.
 	NoClaimGate bool
 	// NoPreemption pods never take the place of others.
 	NoPreemption bool

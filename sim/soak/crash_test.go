@@ -43,24 +43,8 @@ spec:
 // drained, and again with Berth crashing after each of its Steps in turn that has something to
 // do: every invariant holds, and the cluster is as small in the end as it is without a crash.
 func TestPropertyACrashAtAnyStepOfADrainBreaksNothing(t *testing.T) {
-	play := func(o sim.Options) Outcome {
-		run, err := scenario.Parse("small-drain.yaml", []byte(smallDrain))
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := playRun(t.Context(), run, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out
-	}
-	var busy []int // the Steps that have an input or ask for work
-	steps := 0
-	count := drive.HookFunc(func(_ time.Time, _ time.Duration, in []step.Input, r *step.Ready) {
-		if steps++; len(in) > 0 || len(r.Decisions) > 0 {
-			busy = append(busy, steps)
-		}
-	})
+	play := player(t, "small-drain.yaml", smallDrain)
+	busy, count := busySteps()
 	calm := play(sim.Options{Hooks: []drive.Hook{count}})
 	if len(calm.Problems) > 0 {
 		t.Fatalf("without a crash: %s", list(calm.Problems))
@@ -69,7 +53,7 @@ func TestPropertyACrashAtAnyStepOfADrainBreaksNothing(t *testing.T) {
 		t.Error("no node was drained: the crashes show nothing")
 	}
 	same := 0
-	for _, n := range busy {
+	for _, n := range *busy {
 		out := play(sim.Options{CrashAfter: n})
 		if len(out.Problems) > 0 {
 			t.Fatalf("a crash after Step %d: %s", n, list(out.Problems))
@@ -81,17 +65,16 @@ func TestPropertyACrashAtAnyStepOfADrainBreaksNothing(t *testing.T) {
 			t.Errorf("a crash after Step %d: got %d nodes in the end, want %d", n, got, want)
 		}
 	}
-	if same == len(busy) {
+	if same == len(*busy) {
 		t.Error("no crash has changed a decision: there was none")
 	}
-	t.Logf("Berth crashed after each of %d Steps; %d nodes were drained without a crash", len(busy), calm.Summary.Drain.Nodes)
+	t.Logf("Berth crashed after each of %d Steps; %d nodes were drained without a crash", len(*busy), calm.Summary.Drain.Nodes)
 }
 
-// crashAtEveryStep plays a world, and again with Berth crashing after each of its Steps in turn that has
-// something to do: every invariant holds, and as many pods are completed. It returns how the world ends without a crash.
-func crashAtEveryStep(t *testing.T, name, text string, completed int) Outcome {
-	t.Helper()
-	play := func(o sim.Options) Outcome {
+// player returns what plays a world that a scenario describes.
+func player(t *testing.T, name, text string) func(sim.Options) Outcome {
+	return func(o sim.Options) Outcome {
+		t.Helper()
 		run, err := scenario.Parse(name, []byte(text))
 		if err != nil {
 			t.Fatal(err)
@@ -102,19 +85,31 @@ func crashAtEveryStep(t *testing.T, name, text string, completed int) Outcome {
 		}
 		return out
 	}
-	var busy []int // the Steps that have an input or ask for work
+}
+
+// busySteps returns a hook that collects the numbers of the Steps that have an input or decide something.
+func busySteps() (*[]int, drive.Hook) {
+	var busy []int
 	steps := 0
-	count := drive.HookFunc(func(_ time.Time, _ time.Duration, in []step.Input, r *step.Ready) {
+	return &busy, drive.HookFunc(func(_ time.Time, _ time.Duration, in []step.Input, r *step.Ready) {
 		if steps++; len(in) > 0 || len(r.Decisions) > 0 {
 			busy = append(busy, steps)
 		}
 	})
+}
+
+// crashAtEveryStep plays a world, and again with Berth crashing after each of its Steps in turn that has
+// something to do: every invariant holds, and as many pods are completed. It returns how the world ends without a crash.
+func crashAtEveryStep(t *testing.T, name, text string, completed int) Outcome {
+	t.Helper()
+	play := player(t, name, text)
+	busy, count := busySteps()
 	calm := play(sim.Options{Hooks: []drive.Hook{count}})
 	if len(calm.Problems) > 0 || calm.Summary.Pods.Completed != completed {
 		t.Fatalf("without a crash %d of %d pods are completed: %s", calm.Summary.Pods.Completed, completed, list(calm.Problems))
 	}
 	same := 0
-	for _, n := range busy {
+	for _, n := range *busy {
 		out := play(sim.Options{CrashAfter: n})
 		if len(out.Problems) > 0 || out.Summary.Pods.Completed != completed {
 			t.Fatalf("a crash after Step %d: %d of %d pods are completed: %s", n, out.Summary.Pods.Completed, completed, list(out.Problems))
@@ -123,9 +118,9 @@ func crashAtEveryStep(t *testing.T, name, text string, completed int) Outcome {
 			same++
 		}
 	}
-	if same == len(busy) {
+	if same == len(*busy) {
 		t.Error("no crash has changed a decision: there was none")
 	}
-	t.Logf("Berth crashed after each of %d Steps", len(busy))
+	t.Logf("Berth crashed after each of %d Steps", len(*busy))
 	return calm
 }

@@ -26,7 +26,7 @@ func (l load) share() float64 { return float64(l.used) / float64(max(l.of, 1)) }
 // devices.
 // Those of DaemonSets and mirror pods count as flags and the group's options say: when they
 // don't, what they request isn't the node's to give either. It costs O(pods of the node)
-// when one doesn't count, else O(1).
+// when one doesn't count, otherwise O(1).
 func (c *Check) Utilization(n *cluster.Node) (share float64, resource v1.ResourceName) {
 	if id, ok := c.gpu(n); ok {
 		l := []load{{id: id}}

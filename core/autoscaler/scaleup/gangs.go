@@ -21,8 +21,8 @@ import (
 // is planned anew, as if it had none; when it doesn't fit then either, its places end, and nodes that
 // are coming and that nobody needs are given up.
 //
-// What gangs may cost is bounded by counts: gangs that differ in nothing that a plan reads from one
-// that has failed aren't tried, and once maxGangWork is reached the others are left to the next plan.
+// What gangs may cost is bounded by counts: a gang isn't tried after one has failed that looks the same
+// to a plan, and once maxGangWork is reached the rest are left to the next plan.
 
 // gang is a pod group of the request.
 type gang struct {

@@ -35,7 +35,7 @@ type Members interface {
 	Preempts(t *lifecycle.Turn, g *schedulingv1beta1.PodGroup, members []*cluster.Pod, victims *framework.Victims)
 	// FitsNowhere carries out that a member with claims would fit on no node alone, with why.
 	FitsNowhere(t *lifecycle.Turn, pod *cluster.Pod, d *engine.Diagnosis)
-	// KeepPlace nominates a member that waits to a node, and FreePlace takes that back.
+	// KeepPlace nominates a waiting member to a node, and FreePlace withdraws the nomination.
 	KeepPlace(t *lifecycle.Turn, item *queue.Item, node string)
 	FreePlace(t *lifecycle.Turn, item *queue.Item)
 	// Held reports why a member isn't tried; failure says that it is an error of somebody's.

@@ -27,8 +27,8 @@ func (m *Machine) preempts(t *lifecycle.Turn, object *schedulingv1beta1.PodGroup
 	m.members.Preempts(t, object, pods, d.Victims)
 }
 
-// NodesChanged has groups tried, to whose members' nominated nodes something has happened, if all of these
-// members wait in vain. That a node takes members now is among what wakes groups anyway.
+// NodesChanged retries the groups whose nominated nodes have changed, if all of their nominated members wait in
+// vain. A node that takes members now wakes groups anyway.
 func (m *Machine) NodesChanged(t *lifecycle.Turn, groups map[*queue.Group]bool) {
 	for _, g := range slices.SortedFunc(maps.Keys(groups), func(a, b *queue.Group) int { return a.Key().Compare(b.Key()) }) {
 		awaited := func(item *queue.Item) bool { return !m.scheduler.WaitsInVain(item.Pod(), item.Class()) }
@@ -38,8 +38,7 @@ func (m *Machine) NodesChanged(t *lifecycle.Turn, groups map[*queue.Group]bool) 
 	}
 }
 
-// VictimStays has a group tried again that waits for a victim that stays. It implements
-// preemption.Groups.
+// VictimStays retries a group that waits for a victim which won't leave. It implements preemption.Groups.
 func (m *Machine) VictimStays(t *lifecycle.Turn, key cluster.PodGroupKey) {
 	if g := t.Queue.Group(key); g != nil {
 		t.Queue.RetryGroup(g)

@@ -19,7 +19,7 @@ type Nominations interface {
 	// Reserve says that a place is kept for a pod: on a node, or on one that isn't
 	// registered yet, for which node is "".
 	Reserve(t *lifecycle.Turn, uid types.UID, node string)
-	// Release says that no place is kept for a pod any more, and has it tried if it waits.
+	// Release records that no place is kept for a pod any more, and retries the pod if it waits.
 	Release(t *lifecycle.Turn, uid types.UID)
 }
 

@@ -47,8 +47,8 @@ func (p Plugin) Assume(pod *cluster.Pod, n *cluster.Node, state *cluster.State) 
 
 // Release implements framework.Assumer: claims are no longer reserved for the pod, and those that are
 // reserved for nobody have no devices any more. In a cluster the resource claim controller does that,
-// some time after the pod has ended. The claim that was made for the pod stands for the one that is
-// made for its replacement; the one for its extended resources is made when that is placed.
+// some time after the pod has ended. The claim that was made from the pod's template represents the
+// one that its replacement will get; a claim for extended resources is made when the replacement is placed.
 func (Plugin) Release(pod *cluster.Pod, state *cluster.State) {
 	if !state.ClaimsDevices(pod) {
 		return
