@@ -167,27 +167,38 @@ func isController(o runtime.Object) bool {
 // End.At, and returns the summary. An error says that ctx is done, that the decisions
 // couldn't be written, or that Berth steps without end.
 func (w *World) Run(ctx context.Context) (*scenario.Summary, error) {
-	end := w.run.Spec.End.Latest()
-	quiet := cmp.Or(w.run.Spec.End.Quiet.Duration, 45*time.Minute)
-	for n := 0; ; n++ {
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("stopped at virtual time %s: %w", w.now.Round(time.Second), context.Cause(ctx))
-		}
-		if n%256 == 0 && w.opt.Progress != nil {
-			w.opt.Progress(w.now, w.stats)
-		}
-		if w.foreground == 0 && w.now-w.lastChange >= quiet || !w.next(end) {
-			break
-		}
-		if err := w.berth.step(); err != nil {
-			return nil, err
-		}
-		w.stats.sample()
+	if _, err := w.Play(ctx, w.run.Spec.End.Latest()); err != nil {
+		return nil, err
 	}
 	if w.opt.Check {
 		w.checkQuiet()
 	}
 	return w.stats.summary(), w.berth.ledger.Err()
+}
+
+// Play plays what happens up to a virtual time and no further, and reports whether Run has nothing more to
+// play. A later call goes on from there. Its errors are those of Run.
+func (w *World) Play(ctx context.Context, until time.Duration) (over bool, err error) {
+	latest := w.run.Spec.End.Latest()
+	quiet := cmp.Or(w.run.Spec.End.Quiet.Duration, 45*time.Minute)
+	for n := 0; ; n++ {
+		if ctx.Err() != nil {
+			return false, fmt.Errorf("stopped at virtual time %s: %w", w.now.Round(time.Second), context.Cause(ctx))
+		}
+		if n%256 == 0 && w.opt.Progress != nil {
+			w.opt.Progress(w.now, w.stats)
+		}
+		if w.foreground == 0 && w.now-w.lastChange >= quiet {
+			return true, nil
+		}
+		if !w.next(min(until, latest)) {
+			return len(w.events) == 0 || w.events[0].at > latest, nil
+		}
+		if err := w.berth.step(); err != nil {
+			return false, err
+		}
+		w.stats.sample()
+	}
 }
 
 // Stats returns what has been counted so far.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/berthproject/berth/edge/observe"
 	"github.com/berthproject/berth/edge/reach"
+	"github.com/berthproject/berth/internal/page"
 	"github.com/berthproject/berth/internal/term"
 	"github.com/berthproject/berth/sim/report"
 )
@@ -66,7 +67,7 @@ report saved with -o json can be read with --file after the shadow has stopped.`
 func (f *shadowFlags) run(ctx context.Context, out io.Writer) error {
 	write := map[string]func(io.Writer, *observe.ShadowReport) error{
 		"text": func(w io.Writer, r *observe.ShadowReport) error { return report.Shadow(w, &r.ShadowReport, r.At) },
-		"html": func(w io.Writer, r *observe.ShadowReport) error { return report.ShadowHTML(w, &r.ShadowReport, r.At) },
+		"html": func(w io.Writer, r *observe.ShadowReport) error { return page.ShadowReport(w, r) },
 		"json": func(w io.Writer, r *observe.ShadowReport) error { return report.JSON(w, r) },
 	}[f.output]
 	if write == nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core/compat"
+	"github.com/berthproject/berth/internal/page"
 	"github.com/berthproject/berth/internal/term"
 	"github.com/berthproject/berth/sim"
 	"github.com/berthproject/berth/sim/report"
@@ -28,13 +29,14 @@ import (
 
 // simulateFlags are the flags of berth simulate.
 type simulateFlags struct {
-	output    string // text or json
-	report    string // path of a page, "" for none
-	compare   bool   // one table for all runs
-	decisions string // path of a ledger, "" for none
-	seed      uint64 // overrides a scenario's when it is on the command line
-	check     bool   // all invariants after every Step
-	replay    string // path of a recording, "" to play scenarios
+	output    string         // text or json
+	report    string         // path of a page, "" for none
+	played    []*page.Played // of all runs, for the page
+	compare   bool           // one table for all runs
+	decisions string         // path of a ledger, "" for none
+	seed      uint64         // overrides a scenario's when it is on the command line
+	check     bool           // all invariants after every Step
+	replay    string         // path of a recording, "" to play scenarios
 	explain   report.Questions
 	config    string   // with replay: the path of another configuration
 	flags     []string // with replay: those of another autoscaler
@@ -58,6 +60,7 @@ and every scenario is run with each policy.`,
 		Example: `  berth simulate examples/night-batch/capped.yaml
   berth simulate --report night.html examples/night-batch/capped.yaml
   berth simulate --compare examples/night-batch/capped.yaml examples/night-batch/baked.yaml
+  berth simulate --compare --report both.html examples/night-batch/capped.yaml examples/night-batch/baked.yaml
   berth simulate --compare workload.yaml quick-policy.yaml thrifty-policy.yaml
   berth simulate dump.yaml --explain default/web-3
   berth simulate examples/explain/waiting.yaml --explain-group small
@@ -70,7 +73,7 @@ and every scenario is run with each policy.`,
 	var s cliflag.NamedFlagSets
 	fs := s.FlagSet("output")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
-	fs.StringVar(&f.report, "report", "", "write an HTML page with plots to this file")
+	fs.StringVar(&f.report, "report", "", "write the web page with the results inside to this file, with --compare those of all runs")
 	fs.BoolVar(&f.compare, "compare", false, "compare the results of several scenarios or policies side by side")
 	fs.StringVar(&f.decisions, "decisions", "", "write the decision ledger to this file, one JSON object per line")
 	fs = s.FlagSet("explanation")
@@ -139,6 +142,11 @@ func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
+	if f.report != "" {
+		if err := page.WriteReport(f.report, f.played, all); err != nil {
+			return fmt.Errorf("--report: %w", err)
+		}
+	}
 	return errors.Join(unmet...)
 }
 
@@ -174,8 +182,11 @@ func (f *simulateFlags) validateRuns(runs []*scenario.Run) error {
 	if len(runs) > 1 && f.explain.Any() {
 		return errors.New("--explain, --explain-podgroup, --explain-group, --explain-node and --explain-nodes take one scenario at a time")
 	}
-	if len(runs) > 1 && (f.report != "" || f.decisions != "") {
-		return errors.New("--report and --decisions take one scenario at a time")
+	if len(runs) > 1 && f.decisions != "" {
+		return errors.New("--decisions takes one scenario at a time")
+	}
+	if len(runs) > 1 && f.report != "" && !f.compare {
+		return fmt.Errorf("--report takes one scenario at a time, but got %d; add --compare for a page that compares them", len(runs))
 	}
 	return nil
 }
@@ -197,10 +208,15 @@ func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *sce
 	}
 	start := time.Now()
 	o.Progress = term.Progress(notices, r.Name, start)
+	played := page.NewPlayed()
+	if f.report != "" {
+		o.Hooks = append(o.Hooks, played)
+	}
 	w, err := sim.New(r, o)
 	if err != nil {
 		return nil, err
 	}
+	played.In(w)
 	s, err := w.Run(ctx)
 	if closeDecisions != nil {
 		if err := closeDecisions(); err != nil {
@@ -220,9 +236,8 @@ func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *sce
 		return nil, err
 	}
 	if f.report != "" {
-		if err := report.HTML(f.report, r, s, w.Stats()); err != nil {
-			return nil, fmt.Errorf("--report: %w", err)
-		}
+		played.Simulated(r, s)
+		f.played = append(f.played, played)
 	}
 	return s, nil
 }

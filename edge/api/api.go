@@ -34,6 +34,10 @@ type Options struct {
 	Rights *Rights
 	// WhatIf has what-ifs answered.
 	WhatIf bool
+	// Outcomes is what came of runs that are over; nil where there are none, and the path isn't there.
+	Outcomes *v1alpha1.OutcomeList
+	// Idle says that the core has nothing else to do: it needs no time for itself between questions.
+	Idle bool
 	// Ended is closed when nothing more is served; nil for never.
 	Ended <-chan struct{}
 	// Now is the time; nil for time.Now.
@@ -106,6 +110,12 @@ func New(o Options) *API {
 		"decisions/": {answer: a.decision},
 		"shadow":     {answer: a.shadow},
 		"whatif":     {answer: a.whatIf, query: []string{"remove", "pods", "like"}},
+	}
+	if o.Outcomes != nil {
+		a.paths["outcomes"] = path{answer: func(*request) (any, error) { return o.Outcomes, nil }}
+	}
+	if o.Idle {
+		a.questions.idle = 0
 	}
 	return a
 }
@@ -246,6 +256,9 @@ func status(err error) int {
 	}
 	return http.StatusInternalServerError
 }
+
+// Refuse answers a request with an error, as the API does.
+func Refuse(w http.ResponseWriter, err error) { fail(w, http.StatusBadRequest, err) }
 
 func fail(w http.ResponseWriter, code int, err error) {
 	body, _ := json.Marshal(v1alpha1.Error{Error: err.Error()})

@@ -30,9 +30,9 @@ func (a *API) meta(r *request) (any, error) {
 	if learnt.Capabilities.Shadow {
 		m.Mode = learnt.Mode
 	}
-	whatIf, replay := m.Capabilities.WhatIf, m.Capabilities.Replay
+	own := m.Capabilities
 	m.Capabilities = learnt.Capabilities
-	m.Capabilities.WhatIf, m.Capabilities.Replay = whatIf, replay
+	m.Capabilities.WhatIf, m.Capabilities.Replay, m.Capabilities.Seek, m.Capabilities.Outcomes = own.WhatIf, own.Replay, own.Seek, own.Outcomes
 	return m, nil
 }
 

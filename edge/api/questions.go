@@ -12,9 +12,9 @@ import (
 const (
 	// tick is for how long an answer is shared.
 	tick = 2 * time.Second
-	// idle is the least time that the core has for itself between two questions, in multiples of what
-	// the first took: questions take a fiftieth of its time at most.
-	idle = 49
+	// idleTimes is for how many times what a question took the core has no other: questions take a fiftieth of
+	// its time at most.
+	idleTimes = 49
 	// keptAnswers is how many answers are kept at most.
 	keptAnswers = 256
 	// questionTimeout is how long a question waits for the core.
@@ -28,6 +28,9 @@ var errBusy = errors.New("the core is busy, or other queries are being answered;
 type questions struct {
 	ask func(context.Context, func(*core.Core)) bool
 	now func() time.Time
+	// idle is the least time that the core has for itself between two questions, in multiples of what
+	// the first took.
+	idle time.Duration
 	// turn has a token while a question waits for the core. Its holder owns next, before which the core
 	// isn't asked.
 	turn chan struct{}
@@ -48,7 +51,7 @@ type answer struct {
 }
 
 func newQuestions(ask func(context.Context, func(*core.Core)) bool, now func() time.Time) *questions {
-	return &questions{ask: ask, now: now, turn: make(chan struct{}, 1), answers: map[string]*answer{}}
+	return &questions{ask: ask, now: now, idle: idleTimes, turn: make(chan struct{}, 1), answers: map[string]*answer{}}
 }
 
 // prepared is of, with a value that is made of the core's answer, once, and not in the core's goroutine.
@@ -151,7 +154,7 @@ func (q *questions) answer(ctx context.Context, a *answer, question func(*core.C
 		began := q.now()
 		a.value, a.err = question(c)
 		a.at = q.now()
-		q.next = a.at.Add(idle * a.at.Sub(began))
+		q.next = a.at.Add(q.idle * a.at.Sub(began))
 	}) {
 		return
 	}

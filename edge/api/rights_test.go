@@ -149,5 +149,10 @@ func TestHiddenTexts(t *testing.T) {
 		if err := json.Unmarshal([]byte(body), &list); err != nil || len(list.Items) != 1 || (list.Items[0].Reason != "") != told || list.Items[0].Hidden == told {
 			t.Errorf("%s is told %s", viewer, body)
 		}
+		node := v1alpha1.NodeDetail{}
+		_, body = get(a, "nodes/db-0001", rights.as(viewer))
+		if err := json.Unmarshal([]byte(body), &node); err != nil || (node.Detail != "") != told || (node.Reason == "") {
+			t.Errorf("%s is told of a node that stays: %s", viewer, body)
+		}
 	}
 }

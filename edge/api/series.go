@@ -236,6 +236,14 @@ func (s *Series) read(r *ring, from time.Time) v1alpha1.Series {
 	return out
 }
 
+// Whole returns the points of a run that took so long and is over, on the finest grid that has all of them.
+func (s *Series) Whole(took time.Duration) v1alpha1.Series {
+	if took > fineStep*finePoints {
+		return s.read(&s.coarse, time.Time{})
+	}
+	return s.read(&s.fine, time.Time{})
+}
+
 // point returns a value, rounded to a ten-thousandth, nil for one that isn't known.
 func point(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {

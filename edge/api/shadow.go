@@ -48,11 +48,14 @@ func ShadowOf(x *core.ShadowReport, shown func(pod string) string) *v1alpha1.Sha
 		}
 		out.Differences = append(out.Differences, v1alpha1.ShadowDifference{
 			Time: c.Time.UTC(), Pod: c.Pod, Verdict: string(c.Verdict), Node: c.Node, Score: c.Score, BerthNode: c.BerthNode, BerthScore: c.BerthScore,
-			Plugin: c.Plugin, Reason: c.Reason, Scores: scores(c.Scores), BerthScores: scores(c.BerthScores),
+			Plugin: c.Plugin, Reason: c.Reason, Scores: scores(c.Scores), BerthScores: scores(c.BerthScores), Took: duration(c.Took),
 		})
+		if e := c.Earlier; e != nil {
+			out.Differences[len(out.Differences)-1].Earlier = &v1alpha1.ShadowDecision{Node: e.Node, Took: duration(e.Took), Why: e.Why, Fits: e.Fits}
+		}
 	}
 	if n := x.Nodes; n != nil {
-		out.Nodes = shadowNodes(n)
+		out.Nodes = shadowNodes(n, shown)
 	}
 	return out
 }
@@ -65,15 +68,16 @@ func scores(in []engine.PluginScore) (out []v1alpha1.PluginScore) {
 }
 
 func shadowTimes(q core.ShadowQuantiles) v1alpha1.ShadowTimes {
-	return v1alpha1.ShadowTimes{P50: duration(q.P50), P90: duration(q.P90), P99: duration(q.P99)}
+	return v1alpha1.ShadowTimes{Pods: q.Pods, Max: duration(q.Max), P50: duration(q.P50), P90: duration(q.P90), P99: duration(q.P99)}
 }
 
-func shadowNodes(n *core.ShadowNodes) *v1alpha1.ShadowNodes {
+// shadowNodes returns what was compared of nodes, with the names of pods that may be shown.
+func shadowNodes(n *core.ShadowNodes, shown func(pod string) string) *v1alpha1.ShadowNodes {
 	hours := func(h core.ShadowHours) v1alpha1.ShadowHours {
 		return v1alpha1.ShadowHours{Hours: h.Hours, Cost: v1alpha1.Price(h.Cost)}
 	}
 	out := &v1alpha1.ShadowNodes{
-		Since: n.Since.UTC(), Buying: n.Buying, Removing: n.Removing, BoughtAhead: duration(n.BoughtAhead), RemovedAhead: duration(n.RemovedAhead),
+		Since: n.Since.UTC(), Buying: n.Buying, Removing: n.Removing, Early: n.Early, Again: n.Again, BoughtAhead: duration(n.BoughtAhead), RemovedAhead: duration(n.RemovedAhead),
 		Cluster: hours(n.Cluster), Berth: hours(n.Berth), Unpriced: n.Unpriced, Differences: []v1alpha1.ShadowNodeDifference{},
 	}
 	for _, verdict := range step.NodeVerdicts {
@@ -84,6 +88,11 @@ func shadowNodes(n *core.ShadowNodes) *v1alpha1.ShadowNodes {
 		d := v1alpha1.ShadowNodeDifference{Time: c.Time.UTC(), Verdict: string(c.Verdict), Group: c.Group, Nodes: c.Nodes, Node: c.Node, Price: v1alpha1.Price(c.Price), Reason: c.Reason}
 		if !c.Wished.IsZero() {
 			d.Wished = c.Wished.UTC()
+		}
+		for _, pod := range c.Pods {
+			if shown(pod) != "" {
+				d.Pods = append(d.Pods, pod)
+			}
 		}
 		out.Differences = append(out.Differences, d)
 	}

@@ -3,10 +3,14 @@
 //
 //	command.go  the command
 //	offline.go  an API that answers from a file
+//	film.go     a run at any of its times
+//	played.go   what is seen of a run, and what came of it
+//	report.go   the page as one file, with its answers inside
 package page
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,6 +30,7 @@ import (
 type options struct {
 	reach   reach.Flags
 	file    string
+	compare []string
 	port    int
 	browser bool
 }
@@ -40,13 +45,15 @@ func Command(reached string) *cobra.Command {
 it reads from the leader, with your own rights. The address that is printed works once;
 the page can be read, and changes nothing. With --file it shows a file, and needs no
 cluster: what a scenario or a dump of objects comes to in a simulation, a recording of
-berth run --record, or a report saved with berth shadow report -o json.
+berth run --record, or a report saved with berth shadow report -o json. The page has a
+control for the time of a run, and --compare lays other runs over it.
 
 ` + reached,
 		Example: `  kubectl berth ui
   berth ui --context staging --local-port 8888
   berth ui --file examples/explain/staying.yaml
-  berth ui --file recording.jsonl`,
+  berth ui --file recording.jsonl
+  berth ui --file examples/night-batch/capped.yaml --compare examples/night-batch/baked.yaml`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -56,6 +63,7 @@ berth run --record, or a report saved with berth shadow report -o json.
 	var s cliflag.NamedFlagSets
 	fs := s.FlagSet("misc")
 	fs.StringVar(&o.file, "file", "", "path to a scenario, a dump, a recording or a shadow report to show in place of a live cluster")
+	fs.StringArrayVar(&o.compare, "compare", nil, "path to a scenario, a dump or a recording to lay over that of --file; may be repeated")
 	fs.IntVar(&o.port, "local-port", 0, "port on 127.0.0.1 to serve the page on (default: any that is free)")
 	fs.BoolVar(&o.browser, "browser", true, "open the page in a browser")
 	o.reach.Register(s.FlagSet("connection"))
@@ -84,7 +92,10 @@ func (o *options) run(ctx context.Context, out, log io.Writer) error {
 // answers returns the API that the page reads.
 func (o *options) answers(ctx context.Context, log io.Writer) (http.Handler, error) {
 	if o.file != "" {
-		return Offline(ctx, o.file, log)
+		return Offline(ctx, o.file, o.compare, log)
+	}
+	if len(o.compare) > 0 {
+		return nil, errors.New("--compare lays runs over that of --file; give --file, too")
 	}
 	leader := o.reach.Forwarder(ctx)
 	if err := leader.Connect(); err != nil {

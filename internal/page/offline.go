@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/berthproject/berth/core"
@@ -18,6 +17,7 @@ import (
 	"github.com/berthproject/berth/edge/api"
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 	"github.com/berthproject/berth/edge/observe"
+	"github.com/berthproject/berth/internal/term"
 	"github.com/berthproject/berth/internal/version"
 	"github.com/berthproject/berth/sim"
 	"github.com/berthproject/berth/sim/replay"
@@ -32,61 +32,71 @@ const (
 	kindReport    = "report"
 )
 
-// keptDecisions is how many decisions of a run are kept.
-const keptDecisions = 1 << 16
-
-// recorded is the core of a run that is over, with what was seen of the run.
-type recorded struct {
-	mu      sync.Mutex // the core is asked by one request at a time
-	core    *core.Core
-	history *observe.History
-	series  *api.Series
-	// from and now are the times of the first Step and the last.
-	from, now time.Time
-}
-
-// Offline returns an API that answers from a file. What a scenario or a dump comes to is simulated first, and a
-// recording is played; log is told how far that is.
-func Offline(ctx context.Context, path string, log io.Writer) (http.Handler, error) {
-	kind, err := kindOf(path)
+// Offline returns an API that answers from a file, at any time of its run. What a scenario or a dump comes to is
+// simulated first, and a recording is played; log is told how far that is. What the runs of the files beside it
+// come to is compared with it.
+func Offline(ctx context.Context, path string, beside []string, log io.Writer) (http.Handler, error) {
+	kind, err := kindOf("--file", path)
 	if err != nil {
 		return nil, err
 	}
-	meta := v1alpha1.Meta{
-		Version: version.Get().Version, Revision: version.Get().Revision, Go: version.Get().Go, Mode: v1alpha1.ModeOffline, File: filepath.Base(path), FileKind: kind,
+	meta := offlineMeta(filepath.Base(path), kind)
+	if kind == kindReport {
+		if len(beside) > 0 {
+			return nil, fmt.Errorf("--compare: %s is a shadow report, which compares already; omit --compare", path)
+		}
+		return shadowFile(path, meta)
+	}
+	film := &film{turn: make(chan struct{}, 1), outcomes: &v1alpha1.OutcomeList{}}
+	shown, err := playFile(ctx, kind, path, log)
+	if err != nil {
+		return nil, err
+	}
+	film.outcomes.Items = append(film.outcomes.Items, shown.outcome)
+	for _, other := range beside {
+		kind, err := kindOf("--compare", other)
+		if err != nil {
+			return nil, err
+		}
+		if kind == kindReport {
+			return nil, fmt.Errorf("--compare: %s is a shadow report; it must be a scenario, a dump or a recording", other)
+		}
+		p, err := playFile(ctx, kind, other, log)
+		if err != nil {
+			return nil, err
+		}
+		film.outcomes.Items = append(film.outcomes.Items, p.outcome)
+	}
+	meta.From, meta.Now, meta.Capabilities = shown.from.UTC(), shown.now.UTC(), v1alpha1.Capabilities{Replay: true, Seek: true, Outcomes: true}
+	film.meta, film.series = meta, shown.series
+	film.begin = func() (*reel, error) { return newReel(kind, path) }
+	film.reels = []*reel{{at: meta.Now, history: shown.history, core: func() *core.Core { return shown.core }}}
+	return film, nil
+}
+
+// offlineMeta returns who answers for a file.
+func offlineMeta(file, kind string) v1alpha1.Meta {
+	v := version.Get()
+	return v1alpha1.Meta{
+		Version: v.Version, Revision: v.Revision, Go: v.Go, Mode: v1alpha1.ModeOffline, File: file, FileKind: kind,
 		Leading: true, Epoch: "file", Since: time.Now().UTC(), Profiles: []string{},
 	}
-	if kind == kindReport {
-		return report(path, meta)
-	}
-	r := &recorded{history: observe.NewHistory(keptDecisions), series: api.NewSeries()}
-	play := r.simulate
-	if kind == kindRecording {
-		play = r.replay
-	}
-	if err := play(ctx, path, log); err != nil {
-		return nil, err
-	}
-	meta.From, meta.Now, meta.Capabilities.Replay = r.from.UTC(), r.now.UTC(), true
-	return api.New(api.Options{
-		Ask: r.ask, Ledger: r.history, Series: r.series, WhatIf: true, Meta: func() v1alpha1.Meta { return meta },
-	}), nil
 }
 
-// kindOf returns what kind of file a path names.
-func kindOf(path string) (string, error) {
+// kindOf returns what kind of file a path names, which a flag has given.
+func kindOf(flag, path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return "", fmt.Errorf("--file: %w", err)
+		return "", fmt.Errorf("%s: %w", flag, err)
 	}
 	defer func() { _ = f.Close() }()
 	head := make([]byte, 1<<16)
 	n, err := io.ReadFull(f, head)
 	if n == 0 {
-		return "", fmt.Errorf("--file: %s is empty", path)
+		return "", fmt.Errorf("%s: %s is empty", flag, path)
 	}
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return "", fmt.Errorf("--file: reading %s: %w", path, err)
+		return "", fmt.Errorf("%s: reading %s: %w", flag, path, err)
 	}
 	head = head[:n]
 	switch {
@@ -100,8 +110,8 @@ func kindOf(path string) (string, error) {
 	return kindDump, nil
 }
 
-// report returns an API of a shadow report alone.
-func report(path string, meta v1alpha1.Meta) (http.Handler, error) {
+// shadowFile returns an API of a shadow report alone.
+func shadowFile(path string, meta v1alpha1.Meta) (http.Handler, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("--file: %w", err)
@@ -110,71 +120,81 @@ func report(path string, meta v1alpha1.Meta) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	return ofShadow(x, meta), nil
+}
+
+// ofShadow returns an API of a shadow report alone.
+func ofShadow(x *observe.ShadowReport, meta v1alpha1.Meta) http.Handler {
 	shadow := api.ShadowOf(&x.ShadowReport, func(pod string) string { return pod })
 	shadow.At = x.At.UTC()
-	meta.From, meta.Now, meta.Capabilities.Shadow, meta.Capabilities.Replay = shadow.Since, shadow.At, true, true
-	return api.OfReport(meta, shadow), nil
+	meta.From, meta.Now, meta.Capabilities = shadow.Since, shadow.At, v1alpha1.Capabilities{Shadow: true, Replay: true}
+	return api.OfReport(meta, shadow)
 }
 
-// ask puts a question to the core.
-func (r *recorded) ask(_ context.Context, question func(*core.Core)) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	question(r.core)
-	return true
-}
-
-// watch keeps decisions and gauges. The core is nil when it isn't known yet.
-func (r *recorded) watch(c *core.Core, now time.Time, ready *step.Ready) {
-	r.history.Step(now, 0, nil, ready)
-	if r.now = now; r.from.IsZero() {
-		r.from = now
+// playFile plays what a file has to its end.
+func playFile(ctx context.Context, kind, path string, log io.Writer) (*Played, error) {
+	p := NewPlayed()
+	if kind == kindRecording {
+		result, err := replay.Play(ctx, path, replay.Policy{}, p.watch)
+		if err != nil {
+			return nil, err
+		}
+		p.core = result.Core
+		p.replayed(filepath.Base(path), result.Digest)
+		return p, nil
 	}
-	if c != nil {
-		r.series.Add(now, c)
+	run, err := firstRun(path, log)
+	if err != nil {
+		return nil, err
 	}
+	w, err := sim.New(run, sim.Options{Hooks: []drive.Hook{p}, Progress: term.Progress(log, run.Name, time.Now())})
+	if err != nil {
+		return nil, err
+	}
+	p.In(w)
+	s, err := w.Run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.Simulated(run, s)
+	return p, nil
 }
 
-// simulate plays what a scenario says, or what comes of the objects of a dump.
-func (r *recorded) simulate(ctx context.Context, path string, log io.Writer) error {
+// firstRun loads the runs of a file, and returns the first. log may be nil.
+func firstRun(path string, log io.Writer) (*scenario.Run, error) {
 	runs, err := scenario.Load([]string{path})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if len(runs) > 1 {
+	if len(runs) > 1 && log != nil {
 		fmt.Fprintf(log, "%s has %d runs; the page shows the first\n", path, len(runs))
 	}
-	told := time.Now()
-	progress := func(at time.Duration, _ *sim.Stats) {
-		if time.Since(told) > 5*time.Second {
-			told = time.Now()
-			fmt.Fprintf(log, "simulating: %s of virtual time\n", at.Round(time.Second))
-		}
-	}
-	var w *sim.World
-	hook := drive.HookFunc(func(now time.Time, _ time.Duration, _ []step.Input, ready *step.Ready) {
-		if w == nil { // the first Steps may come before New returns
-			r.watch(nil, now, ready)
-			return
-		}
-		r.watch(w.Core(), now, ready)
-	})
-	if w, err = sim.New(runs[0], sim.Options{Hooks: []drive.Hook{hook}, Progress: progress}); err != nil {
-		return err
-	}
-	if _, err := w.Run(ctx); err != nil {
-		return err
-	}
-	r.core = w.Core()
-	return nil
+	return runs[0], nil
 }
 
-// replay plays a recording.
-func (r *recorded) replay(ctx context.Context, path string, _ io.Writer) error {
-	result, err := replay.Play(ctx, path, replay.Policy{}, r.watch)
-	if err != nil {
-		return err
+// newReel returns a reel at the beginning of what a file has.
+func newReel(kind, path string) (*reel, error) {
+	history := observe.NewHistory(keptDecisions)
+	if kind == kindRecording {
+		recording, err := replay.Open(path, replay.Policy{}, func(_ *core.Core, now time.Time, ready *step.Ready) { history.Step(now, 0, nil, ready) })
+		if err != nil {
+			return nil, err
+		}
+		return &reel{history: history, core: recording.Core, close: recording.Close, play: func(ctx context.Context, until time.Time) error {
+			_, err := recording.Play(ctx, until)
+			return err
+		}}, nil
 	}
-	r.core = result.Core
-	return nil
+	run, err := firstRun(path, nil)
+	if err != nil {
+		return nil, err
+	}
+	w, err := sim.New(run, sim.Options{Hooks: []drive.Hook{history}})
+	if err != nil {
+		return nil, err
+	}
+	return &reel{history: history, core: w.Core, play: func(ctx context.Context, until time.Time) error {
+		_, err := w.Play(ctx, until.Sub(sim.Epoch))
+		return err
+	}}, nil
 }

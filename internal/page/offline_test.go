@@ -31,7 +31,7 @@ func get[T any](t *testing.T, h http.Handler, path string) (out T) {
 
 // TestAScenarioIsShownAtItsEnd, with its decisions and its gauges from the beginning on.
 func TestAScenarioIsShownAtItsEnd(t *testing.T) {
-	h, err := Offline(t.Context(), filepath.Join("..", "..", "examples", "explain", "staying.yaml"), io.Discard)
+	h, err := Offline(t.Context(), filepath.Join("..", "..", "examples", "explain", "staying.yaml"), nil, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestARecordingIsShownAtItsEnd(t *testing.T) {
 	if err := recorder.Close(); err != nil {
 		t.Fatal(err)
 	}
-	h, err := Offline(t.Context(), path, io.Discard)
+	h, err := Offline(t.Context(), path, nil, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestAReportIsShown(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"at":"2026-01-02T03:04:05Z","since":"2026-01-01T00:00:00Z","until":"2026-01-02T00:00:00Z","compared":4,"verdicts":{"same":3,"worse":1}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h, err := Offline(t.Context(), path, io.Discard)
+	h, err := Offline(t.Context(), path, nil, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestFilesThatCantBeShown(t *testing.T) {
 		{write("broken.yaml", "kind: Scenario\nspec: {nodes: many}\n"), "broken.yaml"},
 		{write("broken.jsonl", `{"berthRecording": 99}`+"\n"), "broken.jsonl"},
 	} {
-		if _, err := Offline(t.Context(), x.path, io.Discard); err == nil || !strings.Contains(err.Error(), x.want) {
+		if _, err := Offline(t.Context(), x.path, nil, io.Discard); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%s: %v, want …%s…", x.path, err, x.want)
 		}
 	}

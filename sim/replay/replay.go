@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -54,48 +55,100 @@ type Result struct {
 // Watcher sees the core after a Step, with the time of the Step and what came of it.
 type Watcher func(c *core.Core, now time.Time, ready *step.Ready)
 
-// Play replays a recording. Under a policy the world goes on as recorded, and
+// Play replays a recording whole (Open).
+func Play(ctx context.Context, path string, p Policy, watchers ...Watcher) (*Result, error) {
+	r, err := Open(path, p, watchers...)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	if _, err := r.Play(ctx, time.Unix(0, math.MaxInt64)); err != nil {
+		return nil, err
+	}
+	return &r.player.Result, nil
+}
+
+// Replay is a recording that is being played. It reads the file until it is closed.
+type Replay struct {
+	file   *os.File
+	in     *lines
+	player *player
+	ahead  *line // has been read, and is to be played next; nil for none
+	over   bool
+}
+
+// Open opens a recording, to be replayed from its beginning. Under a policy the world goes on as recorded, and
 // the decisions are those that would have been made in it: pods are bound and nodes come as they did
 // then, whatever this policy wanted. So the first differences are the policy's, and later ones also
 // follow from a world that didn't do what it was asked for.
 // Each watcher is called after every Step.
-func Play(ctx context.Context, path string, p Policy, watchers ...Watcher) (*Result, error) {
+func Open(path string, p Policy, watchers ...Watcher) (*Replay, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the recording: %w", err)
 	}
-	defer f.Close()
 	in := &lines{from: bufio.NewReaderSize(f, 1<<20), path: path}
 	h, err := in.header()
-	if err != nil {
-		return nil, err
+	if err == nil {
+		var made *player
+		if made, err = newPlayer(h, p, watchers); err == nil {
+			return &Replay{file: f, in: in, player: made}, nil
+		}
+		err = in.errorf("%w", err)
 	}
-	r, err := newPlayer(h, p, watchers)
-	if err != nil {
-		return nil, in.errorf("%w", err)
-	}
-	for {
+	return nil, errors.Join(err, f.Close())
+}
+
+// Close closes the file.
+func (r *Replay) Close() error { return r.file.Close() }
+
+// Core is the core that replays.
+func (r *Replay) Core() *core.Core { return r.player.Core }
+
+// Play plays the Steps up to a time and no further, and reports whether there are no more. A later call goes on
+// from there.
+func (r *Replay) Play(ctx context.Context, until time.Time) (over bool, err error) {
+	for !r.over {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("stopped at line %d of %s: %w", in.number, path, context.Cause(ctx))
+			return false, fmt.Errorf("stopped at line %d of %s: %w", r.in.number, r.in.path, context.Cause(ctx))
 		}
-		l, err := in.next()
-		switch {
-		case errors.Is(err, errCutOff):
-			r.Note = in.errorf("the recording was cut off here; what came before was replayed, and there is no digest to compare").Error()
-		case err != nil:
-			return nil, err
-		case l.End != nil:
-			r.Recorded = l.End.Digest
-			r.Note = fmt.Sprintf("the recording ends after %d decisions: %s", l.End.Decisions, l.End.Why)
-		default:
-			if err := r.step(l); err != nil {
-				return nil, in.errorf("%w", err)
+		l := r.ahead
+		if l == nil {
+			if l, err = r.read(); err != nil {
+				return false, err
 			}
-			continue
 		}
-		r.Digest = r.ledger.Digest()
-		return &r.Result, nil
+		if r.ahead = nil; l == nil {
+			break
+		}
+		if l.Time > until.UnixNano() {
+			r.ahead = l
+			return false, nil
+		}
+		if err := r.player.step(l); err != nil {
+			return false, r.in.errorf("%w", err)
+		}
 	}
+	return true, nil
+}
+
+// read returns the next line that is a Step. It returns nil at the end, and says in the result how the
+// recording ends.
+func (r *Replay) read() (*line, error) {
+	l, err := r.in.next()
+	switch {
+	case errors.Is(err, errCutOff):
+		r.player.Note = r.in.errorf("the recording was cut off here; what came before was replayed, and there is no digest to compare").Error()
+	case err != nil:
+		return nil, err
+	case l.End != nil:
+		r.player.Recorded = l.End.Digest
+		r.player.Note = fmt.Sprintf("the recording ends after %d decisions: %s", l.End.Decisions, l.End.Why)
+	default:
+		return l, nil
+	}
+	r.over, r.player.Digest = true, r.player.ledger.Digest()
+	return nil, nil
 }
 
 // lines reads a recording line by line.

@@ -1,9 +1,7 @@
 package report
 
 import (
-	_ "embed" // the page
 	"fmt"
-	"html/template"
 	"io"
 	"slices"
 	"strings"
@@ -15,13 +13,8 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
-// This file writes the report of a shadow, as text and as a page. Both have the same content,
-// which shadowOf puts into words. The page is one file that needs no network, and has no script.
-
-//go:embed assets/shadow.html
-var shadowText string
-
-var shadowPage = template.Must(template.Must(shared.Clone()).New("shadow").Parse(shadowText))
+// This file writes the report of a shadow as text; shadowOf puts it into words. The web page has the same
+// (ui/src/pages/shadow.tsx): what is added to one is added to the other.
 
 // Shadow writes a shadow's report as text; at is when it was asked for.
 func Shadow(w io.Writer, r *core.ShadowReport, at time.Time) error {
@@ -62,19 +55,11 @@ func writeDifferences(b *strings.Builder, title string, list []shadowDifference)
 	}
 }
 
-// ShadowHTML writes a shadow's report as one self-contained page.
-func ShadowHTML(w io.Writer, r *core.ShadowReport, at time.Time) error {
-	return shadowPage.Execute(w, shadowOf(r, at))
-}
-
-// shadowView is a shadow's report in words. assets/shadow.html and the text read the same fields, so
-// neither can say what the other doesn't.
+// shadowView is a shadow's report in words.
 type shadowView struct {
 	Title, Period string
 	// Notes come before any figure: each is a reason to read a figure with care.
-	Notes []string
-	// Facts are the numbers at the head of the page. The text leaves them out: its tables have them.
-	Facts       []fact
+	Notes       []string
 	Tables      []shadowTable
 	Differences []shadowDifference
 	// NodeDifferences is empty for a shadow without a provider.
@@ -104,17 +89,6 @@ func shadowOf(r *core.ShadowReport, at time.Time) *shadowView {
 		v.Period = fmt.Sprintf("pods from %s to %s, as of %s UTC", r.Since.UTC().Format(time.DateTime), r.Until.UTC().Format(time.DateTime), at.UTC().Format(time.DateTime))
 	}
 	v.Notes = shadowNotes(r)
-	agreed, allowed := noPods, noPods
-	if r.Compared > 0 {
-		agreed, allowed = percent(r.Agreement()), percent(r.Allowed())
-	}
-	v.Facts = []fact{
-		{"agreement", agreed, fmt.Sprintf("of %d pods", r.Compared), false},
-		{"allowed by Berth's rules", allowed, fmt.Sprintf("%d not allowed", r.Verdicts[step.NotAllowed]), r.Verdicts[step.NotAllowed] > 0},
-		{"time to place, p50", wait(r.Other.P50), "Berth " + wait(r.Berth.P50), false},
-		{"time to place, p99", wait(r.Other.P99), "Berth " + wait(r.Berth.P99), false},
-		{"placed only by Berth", number(r.Verdicts[step.OnlyBerth]), fmt.Sprintf("%d waiting", r.Waiting), false},
-	}
 	v.Tables = []shadowTable{agreementTable(r), allowedTable(r), timesTable(r), earlierTable(r)}
 	for i := range r.Differences {
 		v.Differences = append(v.Differences, differenceOf(&r.Differences[i]))

@@ -11,7 +11,7 @@ import (
 
 // This file puts what a shadow says about nodes into words.
 
-// addNodes adds the facts, tables and differences about nodes. Until the provider has listed its
+// addNodes adds the tables and differences about nodes. Until the provider has listed its
 // groups there is nothing to compare, and a note says so in their place.
 //
 // What is saved is estimated: the node hours of the cluster as it would be if Berth's additions and
@@ -24,14 +24,6 @@ func (v *shadowView) addNodes(r *core.ShadowNodes) {
 	if len(r.Unpriced) > 0 {
 		v.Notes = append(v.Notes, "the provider has no price for "+strings.Join(r.Unpriced, ", ")+": nodes of these groups count as free here")
 	}
-	saved := "–"
-	if r.Cluster.Cost > 0 {
-		saved = percent(1 - r.Berth.Cost/r.Cluster.Cost)
-	}
-	v.Facts = append(v.Facts,
-		fact{"nodes added", number(r.Verdicts[step.BoughtByBoth]) + " by both", fmt.Sprintf("%d only by Berth, %d only by the other", r.Verdicts[step.BoughtOnlyByBerth], r.Verdicts[step.BoughtOnlyByOther]), false},
-		fact{"nodes removed", number(r.Verdicts[step.RemovedByBoth]) + " by both", fmt.Sprintf("%d only by Berth, %d only by the other", r.Verdicts[step.RemovedOnlyByBerth], r.Verdicts[step.RemovedOnlyByOther]), false},
-		fact{"estimated savings", saved, fmt.Sprintf("$%.2f to $%.2f", r.Cluster.Cost, r.Berth.Cost), false})
 	since := " since " + r.Since.UTC().Format(time.DateTime)
 	v.Tables = append(v.Tables,
 		shadowTable{Title: "Nodes added" + since, Head: []string{"by", "nodes"}, Rows: [][]string{

@@ -1,13 +1,13 @@
 // Package report shows the outcome of a run to people: as text, as a
-// comparison, as a page with plots.
+// comparison, as figures for the web page.
 //
 //	text.go          summaries as text, one or several side by side
-//	html.go          the page with plots of one run
+//	facts.go         figures for the web page
 //	explained.go     which explanations berth simulate prints after a run
 //	explanation.go   why a pod is where it is
 //	scaling.go       node groups: for a pending pod, and for themselves
 //	nodes.go         why nodes are not removed
-//	shadow.go        what a shadow has compared, as text and as a page
+//	shadow.go        what a shadow has compared
 //	shadow_nodes.go  its part about nodes
 //
 // berth explain, berth status and berth top write with the same functions as berth simulate, so

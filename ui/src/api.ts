@@ -1,8 +1,10 @@
-import { computed, effect, signal } from '@preact/signals'
+import { computed, effect, signal, untracked } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { useSignal } from '@preact/signals'
+import { answerInside } from './inside'
+import { asked, moment, run, settle } from './moment'
 import { now, paused } from './settings'
-import type { Decision, Meta, Overview, StreamedDecisions } from './types'
+import type { Decision, DecisionList, Meta, Outcome, OutcomeList, Overview, StreamedDecisions } from './types'
 
 // All that the page knows comes from here: /api/v1alpha1/ of whoever serves the page, or the answers
 // that a report has inside.
@@ -10,7 +12,7 @@ import type { Decision, Meta, Overview, StreamedDecisions } from './types'
 /** base is the API's address beside the page's, below any prefix of a proxy. */
 const base = typeof location === 'undefined' ? '' : location.pathname.replace(/(ui\/)?[^/]*$/, '') + 'api/v1alpha1/'
 
-/** inside are the answers that a report carries, by path and query. */
+/** inside are the answers that a report carries, by path. */
 const inside: Record<string, unknown> | undefined = (() => {
   const el = typeof document === 'undefined' ? null : document.getElementById('berth-answers')
   return el ? JSON.parse(el.textContent ?? '{}') : undefined
@@ -21,6 +23,9 @@ export class APIError extends Error {
     super(message)
   }
 }
+
+/** waiting is how many requests haven't got their answer yet. */
+export const waiting = signal(0)
 
 export type Query = Record<string, string | number | string[] | undefined>
 
@@ -35,19 +40,29 @@ export function address(path: string, query: Query = {}): string {
   return path + (s ? '?' + s : '')
 }
 
+/** whole are the paths whose answers are of a run as a whole. */
+const whole = new Set(['meta', 'outcomes', 'series'])
+
+/** timed adds the time that is looked at to a query. */
+const timed = (path: string, query: Query): Query => (asked.value && !inside && !whole.has(path) ? { ...query, at: asked.value } : query)
+
 /** get asks for one answer. */
 export async function get<T>(path: string, query: Query = {}, abort?: AbortSignal): Promise<T> {
-  const at = address(path, query)
   if (inside) {
-    if (at in inside) return inside[at] as T
+    const answer = answerInside(inside, path, query)
+    if (answer !== undefined) return answer as T
     throw new APIError(404, 'This report doesn’t have that. Open the file it was made from with: berth ui --file FILE')
   }
+  const at = address(path, timed(path, query))
   let r: Response
+  waiting.value = waiting.peek() + 1
   try {
     r = await fetch(base + at, { signal: abort, credentials: 'same-origin', headers: { Accept: 'application/json' } })
   } catch (e) {
     if (abort?.aborted) throw e
     throw new APIError(0, 'Berth can’t be reached.')
+  } finally {
+    waiting.value = waiting.peek() - 1
   }
   if (r.ok) return (await r.json()) as T
   const said = await r.text()
@@ -86,13 +101,16 @@ const kept = 3000
 export const clockNow = computed(() => {
   const m = meta.value
   if (!m) return now.value
-  return m.capabilities.replay ? Date.parse(m.now) : now.value + skew.value
+  return m.capabilities.replay ? (m.capabilities.seek ? moment.value : Date.parse(m.now)) : now.value + skew.value
 })
 const skew = signal(0)
 effect(() => {
   const at = overview.value?.at
   if (at) skew.value = Date.parse(at) - Date.now()
 })
+
+/** outcomes is what came of runs: of the one that is shown, then of those beside it. */
+export const outcomes = signal<Outcome[]>([])
 
 /** prices says that there is money to show. */
 export const prices = computed(() => meta.value?.capabilities.prices ?? false)
@@ -124,8 +142,17 @@ export function start(): void {
     try {
       const m = await get<Meta>('meta')
       if (meta.value && meta.value.epoch !== m.epoch) decisions.value = []
+      if (m.capabilities.outcomes) {
+        run.value = { from: Date.parse(m.from ?? m.now), until: Date.parse(m.now) }
+        settle()
+      }
       meta.value = m
-      if (!m.leading && !m.capabilities.replay) {
+      if (m.capabilities.replay) {
+        if (m.capabilities.outcomes) outcomes.value = (await get<OutcomeList>('outcomes')).items
+        await look()
+        return
+      }
+      if (!m.leading) {
         retry(m.leader ? `This instance stands by; ${m.leader} leads. Waiting for it.` : 'No instance leads yet. Waiting for one.')
         return
       }
@@ -135,11 +162,28 @@ export function start(): void {
       trouble.value = ''
       tick.value++
       wait = 1000
-      if (!m.capabilities.replay && !inside) follow()
+      follow()
     } catch (e) {
       retry(explain(e))
     }
   }
+  // A run stands still: it is asked anew when another time of it is looked at.
+  const look = async () => {
+    const mine = asked.value
+    if (meta.value?.capabilities.outcomes) {
+      const [o, d] = await Promise.all([get<Overview>('overview'), get<DecisionList>('decisions', { limit: 1000 })])
+      if (mine !== asked.value) return
+      overview.value = o
+      decisions.value = d.items
+    }
+    trouble.value = ''
+    tick.value++
+    wait = 1000
+  }
+  effect(() => {
+    void asked.value // nothing else that a request reads is a reason for another
+    untracked(() => meta.value?.capabilities.seek && look().catch(e => retry(explain(e))))
+  })
   const follow = () => {
     source?.close()
     source = new EventSource(base + 'stream')
@@ -162,13 +206,13 @@ export function start(): void {
     if (document.visibilityState === 'hidden') {
       source?.close()
       clearTimeout(again)
-    } else if (!inside) void begin()
+    } else if (!meta.peek()?.capabilities.replay) void begin()
   }
   document.addEventListener('visibilitychange', seen)
   addEventListener('pagehide', () => source?.close())
   addEventListener('pageshow', e => e.persisted && seen())
   effect(() => {
-    if (!paused.value && meta.peek() && !inside && !trouble.peek()) void begin()
+    if (!paused.value && meta.peek() && !meta.peek()?.capabilities.replay && !trouble.peek()) void begin()
   })
   setInterval(() => (now.value = Date.now()), 1000)
   void begin()
@@ -191,7 +235,7 @@ export interface Answer<T> {
 export function useAnswer<T>(path: string | undefined, query: Query = {}, o: { every?: number; pages?: boolean } = {}): Answer<T> {
   const state = useSignal<Answer<T> & { at?: string }>({})
   const busy = useRef<{ path: string | undefined; at: string; begun: number }>(undefined)
-  const at = path === undefined ? '' : address(path, query)
+  const at = path === undefined ? '' : address(path, timed(path, query))
   const t = tick.value
   useEffect(() => {
     if (path === undefined) {

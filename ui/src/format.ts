@@ -40,7 +40,7 @@ export function round(n: number): string {
 }
 
 /** count writes a whole number with thousands apart. */
-export const count = (n: number | undefined): string => (n === undefined ? '–' : Math.round(n).toLocaleString('en'))
+export const count = (n: number | undefined): string => (n === undefined || !Number.isFinite(n) ? '–' : Math.round(n).toLocaleString('en'))
 
 /** plural writes a count with its noun: "1 node", "2 nodes". */
 export const plural = (n: number, one: string, many = one + 's'): string => `${count(n)} ${n === 1 ? one : many}`

@@ -11,9 +11,12 @@ import { GroupDrawer, GroupsPage } from './pages/groups'
 import { MoneyPage } from './pages/money'
 import { NodeDrawer, NodesPage } from './pages/nodes'
 import { Now } from './pages/now'
-import { DevicesPage, PodGroupsPage, ShadowPage } from './pages/others'
+import { DevicesPage, PodGroupsPage } from './pages/others'
 import { PendingPage } from './pages/pending'
 import { PodDrawer } from './pages/pod'
+import { RunPage } from './pages/run'
+import { ShadowPage } from './pages/shadow'
+import { Scrubber } from './parts/scrubber'
 import { href, param, route, to } from './route'
 import { followTheme, nextTheme, now, paused, theme, utc } from './settings'
 
@@ -27,14 +30,18 @@ interface Page {
 
 const can = () => meta.value?.capabilities
 
+/** cluster says that there is a cluster to look at, and not the report of a shadow alone. */
+const cluster = () => meta.value?.fileKind !== 'report' || (can()?.outcomes ?? false)
+
 const pages: Page[] = [
-  { id: 'now', name: 'Now', show: Now },
-  { id: 'pending', name: 'Pending', show: PendingPage, count: () => overview.value?.pods.pending },
-  { id: 'nodes', name: 'Nodes', show: NodesPage, count: () => overview.value?.nodes.total },
+  { id: 'run', name: 'Run', show: RunPage, if: () => can()?.outcomes ?? false },
+  { id: 'now', name: 'Now', show: Now, if: cluster },
+  { id: 'pending', name: 'Pending', show: PendingPage, if: cluster, count: () => overview.value?.pods.pending },
+  { id: 'nodes', name: 'Nodes', show: NodesPage, if: cluster, count: () => overview.value?.nodes.total },
   { id: 'groups', name: 'Node groups', show: GroupsPage, if: () => can()?.autoscaling ?? false },
   { id: 'podgroups', name: 'Pod groups', show: PodGroupsPage, if: () => can()?.podGroups ?? false },
   { id: 'devices', name: 'Devices', show: DevicesPage, if: () => can()?.devices ?? false },
-  { id: 'decisions', name: 'Decisions', show: DecisionsPage },
+  { id: 'decisions', name: 'Decisions', show: DecisionsPage, if: cluster },
   { id: 'money', name: 'Money', show: MoneyPage, if: () => can()?.prices ?? false },
   { id: 'shadow', name: 'Shadow', show: ShadowPage, if: () => can()?.shadow ?? false },
 ]
@@ -44,7 +51,7 @@ const themeNames: Record<string, string> = { '': 'System', light: 'Light', dark:
 function App() {
   const asking = useSignal(false)
   const here = pages.filter(p => p.if?.() ?? true)
-  const page = here.find(p => p.id === route.value.page)
+  const page = route.value.page === '' ? here[0] : here.find(p => p.id === route.value.page)
   useEffect(() => {
     const keys = (e: KeyboardEvent) => {
       const el = e.target as HTMLElement
@@ -68,6 +75,7 @@ function App() {
       <nav class="tabs" aria-label="Pages">{here.map(p => <a href={href(p.id)} aria-current={p === page ? 'page' : undefined}>{p.name}{p.count?.() !== undefined && <span class="n">{count(p.count())}</span>}</a>)}</nav>
       {trouble.value && <div class={'banner ' + (overview.value ? '' : 'bad')} role="status">{trouble.value}{overview.value && <span class="soft"> What is shown is {age(overview.value.at, now.value)} old.</span>}</div>}
       {paused.value && <div class="banner" role="status">Paused at {clock(overview.value?.at, utc.value === 'true', now.value)}.</div>}
+      {can()?.seek && <Scrubber />}
       <main id="main" tabIndex={-1}>
         <h1 class="hidden">{page?.name ?? 'No such page'}</h1>
         {meta.value ? (page ? <page.show /> : <p class="loading">There is no such page. <a href="#/">Go to the first one.</a></p>) : <p class="loading">{trouble.value ? '' : 'Loading…'}</p>}
@@ -81,11 +89,14 @@ function App() {
   )
 }
 
+/** icon is the address of the page's icon, which a report has inside. */
+const icon = document.querySelector<HTMLLinkElement>('link[rel=icon]')!.href
+
 function Bar({ ask }: { ask: () => void }) {
   const m = meta.value
   return (
     <header class="bar">
-      <a class="brand" href="#/"><img src="./favicon.svg" alt="" />Berth</a>
+      <a class="brand" href="#/"><img src={icon} alt="" />Berth</a>
       {m && <div class="facts">
         <span>{m.mode}{m.file ? ` · ${m.file}` : ''}</span><span>{m.version}</span>{m.rules && <span>rules of Kubernetes {m.rules}</span>}
         {m.leader && <span>leader {m.leader}</span>}

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { href, parse } from './route'
 
-it.each([['', 'now', ''], ['#/', 'now', ''], ['#/nodes', 'nodes', ''], ['#/nodes?group=a&sort=-price', 'nodes', 'a']])('%s', (hash, page, group) => {
+it.each([['', '', ''], ['#/', '', ''], ['#/nodes', 'nodes', ''], ['#/nodes?group=a&sort=-price', 'nodes', 'a']])('%s', (hash, page, group) => {
   const r = parse(hash)
   expect([r.page, r.params.get('group') ?? '']).toEqual([page, group])
 })

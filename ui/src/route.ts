@@ -11,12 +11,16 @@ export interface Route {
 /** parse reads a hash. */
 export function parse(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2)
-  return { page: path || 'now', params: new URLSearchParams(query) }
+  return { page: path, params: new URLSearchParams(query) }
 }
+
+/** carried are the parameters that hold for all pages: the time of a run, and the runs beside each other. */
+const carried = ['t', 'with']
 
 /** href writes a hash; parameters without a value are left out. */
 export function href(page: string, params: Record<string, string | undefined> | URLSearchParams = {}): string {
   const query = new URLSearchParams()
+  if (!(params instanceof URLSearchParams)) for (const k of carried) if (param(k)) query.set(k, param(k))
   const entries = params instanceof URLSearchParams ? params.entries() : Object.entries(params)
   for (const [k, v] of entries) if (v) query.set(k, v)
   const q = query.toString()

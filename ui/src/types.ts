@@ -107,8 +107,12 @@ export interface Capabilities {
   shadow: boolean
   /** WhatIf says that what-ifs are answered, given the right. */
   whatIf: boolean
-  /** Replay says that time is virtual and over: series and decisions have all of it, and the rest is of the end. There is no stream. */
+  /** Replay says that time is virtual and over: series and decisions have all of it, and the rest is of the end, or of the time that is asked for. There is no stream. */
   replay: boolean
+  /** Seek says that every path has the parameter at: a time from From to Now whose state is answered. */
+  seek?: boolean
+  /** Outcomes says that there is what came of runs. */
+  outcomes?: boolean
   /** PodGroups and Devices say that there are some. */
   podGroups: boolean
   devices: boolean
@@ -272,6 +276,15 @@ export interface Expectation {
   givenUp: string
 }
 
+/** Fact is one figure of an outcome. */
+export interface Fact {
+  label: string
+  value: string
+  note?: string
+  /** Bad says that it is a reason to look closer. */
+  bad?: boolean
+}
+
 /** Failure is why nodes of a group didn't come. */
 export interface Failure {
   at: string
@@ -392,6 +405,16 @@ export interface Instance {
   /** coming, late, deleting, in doubt, unanswered or deleted */
   state: string
   since: string
+}
+
+/** Lane is how many decisions of one kind were made when. */
+export interface Lane {
+  kind: string
+  count: number
+  /** At are the seconds since From at which a part of Step seconds begins that has some, and Counts how many it has. */
+  step: number
+  at: number[]
+  counts: number[]
 }
 
 /** LaunchTimes are how long launches took, from the order to the usable node. */
@@ -669,6 +692,30 @@ export interface Order {
   choice?: Choice
   /** Failed is what has failed in the group since. */
   failed?: string
+}
+
+/** Outcome is what came of one run, of a simulation or a recording. */
+export interface Outcome {
+  name: string
+  description?: string
+  seed?: number
+  /** Digest is that of all decisions: runs with equal ones have decided the same. */
+  digest?: string
+  from: string
+  until: string
+  /** Facts are the figures that matter most, Rows all of the summary. */
+  facts: Fact[]
+  rows: Fact[]
+  /** Times are those of the values of Lines, in seconds since From, and rise. */
+  times: number[]
+  lines: Line[]
+  /** Lanes are all decisions over time, by kind. */
+  lanes: Lane[]
+}
+
+/** OutcomeList is what came of the runs that a file has: first of the one that all other answers are of, then of those that it is compared with. */
+export interface OutcomeList {
+  items: Outcome[]
 }
 
 /** Overview is the cluster at a glance. */
@@ -1069,6 +1116,16 @@ export interface Shadow {
   nodes?: ShadowNodes
 }
 
+/** ShadowDecision is what Berth had decided of a pod before it saw the other scheduler's binding. */
+export interface ShadowDecision {
+  /** Node is the one that Berth chose, "" for none, and Why says why it found none. */
+  node?: string
+  took: string
+  why?: string
+  /** Fits says that the node still had room when the binding was observed. */
+  fits: boolean
+}
+
 /** ShadowDifference is a pod that the two schedulers have placed differently. */
 export interface ShadowDifference {
   time: string
@@ -1083,6 +1140,9 @@ export interface ShadowDifference {
   scores?: PluginScore[]
   /** BerthScores are those of BerthNode. */
   berthScores?: PluginScore[]
+  /** Took is after how long the binding was observed, and Earlier what Berth had decided by then; nil for nothing. */
+  took: string
+  earlier?: ShadowDecision
 }
 
 /** ShadowEarlier compares the other's placements with what Berth had decided before it saw them. */
@@ -1113,6 +1173,8 @@ export interface ShadowNodeDifference {
   price?: number
   wished: string
   reason?: string
+  /** Pods are some of those that the nodes were for. */
+  pods?: string[]
 }
 
 /** ShadowNodes is what a shadow has compared of nodes. */
@@ -1120,9 +1182,11 @@ export interface ShadowNodes {
   since: string
   /** Verdicts counts nodes: boughtByBoth, boughtOnlyByBerth, boughtOnlyByOther, removedByBoth, removedOnlyByBerth, removedOnlyByOther. */
   verdicts: VerdictCount[]
-  /** Buying and Removing are open. */
+  /** Buying and Removing are open. Early are the nodes that only the other has removed and Berth found to be unneeded, too, but not for long enough; Again those that Berth would have removed and that were needed again. */
   buying: number
   removing: number
+  early: number
+  again: number
   /** BoughtAhead and RemovedAhead are by how much Berth was sooner on the mean. */
   boughtAhead: string
   removedAhead: string
@@ -1133,11 +1197,13 @@ export interface ShadowNodes {
   differences: ShadowNodeDifference[]
 }
 
-/** ShadowTimes are quantiles of how long pods waited. */
+/** ShadowTimes are quantiles of how long so many pods waited. */
 export interface ShadowTimes {
+  pods: number
   p50: string
   p90: string
   p99: string
+  max: string
 }
 
 /** Shortfall is how much of a resource is missing. */

@@ -19,6 +19,7 @@ type Answers struct {
 	Decision          Decision          `json:"decisions/SEQ"`
 	Shadow            Shadow            `json:"shadow"`
 	WhatIf            WhatIf            `json:"whatif"`
+	Outcomes          OutcomeList       `json:"outcomes"`
 	StreamedDecisions StreamedDecisions `json:"stream: decisions"`
 	Error             Error             `json:"error"`
 }

@@ -69,8 +69,12 @@ type Capabilities struct {
 	// WhatIf says that what-ifs are answered, given the right.
 	WhatIf bool `json:"whatIf"`
 	// Replay says that time is virtual and over: series and decisions have all of it, and the rest is
-	// of the end. There is no stream.
+	// of the end, or of the time that is asked for. There is no stream.
 	Replay bool `json:"replay"`
+	// Seek says that every path has the parameter at: a time from From to Now whose state is answered.
+	Seek bool `json:"seek,omitempty"`
+	// Outcomes says that there is what came of runs.
+	Outcomes bool `json:"outcomes,omitempty"`
 	// PodGroups and Devices say that there are some.
 	PodGroups bool `json:"podGroups"`
 	Devices   bool `json:"devices"`

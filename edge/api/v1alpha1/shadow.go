@@ -53,11 +53,13 @@ type ShadowEarlier struct {
 	NoMore  int `json:"noMore"`
 }
 
-// ShadowTimes are quantiles of how long pods waited.
+// ShadowTimes are quantiles of how long so many pods waited.
 type ShadowTimes struct {
-	P50 Duration `json:"p50"`
-	P90 Duration `json:"p90"`
-	P99 Duration `json:"p99"`
+	Pods int      `json:"pods"`
+	P50  Duration `json:"p50"`
+	P90  Duration `json:"p90"`
+	P99  Duration `json:"p99"`
+	Max  Duration `json:"max"`
 }
 
 // ShadowDifference is a pod that the two schedulers have placed differently.
@@ -74,6 +76,20 @@ type ShadowDifference struct {
 	Scores     []PluginScore `json:"scores,omitempty"`
 	// BerthScores are those of BerthNode.
 	BerthScores []PluginScore `json:"berthScores,omitempty"`
+	// Took is after how long the binding was observed, and Earlier what Berth had decided by then; nil for
+	// nothing.
+	Took    Duration        `json:"took"`
+	Earlier *ShadowDecision `json:"earlier,omitempty"`
+}
+
+// ShadowDecision is what Berth had decided of a pod before it saw the other scheduler's binding.
+type ShadowDecision struct {
+	// Node is the one that Berth chose, "" for none, and Why says why it found none.
+	Node string   `json:"node,omitempty"`
+	Took Duration `json:"took"`
+	Why  string   `json:"why,omitempty"`
+	// Fits says that the node still had room when the binding was observed.
+	Fits bool `json:"fits"`
 }
 
 // ShadowNodes is what a shadow has compared of nodes.
@@ -82,9 +98,12 @@ type ShadowNodes struct {
 	// Verdicts counts nodes: boughtByBoth, boughtOnlyByBerth, boughtOnlyByOther, removedByBoth,
 	// removedOnlyByBerth, removedOnlyByOther.
 	Verdicts []VerdictCount `json:"verdicts"`
-	// Buying and Removing are open.
+	// Buying and Removing are open. Early are the nodes that only the other has removed and Berth found to be
+	// unneeded, too, but not for long enough; Again those that Berth would have removed and that were needed again.
 	Buying   int `json:"buying"`
 	Removing int `json:"removing"`
+	Early    int `json:"early"`
+	Again    int `json:"again"`
 	// BoughtAhead and RemovedAhead are by how much Berth was sooner on the mean.
 	BoughtAhead  Duration `json:"boughtAhead"`
 	RemovedAhead Duration `json:"removedAhead"`
@@ -111,4 +130,6 @@ type ShadowNodeDifference struct {
 	Price   Price     `json:"price,omitempty"`
 	Wished  time.Time `json:"wished,omitzero"`
 	Reason  string    `json:"reason,omitempty"`
+	// Pods are some of those that the nodes were for.
+	Pods []string `json:"pods,omitempty"`
 }

@@ -3,6 +3,7 @@ import { age, amount, clock, count, money, percent, plural, since, span } from '
 import { attentionHref, decisionTone, sentence, stateOf, toneOfSeverity } from '../names'
 import { Chart, type Line } from '../parts/chart'
 import { Empty, Mark, Panel, Stat, Tag } from '../parts/basics'
+import { run, seek } from '../moment'
 import { href, param, go } from '../route'
 import { Segments } from '../parts/basics'
 import { utc } from '../settings'
@@ -134,7 +135,7 @@ const from = (range: string): string => new Date(Math.floor((clockNow.value / 10
 function Charts() {
   const range = param('range') || '1h'
   const replay = meta.value?.capabilities.replay
-  const { data, error } = useAnswer<Series>('series', replay ? {} : { step: range === '7d' ? '5m' : '10s', from: from(range) }, { every: 10000 })
+  const { data, error } = useAnswer<Series>('series', replay ? { step: run.value && run.value.until - run.value.from > 6 * 3600e3 ? '5m' : '10s' } : { step: range === '7d' ? '5m' : '10s', from: from(range) }, { every: 10000 })
   const title = <>Over time</>
   const more = !replay && <Segments label="Range" of={ranges} value={range} set={r => go({ range: r === '1h' ? undefined : r }, true)} />
   if (!data || data.points < 2) return <Panel title={title} more={more}>{error ? <p class="bad">{error}</p> : <Empty title="No measurements yet">One is taken every 10 seconds.</Empty>}</Panel>
@@ -159,7 +160,7 @@ export function SeriesCharts({ of: data }: { of: Series }) {
   ]
   return (
     <div class="cols charts">{charts.filter(([, lines]) => lines.length > 0).map(([label, lines, stacked, format]) => (
-      <div><h3>{label}</h3><Chart label={label} times={times} lines={lines} stacked={stacked} format={format} sync="over-time" height={170} /></div>
+      <div><h3>{label}</h3><Chart label={label} times={times} lines={lines} stacked={stacked} format={format} sync="over-time" height={170} marker={meta.value?.capabilities.seek ? clockNow.value / 1000 : undefined} seek={meta.value?.capabilities.seek ? s => seek(s * 1000) : undefined} /></div>
     ))}</div>
   )
 }

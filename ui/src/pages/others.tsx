@@ -1,13 +1,9 @@
-import { clockNow, currency, useAnswer } from '../api'
-import { age, clock, count, money, percent, plural, round, seconds, span } from '../format'
-import { words } from '../names'
+import { clockNow, useAnswer } from '../api'
+import { age, count, percent, plural } from '../format'
 import { Empty, Meter, Panel, PlainTable, Stat, Tag } from '../parts/basics'
 import { Table, type Column } from '../parts/table'
 import { href } from '../route'
-import { utc } from '../settings'
-import type { DeviceList, DevicePool, PodGroup, PodGroupList, Shadow } from '../types'
-
-const at = (t?: string) => clock(t, utc.value === 'true', clockNow.value)
+import type { DeviceList, DevicePool, PodGroup, PodGroupList } from '../types'
 
 const groupColumns: Column<PodGroup>[] = [
   { key: 'name', label: 'pod group', show: g => `${g.namespace}/${g.name}`, by: g => `${g.namespace}/${g.name}`, width: 'minmax(200px, 1.5fr)' },
@@ -52,38 +48,6 @@ export function DevicesPage() {
       <Panel title="Claims">{data.claims.length === 0 ? <Empty title="There is no claim" /> : <PlainTable caption="Claims" head={['claim', 'devices', 'pods']}
         rows={data.claims.slice(0, 300).map(c => [`${c.namespace}/${c.name}`, c.allocated ? c.devices?.join(', ') : <Tag tone="wait">not allocated</Tag>, c.pods?.map(p => <><a href={href('devices', { pod: `${c.namespace}/${p}` })}>{p}</a> </>)])} />}
         {data.claims.length > 300 && <p class="soft">and {count(data.claims.length - 300)} more</p>}</Panel>
-    </>
-  )
-}
-
-const verdicts: Record<string, [string, string]> = {
-  same: ['same node', 'good-fill'], equal: ['equally good node', 'good-fill'], better: ['better than Berth’s', 'cpu'], worse: ['worse than Berth’s', 'warn-fill'],
-  notAllowed: ['a node that the rules don’t allow', 'bad-fill'], onlyBerth: ['placed by Berth only', 'wait-fill'],
-}
-
-/** ShadowPage compares another scheduler's placements with Berth's. */
-export function ShadowPage() {
-  const { data: s, error } = useAnswer<Shadow>('shadow', {}, { every: 5000 })
-  if (error && !s) return <p class="bad">{error}</p>
-  if (!s) return <p class="loading">Loading…</p>
-  const all = Math.max(1, s.verdicts.reduce((n, v) => n + v.count, 0))
-  return (
-    <>
-      <div class="stats">
-        <Stat label="Pods compared" value={count(s.compared)} note={s.since && `since ${at(s.since)}`} />
-        <Stat label="Agreement" value={percent(s.agreement)} note="on the same node, or one that is as good" tone={s.agreement >= 0.99 ? 'good' : ''} />
-        <Stat label="Allowed" value={percent(s.allowed)} note="on nodes that Berth’s rules allow" tone={s.allowed < 1 ? 'bad' : 'good'} />
-        <Stat label="Time to a node, the other" value={span(seconds(s.other.p50))} note={`p99 ${span(seconds(s.other.p99))}`} />
-        <Stat label="Time to a node, Berth" value={span(seconds(s.berth.p50))} note={`p99 ${span(seconds(s.berth.p99))}`} />
-      </div>
-      <Panel title="Where the other scheduler put pods"><PlainTable caption="Verdicts" head={['it chose', 'pods', '']} nums={[1]}
-        rows={s.verdicts.map(v => [verdicts[v.verdict]?.[0] ?? v.verdict, count(v.count), <Meter share={v.count / all} tone={verdicts[v.verdict]?.[1] ?? 'accent'} />])} /></Panel>
-      {s.nodes && <Panel title="Nodes and money"><PlainTable caption="Node hours" head={['', 'node hours', 'cost']} nums={[1, 2]}
-        rows={[['the cluster', round(s.nodes.cluster.hours), money(s.nodes.cluster.cost, currency.value).replace('/h', '')], ['Berth would have', round(s.nodes.berth.hours), money(s.nodes.berth.cost, currency.value).replace('/h', '')]]} />
-        <PlainTable caption="Nodes" head={['nodes', 'count']} nums={[1]} rows={s.nodes.verdicts.map(v => [words(v.verdict), count(v.count)])} /></Panel>}
-      <Panel title="Largest differences">{s.differences.length === 0 ? <Empty title="No difference yet" /> : <PlainTable caption="Differences" head={['time', 'pod', 'the other chose', 'Berth chose', 'why']}
-        rows={s.differences.map(d => [at(d.time), d.pod, `${d.node ?? '–'}${d.score ? ` (${d.score})` : ''}`, `${d.berthNode ?? '–'}${d.berthScore ? ` (${d.berthScore})` : ''}`, d.reason ?? d.plugin ?? ''])} />}
-        {(s.hidden ?? 0) > 0 && <p class="soft">and {count(s.hidden)} in namespaces that you may not read</p>}</Panel>
     </>
   )
 }

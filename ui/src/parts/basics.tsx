@@ -65,9 +65,9 @@ export function Segments<T extends string>({ label, of, value, set }: { label: s
   return <div class="segments" role="group" aria-label={label}>{of.map(([v, text]) => <button aria-pressed={v === value} onClick={() => set(v)}>{text}</button>)}</div>
 }
 
-export function PlainTable({ head, rows, nums = [], caption }: { head: string[]; rows: ComponentChildren[][]; nums?: number[]; caption?: string }) {
+export function PlainTable({ head, rows, nums = [], caption, class: kind = '' }: { head: string[]; rows: ComponentChildren[][]; nums?: number[]; caption?: string; class?: string }) {
   return (
-    <div class="wide" tabIndex={0} role="group" aria-label={caption ?? head.join(', ')}><table class="plain">
+    <div class="wide" tabIndex={0} role="group" aria-label={caption ?? head.join(', ')}><table class={`plain ${kind}`}>
       {caption && <caption class="hidden">{caption}</caption>}
       <thead><tr>{head.map((h, i) => <th scope="col" class={nums.includes(i) ? 'num' : ''}>{h}</th>)}</tr></thead>
       <tbody>{rows.map(r => <tr>{r.map((c, i) => <td class={nums.includes(i) ? 'num' : ''}>{c}</td>)}</tr>)}</tbody>

@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
-import { clock } from '../format'
+import { clock, span } from '../format'
 import { now, systemDark, theme, utc } from '../settings'
 import { PlainTable } from './basics'
 
@@ -9,6 +9,8 @@ export interface Line {
   colour: string // a custom property of the theme, such as "good-fill"
   values: (number | null)[]
   dash?: number[]
+  /** What it counts grows evenly between two values; others hold until the next. */
+  grows?: boolean
 }
 
 interface Props {
@@ -20,12 +22,19 @@ interface Props {
   format: (n: number) => string
   /** Charts with one key have one cursor. */
   sync?: string
+  /** Times are seconds since a beginning, not Unix seconds. */
+  elapsed?: boolean
+  /** The time that is looked at, and what a click on another does. */
+  marker?: number
+  seek?: (time: number) => void
 }
 
 /** Chart draws numbers over time: as steps, since they hold until the next one. A table has the same. */
-export function Chart({ label, times, lines, stacked, height = 180, format, sync }: Props) {
+export function Chart({ label, times, lines, stacked, height = 180, format, sync, elapsed, marker, seek }: Props) {
   const box = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot>(undefined)
+  const mark = useRef(marker)
+  mark.current = marker
   const data = () => [times, ...(stacked ? stack(lines) : lines.map(l => l.values))] as uPlot.AlignedData
   useEffect(() => {
     const css = getComputedStyle(document.documentElement)
@@ -37,14 +46,17 @@ export function Chart({ label, times, lines, stacked, height = 180, format, sync
       cursor: { sync: sync ? { key: sync } : undefined, points: { size: 5 }, y: false },
       legend: { show: false },
       tzDate: utc.value === 'true' ? t => uPlot.tzDate(new Date(t * 1000), 'UTC') : undefined,
-      scales: { y: { range: (_u, _min, max) => [0, Math.max(max * 1.08, 1e-9)] } },
-      axes: [{ ...axis, values: hours }, { ...axis, size: 56, values: (_u, v) => v.map(format) }],
+      scales: { x: { time: !elapsed }, y: { range: (_u, _min, max) => [0, Math.max(max * 1.08, 1e-9)] } },
+      hooks: { draw: [u => drawMarker(u, mark.current, colour('text'))] },
+      axes: [elapsed ? { ...axis, values: (_u, v) => v.map(span), incrs: lengths } : { ...axis, values: hours }, { ...axis, size: 56, values: (_u, v) => v.map(format) }],
       series: [{}, ...lines.map(l => ({
-        label: l.label, stroke: colour(l.colour), width: 1.6, dash: l.dash, points: { show: false }, paths: stepped,
+        label: l.label, stroke: colour(l.colour), width: 1.6, dash: l.dash, points: { show: false }, paths: l.grows ? uPlot.paths.linear!() : stepped,
         fill: stacked ? colour(l.colour) : undefined,
       }))],
     }, data(), box.current!)
     plot.current = u
+    const click = () => seek && u.cursor.left !== undefined && u.cursor.left >= 0 && u.select.width === 0 && seek(u.posToVal(u.cursor.left, 'x'))
+    u.over.addEventListener('click', click)
     const watch = new ResizeObserver(() => u.setSize({ width: box.current!.clientWidth, height }))
     watch.observe(box.current!)
     return () => {
@@ -53,18 +65,35 @@ export function Chart({ label, times, lines, stacked, height = 180, format, sync
     }
   }, [lines.length, theme.value, systemDark.value, utc.value, height])
   useEffect(() => plot.current?.setData(data()), [times, lines])
-  const last = times.length - 1
+  useEffect(() => plot.current?.redraw(false), [marker])
   return (
     <figure class="chart">
-      <div ref={box} role="img" aria-label={`${label}: ${lines.map(l => `${l.label} ${format(l.values[last] ?? NaN)}`).join(', ')}`} />
-      <figcaption class="legend">{lines.map(l => <span><i style={{ background: `var(--${l.colour})` }} />{l.label} {last >= 0 ? format(l.values[last] ?? NaN) : ''}</span>)}</figcaption>
+      <div ref={box} role="img" aria-label={`${label}: ${lines.map(l => `${l.label} ${format(latest(l))}`).join(', ')}`} />
+      <figcaption class="legend">{lines.map(l => <span><i class={l.dash ? 'dashed' : ''} style={{ background: `var(--${l.colour})`, '--dash': `var(--${l.colour})` }} />{l.label} {format(latest(l))}</span>)}</figcaption>
       <details class="twin"><summary>As a table</summary>
         <PlainTable caption={label} head={['time', ...lines.map(l => l.label)]} nums={lines.map((_, i) => i + 1)}
-          rows={thin(times.map((_, i) => i), 60).reverse().map(i => [clock(times[i]! * 1000, utc.value === 'true', now.value), ...lines.map(l => format(l.values[i] ?? NaN))])} />
+          rows={thin(times.map((_, i) => i), 60).reverse().map(i => [elapsed ? span(times[i]!) : clock(times[i]! * 1000, utc.value === 'true', now.value), ...lines.map(l => format(l.values[i] ?? NaN))])} />
       </details>
     </figure>
   )
 }
+
+/** latest is the last value that there is, NaN for none. */
+const latest = (l: Line): number => l.values.findLast(v => v !== null) ?? NaN
+
+/** drawMarker draws the time that is looked at. */
+function drawMarker(u: uPlot, at: number | undefined, colour: string) {
+  if (at === undefined || !Number.isFinite(at)) return
+  const x = Math.round(u.valToPos(at, 'x', true))
+  if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) return
+  u.ctx.save()
+  u.ctx.fillStyle = colour
+  u.ctx.fillRect(x, u.bbox.top, devicePixelRatio, u.bbox.height)
+  u.ctx.restore()
+}
+
+/** lengths are the distances of ticks on an axis of elapsed times, in seconds. */
+const lengths = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800]
 
 /** hours are how uPlot writes an axis of times: for each distance of ticks its form, and what is added
  * where the day or the year changes. */

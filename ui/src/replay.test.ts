@@ -1,0 +1,33 @@
+import { expect, it } from 'vitest'
+import { answerInside } from './inside'
+import { since } from './moment'
+import { overlay } from './parts/overlay'
+import { neighbour } from './parts/scrubber'
+
+it.each([[0, '0s'], [1500, '1.5s'], [61000, '1m1s'], [3600e3, '1h0s'], [3723004, '1h2m3.004s'], [-5, '0s']])('%s ms are written as %s', (ms, text) => expect(since(ms)).toBe(text))
+
+it.each([
+  [0, 1, 5], [5, 1, 9], [5, -1, 0], [6, -1, 5], [6, 1, 9], [9, 1, 9], [0, -1, 0], [9, -2, 0], [0, 10, 9],
+])('from %s by %s changes it goes to %s', (at, step, to) => expect(neighbour([0, 5, 9], at, step)).toBe(to))
+
+it('stays where it is when nothing changes', () => expect(neighbour([], 7, 1)).toBe(7))
+
+it('lays runs over each other on the times of both, each up to its own end', () => {
+  const line = (values: number[]) => ({ label: '', colour: '', values })
+  const o = overlay({ times: [0, 2, 6], lines: [line([1, 2, 3])] }, { times: [1, 2], lines: [line([7, 8])] })
+  expect(o.times).toEqual([0, 1, 2, 6])
+  expect(o.lines.map(l => l.values)).toEqual([[1, 1, 2, 3], [null, 7, 8, null]])
+})
+
+const inside = {
+  overview: { pods: 3 },
+  pods: { total: 3, items: [{ namespace: 'a', name: 'x', state: 'Placed' }, { namespace: 'a', name: 'y', state: 'Rejected' }, { namespace: 'b', name: 'xy', state: 'Placed' }] },
+  decisions: { items: [{ seq: 1, kind: 'Placed', pod: 'a/x' }, { seq: 2, kind: 'Waits', pod: 'a/y' }, { seq: 3, kind: 'Placed', pod: 'b/xy' }] },
+}
+it.each([
+  ['overview', {}, inside.overview], ['none', {}, undefined], ['decisions/2', {}, inside.decisions.items[1]], ['decisions/9', {}, undefined],
+])('a report answers %s', (path, query, want) => expect(answerInside(inside, path, query)).toEqual(want))
+it.each([
+  ['pods', { q: 'x' }, 2], ['pods', { state: 'pending' }, 1], ['pods', { namespace: 'a', limit: 1 }, 1], ['decisions', { kind: 'Placed' }, 2], ['decisions', { pod: 'a/y', kind: '' }, 1], ['decisions', { limit: 2 }, 2],
+])('a report answers %s with %j', (path, query, rows) => expect((answerInside(inside, path, query) as { items: unknown[] }).items.length).toBe(rows))
+it('has the newest decisions', () => expect((answerInside(inside, 'decisions', { limit: 1 }) as { items: { seq: number }[] }).items[0]?.seq).toBe(3))
