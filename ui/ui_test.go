@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -17,16 +16,6 @@ var pictures = flag.String("pictures", "", "a directory for pictures of all page
 
 // cluster is a small cluster in which much is going on.
 var cluster = filepath.Join("..", "edge", "api", "testdata", "cluster.yaml")
-
-// many writes a scenario of 5,000 nodes.
-func many(t *testing.T) string {
-	path := filepath.Join(t.TempDir(), "many.yaml")
-	text := "apiVersion: berth.dev/v1alpha1\nkind: Scenario\nmetadata: {name: many}\nspec:\n  end: {at: 8m20s}\n  nodes:\n  - {name: n, count: 5000, template: {allocatable: {cpu: \"16\", memory: 64Gi, pods: \"110\"}}}\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // TestThePageIsSmall holds the page to 250 KB, and to 90 KB as a server sends it.
 func TestThePageIsSmall(t *testing.T) {

@@ -84,6 +84,12 @@ func TestWhatIfs(t *testing.T) {
 	if !ok || more.Placed != 3 || fmt.Sprint(more.Nodes) != "map[n0:1 n3:1 n4:1]" || !strings.Contains(more.Why, "Insufficient cpu") {
 		t.Errorf("ten more: %+v, %v", more, ok)
 	}
+	if len(more.Groups) != 1 || more.Groups[0].Group != "g" || more.Groups[0].Answer != explain.WouldTake {
+		t.Errorf("ten more: the groups answer %+v, want that g would take the rest", more.Groups)
+	}
+	if few, _ := p.View().MorePods("default", "a", 2); len(few.Groups) != 0 {
+		t.Errorf("two more: the groups answer %+v though all find a node", few.Groups)
+	}
 	if _, ok := p.View().MorePods("default", "none", 1); ok {
 		t.Error("there is more of a pod that isn't there")
 	}

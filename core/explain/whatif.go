@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/record"
 )
 
 // WithoutNodes is what would become of the pods of nodes that were removed.
@@ -46,6 +47,9 @@ type MorePods struct {
 	Placed int
 	Nodes  map[string]int // how many pods go to each node
 	Why    string         // why the next one finds no node; "" when all are placed
+	// Groups says of each node group what it would do for that one; empty when all are placed, or when Berth
+	// only schedules.
+	Groups []GroupAnswer
 }
 
 // MorePods says where so many more pods would go that are like one, in O(pods + number × nodes of a class);
@@ -68,7 +72,7 @@ func (v *View) MorePods(namespace, name string, number int) (x *MorePods, ok boo
 		class := e.Class(p)
 		best, fits := e.Best(class)
 		if !fits {
-			x.Why = e.Diagnose(class).Message()
+			x.Why, x.Groups = e.Diagnose(class).Message(), v.groupsFor(p)
 			break
 		}
 		x.Placed++
@@ -76,6 +80,19 @@ func (v *View) MorePods(namespace, name string, number int) (x *MorePods, ok boo
 		v.State.PlaceAt(p, best.Node)
 	}
 	return x, true
+}
+
+// groupsFor says of each node group what it would do for a pod that isn't there: its answer is Limited, Rejects or
+// WouldTake. It is empty until the provider has listed the groups.
+func (v *View) groupsFor(p *cluster.Pod) []GroupAnswer {
+	if v.Autoscaler == nil || !v.Autoscaler.Groups.Known() {
+		return nil
+	}
+	req := v.Autoscaler.Plans.Request()
+	req.Pending = append(req.Pending, p)
+	answer, x := v.packer().Explain(*req, p), &Scaling{}
+	v.explainGroups(&record.Description{Parsed: p}, &answer, x)
+	return x.Groups
 }
 
 // podNamed returns a pod of the state, or one that is to be scheduled; nil for none.

@@ -32,6 +32,8 @@ type Options struct {
 	Meta func() v1alpha1.Meta
 	// Rights say whose pods a viewer may read; nil hides nothing.
 	Rights *Rights
+	// Prices returns why the price file isn't used as it is now, "" when it is; nil without such a file.
+	Prices func() string
 	// WhatIf has what-ifs answered.
 	WhatIf bool
 	// Outcomes is what came of runs that are over; nil where there are none, and the path isn't there.

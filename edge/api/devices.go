@@ -12,6 +12,11 @@ import (
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 )
 
+// This file answers devices. The core only hands out the objects, which nobody changes; counting is done outside of
+// its goroutine, in O(devices + claims).
+//
+// What must hold: a claim belongs to its namespace as a pod does, and is hidden as one. Pools are the cluster's.
+
 // devicePool is the name of a pool.
 type devicePool struct{ driver, pool string }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/edge/api"
@@ -88,6 +89,65 @@ var examples = []struct{ file, path string }{
 	{"pod-waits", "pods/team-b/huge-0"}, {"pod-placed", "pods/default/web-00002"}, {"groups", "groups"}, {"group", "groups/spot"},
 	{"podgroups", "podgroups"}, {"devices", "devices"}, {"decisions", "decisions?limit=20"}, {"decision", "decisions/1"},
 	{"whatif-remove", "whatif?remove=web-0001"}, {"whatif-like", "whatif?pods=100&like=default/web-00002"}, {"error", "nodes/none"},
+}
+
+// shadowReport is what a shadow might have compared.
+func shadowReport() *core.ShadowReport {
+	at := sim.Epoch.Add(time.Hour)
+	pods := core.ShadowPods{
+		Since: sim.Epoch, Until: at, Compared: 1000, Verdicts: map[step.Verdict]int{step.SameNode: 600, step.EquallyGood: 380, step.Worse: 19, step.NotAllowed: 1, step.OnlyBerth: 2},
+		Short: 5000, Overtaken: 4, JudgedAgain: 3, Waiting: 1,
+		Other: core.ShadowQuantiles{Pods: 1000, P50: 20 * time.Millisecond, P90: 30 * time.Millisecond, P99: time.Second, Max: 2 * time.Second},
+		Berth: core.ShadowQuantiles{Pods: 900, P50: time.Millisecond, P90: 2 * time.Millisecond, P99: 5 * time.Millisecond, Max: 10 * time.Millisecond},
+		Differences: []step.Comparison{
+			{Time: at, Pod: "team-b/night-0", Verdict: step.NotAllowed, Node: "web-0001", BerthNode: "batch-0001", BerthScore: 300, Took: 20 * time.Millisecond, Plugin: "TaintToleration", Reason: "node(s) had untolerated taint(s)"},
+			{Time: at, Pod: "default/web-00002", Verdict: step.Worse, Node: "web-0001", Score: 100, BerthNode: "web-0002", BerthScore: 300, Took: 40 * time.Millisecond,
+				Scores: []engine.PluginScore{{Plugin: "NodeAffinity", Score: 0}, {Plugin: "ImageLocality", Score: 100}}, BerthScores: []engine.PluginScore{{Plugin: "NodeAffinity", Score: 200}, {Plugin: "ImageLocality", Score: 100}},
+				Earlier: &step.Earlier{Node: "web-0002", Took: time.Millisecond, Fits: true}},
+		},
+	}
+	e := &pods.Earlier
+	e.Decided, e.Same, e.Equal, e.Better, e.Worse, e.NoMore, e.NoNode, e.NotYet = 900, 700, 150, 40, 8, 2, 10, 90
+	return &core.ShadowReport{ShadowPods: pods,
+		Nodes: &core.ShadowNodes{Since: sim.Epoch, Verdicts: map[step.NodeVerdict]int{step.BoughtByBoth: 7, step.BoughtOnlyByBerth: 2, step.RemovedByBoth: 4}, Buying: 1, Again: 3, BoughtAhead: 9 * time.Second,
+			Cluster: core.ShadowHours{Hours: 100, Cost: 50}, Berth: core.ShadowHours{Hours: 90.5, Cost: 40},
+			Differences: []step.NodeComparison{{Time: at, Verdict: step.BoughtOnlyByBerth, Group: "batch", Nodes: 2, Price: 1.6, Wished: at.Add(-15 * time.Minute), Pods: []string{"team-b/night-0", "default/etl-0"}, Reason: "the group didn't grow"}}},
+	}
+}
+
+// TestShadowExample is what a shadow's report is as the API has it, for somebody who may read the pods of one
+// namespace.
+func TestShadowExample(t *testing.T) {
+	shadow := api.ShadowOf(shadowReport(), func(pod string) string {
+		if strings.HasPrefix(pod, "team-b/") {
+			return ""
+		}
+		return pod
+	})
+	shadow.At = sim.Epoch.Add(time.Hour)
+	pretty := string(testkit.Must(json.MarshalIndent(shadow, "", "  "))) + "\n"
+	testkit.Generated(t, filepath.Join("testdata", "shadow.json"), pretty, "go test ./edge/api -rewrite", *rewrite)
+	if strings.Contains(pretty, "night-0") || shadow.Hidden != 1 || len(shadow.Differences) != 1 {
+		t.Errorf("a pod is named whose namespace may not be read, or isn't counted:\n%s", pretty)
+	}
+}
+
+// TestStreamExample is what a viewer is sent who comes back to the leader after decision 40, and stays until it
+// ends.
+func TestStreamExample(t *testing.T) {
+	o, ended := newExample(t).options(), make(chan struct{})
+	close(ended)
+	o.Ended = ended
+	r := httptest.NewRequest(http.MethodGet, api.Prefix+"stream", nil)
+	r.Header.Set("Last-Event-ID", "1p3k.40")
+	w := httptest.NewRecorder()
+	api.New(o).ServeHTTP(w, r)
+	testkit.Generated(t, filepath.Join("testdata", "stream.txt"), w.Body.String(), "go test ./edge/api -rewrite", *rewrite)
+	for _, want := range []string{"id: 1p3k.43\nevent: decisions\n", "id: 1p3k.43\nevent: overview\n", "event: end\n"} {
+		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("there is no %q in\n%s", want, w.Body)
+		}
+	}
 }
 
 // TestExamples answers each path for the simulated cluster, and compares with testdata: what the web page and

@@ -12,6 +12,12 @@ import (
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 )
 
+// This file answers groups and groups/NAME, from one question for all groups: O(groups × what limits them), plus a
+// look at each node for how many could go.
+//
+// Names of node groups, their sizes and prices are for every viewer. The options of an order count pods and don't
+// name them.
+
 // groupsView is what one question for node groups brings.
 type groupsView struct {
 	groups   []explain.GroupExplanation

@@ -6,6 +6,11 @@ import (
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 )
 
+// This file answers meta, which tells a client what to ask for.
+//
+// What must hold: an instance that stands by answers without its core, whose state is old; and what a capability
+// says is answered, so that a page whose path would be an error is never offered.
+
 // meta answers meta. An instance that stands by says so without asking its core.
 func (a *API) meta(r *request) (any, error) {
 	m := a.opt.Meta()

@@ -11,6 +11,10 @@ import (
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 )
 
+// This file answers money from what the overview and the list of nodes have already asked for: no question of its own.
+//
+// Prices are an hour's, in the currency of meta; a node without a price counts as unpriced and adds nothing.
+
 // maxBlockers is how many blockers are listed.
 const maxBlockers = 100
 

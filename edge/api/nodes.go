@@ -14,6 +14,12 @@ import (
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 )
 
+// This file answers nodes and nodes/NAME. All lists of nodes are made of one answer of the core, O(nodes), which is
+// shared and must not be changed: filters and orders work on pointers into it.
+//
+// What must hold: the pages of one answer have every node once, whatever the order. So the key of a page is the
+// place in the order, where nodes that are equal are by name.
+
 // nodeRows asks for all nodes, which are shared: they are by name.
 func (a *API) nodeRows(r *request) ([]explain.NodeRow, time.Time, error) {
 	x, at, err := a.questions.of(r.Context(), "nodes", func(c *core.Core) (any, error) {

@@ -12,6 +12,12 @@ import (
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 )
 
+// This file answers overview, and the same for each tick of the stream.
+//
+// What must hold: look, which runs in the core's goroutine, reads and sorts nothing that could wait; all that depends
+// on the viewer is done afterwards, since one look serves all viewers. Attention is derived from the rest: it has no
+// memory, so that an entry goes with its cause.
+
 // glance is what one question for the overview brings.
 type glance struct {
 	explain.Overview
@@ -180,6 +186,11 @@ func (a *API) attention(v *viewer, g *glance) []v1alpha1.Attention {
 		if p.State == explain.PendingRejected && now.Sub(p.Since) >= longPending {
 			out = append(out, v1alpha1.Attention{Severity: v1alpha1.Critical, Kind: "PodsRejected", Count: p.Pods, Pod: v.pod(p.Pod), Since: p.Since,
 				Message: fmt.Sprintf("%s on no node: %s", count(p.Pods, "pod fits", "pods fit"), p.Reason)})
+		}
+	}
+	if a.opt.Prices != nil {
+		if failure := a.opt.Prices(); failure != "" {
+			out = append(out, v1alpha1.Attention{Severity: v1alpha1.Warning, Kind: "PriceFile", Message: "the price file is not used as it is now, and the prices of before hold: " + failure})
 		}
 	}
 	out = append(out, groupAttention(g)...)

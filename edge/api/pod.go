@@ -15,6 +15,12 @@ import (
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 )
 
+// This file answers pods/NAMESPACE/NAME. The core is asked twice at most: for all pods, an answer that all viewers
+// share, and for the explanation of this one.
+//
+// What must hold: a pod whose namespace the viewer may not read is answered as one that isn't there, byte for byte;
+// otherwise the difference would tell which names exist.
+
 // pod answers pods/NAMESPACE/NAME. A pod that has gone is answered from the ledger.
 func (a *API) pod(r *request) (any, error) {
 	namespace, name, ok := strings.Cut(r.object, "/")
@@ -140,12 +146,17 @@ func scaling(x *explain.Scaling) *v1alpha1.Scaling {
 			out.Coming.Expectation = *e
 		}
 	}
-	for _, g := range x.Groups {
-		answer := v1alpha1.GroupAnswer{Group: g.Group, Answer: g.Answer, Reasons: g.Reasons, Plugin: g.Plugin, Detail: g.Detail}
-		for _, m := range g.Missing {
-			answer.Missing = append(answer.Missing, shortfall(m.Resource, m.Needed, m.Available, ""))
-		}
-		out.Groups = append(out.Groups, answer)
+	for i := range x.Groups {
+		out.Groups = append(out.Groups, groupAnswer(&x.Groups[i]))
+	}
+	return out
+}
+
+// groupAnswer returns what a node group does for a pod.
+func groupAnswer(g *explain.GroupAnswer) v1alpha1.GroupAnswer {
+	out := v1alpha1.GroupAnswer{Group: g.Group, Answer: g.Answer, Reasons: g.Reasons, Plugin: g.Plugin, Detail: g.Detail}
+	for _, m := range g.Missing {
+		out.Missing = append(out.Missing, shortfall(m.Resource, m.Needed, m.Available, ""))
 	}
 	return out
 }

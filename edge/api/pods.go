@@ -15,6 +15,12 @@ import (
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 )
 
+// This file answers pods and pending. Lists of pods are made of one answer of the core, O(pods), which is shared and
+// must not be changed; a list of pending pods alone asks for those alone, which are fewer by far.
+//
+// What must hold: total counts what is hidden, and a filter by a name never does: whoever may not read a pod can't
+// learn by asking whether one is called so.
+
 // podLines are all pods, by namespace and name; they are shared.
 type podLines struct{ all []explain.PodLine }
 

@@ -9,6 +9,9 @@ import (
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 )
 
+// This file answers from a shadow report that was saved. There is no core behind it: what the report hasn't got
+// can't be asked for, and the error says so rather than that the object isn't there.
+
 // OfReport returns a handler that answers meta and shadow, of a report that was saved, and nothing else.
 func OfReport(meta v1alpha1.Meta, report *v1alpha1.Shadow) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -9,6 +9,11 @@ import (
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 )
 
+// This file answers shadow: the report as the core keeps it, which is bounded by the core (the largest differences).
+//
+// What must hold: a difference whose pod may not be named is counted and left out whole, since its nodes and scores
+// would tell what the pod is like; and nothing is left out of what `berth shadow report` prints as text.
+
 // errNoShadow says why there is no report.
 var errNoShadow = errors.New("this instance is not a shadow: it makes decisions and compares nothing; start a shadow with berth run --shadow")
 

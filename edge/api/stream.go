@@ -16,6 +16,11 @@ import (
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 )
 
+// This file serves the stream, one goroutine for each viewer.
+//
+// What must hold: a viewer who is slow, or gone without a word, costs the others nothing. There is no queue of
+// events for anybody: a tick writes what is new since the viewer's last, and a write has a deadline.
+
 const (
 	// maxStreams is how many streams there are at most, and maxStreamsOfUser how many one user has.
 	maxStreams, maxStreamsOfUser = 64, 8

@@ -11,6 +11,9 @@ import (
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 )
 
+// This file writes values as the API has them: amounts as Kubernetes quantities in the unit of their resource, times
+// in UTC, durations to the millisecond, and nothing where something isn't known.
+
 // quantity returns an amount in the base unit of a resource as Kubernetes writes it.
 func quantity(name v1.ResourceName, amount int64) resource.Quantity {
 	switch name {

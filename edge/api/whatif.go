@@ -11,6 +11,12 @@ import (
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 )
 
+// This file answers whatif. It costs the core as much as a plan, so numbers are checked before it is asked, and a
+// right of its own guards the path.
+//
+// What must hold: the question runs under a mark and is taken back, whatever comes of it (core/explain/whatif.go);
+// and the answer is cut to what a page can show only after everything was counted.
+
 const (
 	// maxRemoved is how many nodes a what-if removes, maxMore how many pods it adds, and maxMoves how many
 	// moves and nodes it lists.
@@ -88,6 +94,9 @@ func (a *API) morePods(r *request, pods int, like string) (any, error) {
 	}
 	more := x.(*explain.MorePods)
 	out := v1alpha1.WhatIf{At: at, Pods: pods, Like: like, Placed: more.Placed, Left: pods - more.Placed, Why: more.Why}
+	for i := range more.Groups {
+		out.Groups = append(out.Groups, groupAnswer(&more.Groups[i]))
+	}
 	for node, n := range more.Nodes { // sorted below
 		out.Nodes = append(out.Nodes, v1alpha1.WhatIfNode{Node: node, Pods: n})
 	}

@@ -41,8 +41,16 @@ func ModeOf(mode string, shadow bool) v1alpha1.Mode {
 // api returns the API, for viewers whose rights are known.
 func (s *Server) api(rights *api.Rights) *api.API {
 	return api.New(api.Options{
-		Ask: s.ask, Ledger: s.History, Series: s.series, Meta: s.meta, Rights: rights, WhatIf: s.whatIf, Ended: s.Stopping,
+		Ask: s.ask, Ledger: s.History, Series: s.series, Meta: s.meta, Rights: rights, WhatIf: s.whatIf, Ended: s.Stopping, Prices: s.priceFailure,
 	})
+}
+
+// priceFailure returns why the price file isn't used as it is now, "" when it is or there is none.
+func (s *Server) priceFailure() string {
+	if p := s.prices.Load(); p != nil {
+		return p.Error
+	}
+	return ""
 }
 
 // idle is the least time that the core has for itself after a sample, in multiples of what the sample took.

@@ -23,7 +23,7 @@ type film struct {
 	meta     v1alpha1.Meta
 	series   *api.Series
 	outcomes *v1alpha1.OutcomeList
-	// begin returns a reel at the beginning of the run.
+	// begin returns a reel of which nothing was played.
 	begin func() (*reel, error)
 	turn  chan struct{} // has a token while a request is answered
 	reels []*reel       // the last one used first: maxReels at most
@@ -86,7 +86,7 @@ func (f *film) moment(raw string) (at time.Time, rest string, err error) {
 		return at, "", fmt.Errorf("at is %.40q; it must be one time such as 2026-01-31T12:00:00Z", text)
 	}
 	if at.Before(f.meta.From) || at.After(f.meta.Now) {
-		return at, "", fmt.Errorf("at is %s; it must be a time of the run, which is from %s to %s", text, f.meta.From.Format(time.RFC3339), f.meta.Now.Format(time.RFC3339))
+		return at, "", fmt.Errorf("at is %s; it must be a time of the run, which is from %s to %s", text, f.meta.From.Format(time.RFC3339Nano), f.meta.Now.Format(time.RFC3339Nano))
 	}
 	query.Del("at")
 	return at, query.Encode(), nil
@@ -105,6 +105,7 @@ func (f *film) seek(ctx context.Context, at time.Time) (*reel, error) {
 		if err != nil {
 			return nil, err
 		}
+		r.at = f.meta.From.Add(-1) // what happens at the beginning is to be played
 		f.drop()
 		f.reels = append(f.reels, r)
 		best = len(f.reels) - 1
@@ -159,9 +160,7 @@ func (f *film) drop() {
 // answersOf returns the API of a reel as far as it was played.
 func (f *film) answersOf(r *reel) http.Handler {
 	meta := f.meta
-	if meta.Now = r.at; r.at.IsZero() {
-		meta.Now = meta.From
-	}
+	meta.Now = r.at
 	return api.New(api.Options{
 		Ask:    func(_ context.Context, question func(*core.Core)) bool { question(r.core()); return true },
 		Ledger: r.history, Series: f.series, WhatIf: true, Idle: true, Outcomes: f.outcomes,

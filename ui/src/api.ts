@@ -64,7 +64,14 @@ export async function get<T>(path: string, query: Query = {}, abort?: AbortSigna
   } finally {
     waiting.value = waiting.peek() - 1
   }
-  if (r.ok) return (await r.json()) as T
+  if (r.ok) {
+    try {
+      return (await r.json()) as T
+    } catch (e) {
+      if (abort?.aborted) throw e
+      throw new APIError(0, 'The answer isn’t Berth’s. A proxy on the way may want you to sign in again: reload the page.')
+    }
+  }
   const said = await r.text()
   let message = said
   try {

@@ -1,3 +1,4 @@
+import { href } from './route'
 import type { Attention, Decision, Group, Node, Owner, Pod } from './types'
 
 // What states and kinds are called, and their tones: good, warn, bad, wait, or none.
@@ -51,10 +52,10 @@ export const sentence = (d: Decision): string => d.text || [d.kind, about(d)].fi
 
 /** attentionHref is the page that shows what an entry is about. */
 export function attentionHref(a: Attention): string {
-  if (a.node) return `#/nodes?node=${encodeURIComponent(a.node)}`
-  if (a.pod) return `#/pending?pod=${encodeURIComponent(a.pod)}`
-  if (a.group) return `#/groups?g=${encodeURIComponent(a.group)}`
-  return a.kind.startsWith('Pods') ? '#/pending' : a.kind.startsWith('Nodes') ? '#/nodes' : '#/groups'
+  if (a.node) return href('nodes', { node: a.node })
+  if (a.pod) return href('pending', { pod: a.pod })
+  if (a.group) return href('groups', { g: a.group })
+  return href(a.kind.startsWith('Pods') ? 'pending' : a.kind.startsWith('Nodes') ? 'nodes' : 'groups')
 }
 
 /** groupState says where a node group stands. */

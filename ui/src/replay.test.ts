@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { answerInside } from './inside'
 import { since } from './moment'
+import { valueAt } from './parts/chart'
 import { overlay } from './parts/overlay'
 import { neighbour } from './parts/scrubber'
 
@@ -18,6 +19,8 @@ it('lays runs over each other on the times of both, each up to its own end', () 
   expect(o.times).toEqual([0, 1, 2, 6])
   expect(o.lines.map(l => l.values)).toEqual([[1, 1, 2, 3], [null, 7, 8, null]])
 })
+
+it.each([[undefined, 3], [5, 2], [2, 2], [0, 1], [-1, NaN], [99, 3]])('at %s a line says %s', (at, want) => expect(valueAt([0, 2, 6, 8], [1, 2, 3, null], at)).toBe(want))
 
 const inside = {
   overview: { pods: 3 },

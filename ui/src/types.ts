@@ -1271,6 +1271,8 @@ export interface WhatIf {
   nodes?: WhatIfNode[]
   /** Why is why the rest find no node, in kube-scheduler's words. */
   why?: string
+  /** Groups says of each node group what it would do for the new pods that find none: those to buy from answer WouldTake. */
+  groups?: GroupAnswer[]
   /** Saves is what the removed nodes cost. */
   saves?: number
 }

@@ -20,6 +20,9 @@ type WhatIf struct {
 	Nodes []WhatIfNode `json:"nodes,omitempty"`
 	// Why is why the rest find no node, in kube-scheduler's words.
 	Why string `json:"why,omitempty"`
+	// Groups says of each node group what it would do for the new pods that find none: those to buy from
+	// answer WouldTake.
+	Groups []GroupAnswer `json:"groups,omitempty"`
 	// Saves is what the removed nodes cost.
 	Saves Price `json:"saves,omitempty"`
 }

@@ -23,7 +23,7 @@ const extendedShare = (n: Node): number => Math.max(...extended(n).map(r => r.sh
 function columns(all: Node[]): Column<Node>[] {
   const out: Column<Node>[] = [
     { key: 'name', label: 'node', show: n => n.name, by: n => n.name, width: 'minmax(180px, 1.4fr)' },
-    { key: 'state', label: 'state', show: n => { const [t, tone] = nodeState(n); return <Tag tone={tone} title={n.pod}>{t}</Tag> }, by: n => nodeState(n)[0], width: 'minmax(150px, 1fr)' },
+    { key: 'state', label: 'state', show: n => { const [t, tone] = nodeState(n); return <Tag tone={tone} title={n.pod}>{t}</Tag> }, by: n => nodeState(n)[0], width: 'minmax(205px, 1fr)' },
     { key: 'group', label: 'group', show: n => n.group ?? '', by: n => n.group ?? '' },
     { key: 'type', label: 'type', show: n => [n.instanceType, n.capacityType].filter(Boolean).join(' '), by: n => n.instanceType ?? '' },
     { key: 'zone', label: 'zone', show: n => n.zone ?? '', by: n => n.zone ?? '' },

@@ -33,6 +33,7 @@ interface Props {
 export function Chart({ label, times, lines, stacked, height = 180, format, sync, elapsed, marker, seek }: Props) {
   const box = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot>(undefined)
+  const latest = (l: Line) => valueAt(times, l.values, marker)
   const mark = useRef(marker)
   mark.current = marker
   const data = () => [times, ...(stacked ? stack(lines) : lines.map(l => l.values))] as uPlot.AlignedData
@@ -78,8 +79,14 @@ export function Chart({ label, times, lines, stacked, height = 180, format, sync
   )
 }
 
-/** latest is the last value that there is, NaN for none. */
-const latest = (l: Line): number => l.values.findLast(v => v !== null) ?? NaN
+/** valueAt is what a line says at a time: its last value until then, NaN for none. Pure. */
+export function valueAt(times: number[], values: (number | null)[], at = Infinity): number {
+  for (let i = times.length - 1; i >= 0; i--) {
+    const v = values[i]
+    if (times[i]! <= at && v !== null && v !== undefined) return v
+  }
+  return NaN
+}
 
 /** drawMarker draws the time that is looked at. */
 function drawMarker(u: uPlot, at: number | undefined, colour: string) {

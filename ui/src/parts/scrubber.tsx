@@ -79,7 +79,7 @@ export function Scrubber() {
           aria-label="Time of the run" aria-valuetext={`${passed} of ${all}, at ${at}`} onInput={e => { playing.value = false; seek(r.from + Number(e.currentTarget.value)) }} />
       </div>
       <span class="at"><strong>{at}</strong> <span class="soft">{passed} of {all}</span></span>
-      <label class="soft">whole run in <select value={speed.value} onChange={e => (speed.value = Number(e.currentTarget.value))}>{speeds.map(([s, text]) => <option value={s}>{text}</option>)}</select></label>
+      <label class="soft"><span>whole run in </span><select aria-label="Play the whole run in" value={speed.value} onChange={e => (speed.value = Number(e.currentTarget.value))}>{speeds.map(([s, text]) => <option value={s}>{text}</option>)}</select></label>
     </div>
   )
 }

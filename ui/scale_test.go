@@ -1,0 +1,93 @@
+package ui_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/heapprofiler"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/berthproject/berth/core/step"
+)
+
+const manyNodes, manyPods, manyPending = 5000, 50_000, 2000
+
+// many writes a scenario of 5,000 nodes with 50,000 pods, and some pods that no node takes.
+func many(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "many.yaml")
+	text := fmt.Sprintf(`apiVersion: berth.dev/v1alpha1
+kind: Scenario
+metadata: {name: many}
+spec:
+  end: {at: 8m20s}
+  nodes:
+  - {name: n, count: %d, template: {labels: {topology.kubernetes.io/zone: eu-1a}, allocatable: {cpu: "16", memory: 64Gi, pods: "110"}}}
+  workload:
+  - {name: web, kind: ReplicaSet, count: %d, template: {spec: {containers: [{name: main, resources: {requests: {cpu: 500m, memory: 1Gi}}}]}}}
+  - {name: huge, kind: ReplicaSet, count: %d, template: {spec: {containers: [{name: main, resources: {requests: {cpu: "64", memory: 1Gi}}}]}}}
+`, manyNodes, manyPods, manyPending)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// gaps has a page keep the longest time for which nothing else ran in it.
+const gaps = `window.gap = 0; { let last = performance.now(); setInterval(() => { const now = performance.now(); window.gap = Math.max(window.gap, now - last - 10); last = now }, 10) }; 0`
+
+// TestManyPods opens pages of a cluster with 5,000 nodes and 50,000 pods, of which a decision and an overview come
+// with each tick: only what is in view is in the document, and the heap is small. What that costs in time is printed
+// and not judged: to the first paint, and the longest time for which the page was busy while ticks came.
+func TestManyPods(t *testing.T) {
+	s := newSite(t, many(t))
+	ctx := browser(t, s.URL)
+	go func() { // something changes all the time
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(200 * time.Millisecond):
+				_, last := s.history.Range()
+				s.history.Step(time.Time{}, 0, nil, &step.Ready{Decisions: []step.Decision{{Seq: last + 1, Kind: step.Placed, Pod: "default/web-00001", Node: "n-0001"}}})
+			}
+		}
+	}()
+	for _, p := range []struct {
+		look
+		elements int // that the document may have
+	}{
+		{look{"now", "#/", ".chart canvas"}, 1500}, {look{"nodes", "#/nodes", ".body-row"}, 2500}, {look{"pending", "#/pending", "main table"}, 1500},
+		{look{"pods", "#/pending?view=pods", ".body-row"}, 2500}, {look{"decisions", "#/decisions", ".body-row"}, 2500}, {look{"map", "#/nodes?view=map", "rect.node"}, 3 * manyNodes},
+	} {
+		var elements int
+		var paint, gap, heap float64
+		err := chromedp.Run(ctx, chromedp.EmulateViewport(1440, 900), show(s, p.hash, p.ready),
+			chromedp.Evaluate(`performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? -1`, &paint),
+			chromedp.Evaluate(gaps, nil), chromedp.Sleep(7*time.Second), // more than three ticks, and a list is asked for again
+			chromedp.Evaluate(`window.gap`, &gap), chromedp.Evaluate(`document.querySelectorAll("*").length`, &elements),
+			chromedp.ActionFunc(func(ctx context.Context) error { return heapprofiler.CollectGarbage().Do(ctx) }),
+			chromedp.Evaluate(`performance.memory.usedJSHeapSize / 1e6`, &heap))
+		if err != nil {
+			t.Fatalf("%s: %v", p.name, err)
+		}
+		t.Logf("%s: first paint after %.0f ms, busy for %.0f ms at most while ticks came, %d elements, a heap of %.1f MB", p.name, paint, gap, elements, heap)
+		if elements > p.elements {
+			t.Errorf("%s: the document has %d elements, more than %d", p.name, elements, p.elements)
+		}
+		if heap > 150 {
+			t.Errorf("%s: the heap has %.0f MB, more than 150", p.name, heap)
+		}
+	}
+	var label string
+	err := chromedp.Run(ctx, show(s, "#/nodes", ".body-row"), chromedp.Focus(".body-row", chromedp.ByQuery), press(kb.End),
+		chromedp.WaitVisible(fmt.Sprintf(`[aria-rowindex="%d"]`, manyNodes+1), chromedp.ByQuery), chromedp.Sleep(300*time.Millisecond),
+		chromedp.Evaluate(`document.activeElement.getAttribute("aria-rowindex")`, &label))
+	if err != nil || label != fmt.Sprint(manyNodes+1) {
+		t.Errorf("End goes to row %s (%v), not to the last of %d nodes", label, err, manyNodes)
+	}
+}
