@@ -128,6 +128,7 @@ func ofShadow(x *observe.ShadowReport, meta v1alpha1.Meta) http.Handler {
 	shadow := api.ShadowOf(&x.ShadowReport, func(pod string) string { return pod })
 	shadow.At = x.At.UTC()
 	meta.From, meta.Now, meta.Capabilities = shadow.Since, shadow.At, v1alpha1.Capabilities{Shadow: true, Replay: true}
+	meta.Viewer.AllNamespaces = true // what is in a file isn't hidden from who has the file
 	return api.OfReport(meta, shadow)
 }
 

@@ -101,7 +101,7 @@ func TestAReportIsShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := get[v1alpha1.Meta](t, h, "meta"); m.FileKind != "report" || !m.Capabilities.Shadow {
+	if m := get[v1alpha1.Meta](t, h, "meta"); m.FileKind != "report" || !m.Capabilities.Shadow || !m.Viewer.AllNamespaces {
 		t.Errorf("meta: %+v", m)
 	}
 	if s := get[v1alpha1.Shadow](t, h, "shadow"); s.Compared != 4 || s.Agreement != 0.75 || s.Verdicts[0].Count != 3 {

@@ -7,7 +7,10 @@ import type { Shadow, ShadowDifference, ShadowNodeDifference, ShadowNodes, Shado
 // The shadow's report, with the same content as its text (sim/report/shadow.go).
 
 const at = (t?: string) => clock(t, utc.value === 'true', clockNow.value)
-const wait = (d: string | undefined) => (seconds(d) < 0.001 ? '<1ms' : span(seconds(d)))
+const wait = (d: string | undefined) => {
+  const s = seconds(d)
+  return s < 0.001 ? '<1ms' : s < 1 ? `${Math.round(s * 1000)}ms` : span(s)
+}
 
 const verdicts: Record<string, [string, string]> = {
   same: ['the node that Berth chooses, or had chosen', 'good-fill'], equal: ['another, equally good node', 'good-fill'], better: ['a better node', 'cpu'],

@@ -63,6 +63,11 @@ export function Scrubber() {
     addEventListener('keydown', keys)
     return () => removeEventListener('keydown', keys)
   }, [])
+  const notch = Math.max(1, Math.round((r.until - r.from) / 1000))
+  const slide = (to: number) => {
+    playing.value = false
+    seek(to + notch > r.until - r.from ? r.until : r.from + to) // the last notch may be before the end
+  }
   const at = clock(moment.value, utc.value === 'true', moment.value), passed = span((moment.value - r.from) / 1000), all = span((r.until - r.from) / 1000)
   return (
     <div class="scrubber" role="group" aria-label="Time of the run">
@@ -75,8 +80,8 @@ export function Scrubber() {
       </div>
       <div class="track">
         <Spark />
-        <input type="range" min={0} max={r.until - r.from} step={Math.max(1, Math.round((r.until - r.from) / 1000))} value={moment.value - r.from}
-          aria-label="Time of the run" aria-valuetext={`${passed} of ${all}, at ${at}`} onInput={e => { playing.value = false; seek(r.from + Number(e.currentTarget.value)) }} />
+        <input type="range" min={0} max={r.until - r.from} step={notch} value={moment.value - r.from}
+          aria-label="Time of the run" aria-valuetext={`${passed} of ${all}, at ${at}`} onInput={e => slide(Number(e.currentTarget.value))} />
       </div>
       <span class="at"><strong>{at}</strong> <span class="soft">{passed} of {all}</span></span>
       <label class="soft"><span>whole run in </span><select aria-label="Play the whole run in" value={speed.value} onChange={e => (speed.value = Number(e.currentTarget.value))}>{speeds.map(([s, text]) => <option value={s}>{text}</option>)}</select></label>
