@@ -1,5 +1,5 @@
 import { currency, useAnswer } from '../api'
-import { clock, count, money, percent } from '../format'
+import { clock, count, money, percent, plural } from '../format'
 import { words } from '../names'
 import { Empty, Panel, PlainTable, Stat } from '../parts/basics'
 import { href } from '../route'
@@ -23,17 +23,17 @@ export function MoneyPage() {
   return (
     <>
       <div class="stats">
-        <Stat label="All nodes" value={c(m.price)} note={m.unpriced ? `${count(m.unpriced)} nodes without a price` : ''} />
+        <Stat label="All nodes" value={c(m.price)} note={m.unpriced ? `${plural(m.unpriced, 'node')} without a price` : ''} />
         <Stat label="Could go" value={c(m.removable)} note={m.price > 0 ? percent(m.removable / m.price) : ''} tone={m.removable > 0 ? 'wait' : ''} />
         <Stat label="On their way out" value={c(m.leaving)} />
         <Stat label="Launching" value={c(m.launching)} />
-        {m.bought && <Stat label="Bought" value={c(m.bought.chosen)} note={`next best ${c(m.bought.next)}, dearest ${c(m.bought.dearest)}; ${count(m.bought.orders)} orders since ${clock(m.bought.since, utc.value === 'true', clockNow.value)}`} />}
+        {m.bought && <Stat label="Bought" value={c(m.bought.chosen)} note={`next best ${c(m.bought.next)}, dearest ${c(m.bought.dearest)}; ${plural(m.bought.orders, 'order')} since ${clock(m.bought.since, utc.value === 'true', clockNow.value)}`} />}
       </div>
       <div class="cols">
         <Panel title="By node group">{m.groups.length === 0 ? <Empty title="No node has a price">Give prices with --node-prices, or by the provider.</Empty>
-          : <Bars rows={m.groups.map(g => ({ label: g.group ? <a href={href('groups', { g: g.group })}>{g.group}</a> : 'in no group', n: g.price, tone: 'cpu', note: `${count(g.nodes)} nodes${g.removable ? `, ${c(g.removable)} could go` : ''}` }))} />}</Panel>
+          : <Bars rows={m.groups.map(g => ({ label: g.group ? <a href={href('groups', { g: g.group })}>{g.group}</a> : 'in no group', n: g.price, tone: 'cpu', note: `${plural(g.nodes, 'node')}${g.removable ? `, ${c(g.removable)} could go` : ''}` }))} />}</Panel>
         <Panel title="By why nodes stay">{m.reasons.length === 0 ? <Empty title="No plan has looked yet" />
-          : <Bars rows={m.reasons.map(r => ({ label: reason(r), n: r.price ?? 0, tone: r.state === 'Stays' ? 'good-fill' : r.state === 'Leaving' ? 'warn-fill' : 'wait-fill', note: `${count(r.nodes)} nodes` }))} />}</Panel>
+          : <Bars rows={m.reasons.map(r => ({ label: reason(r), n: r.price ?? 0, tone: r.state === 'Stays' ? 'good-fill' : r.state === 'Leaving' ? 'warn-fill' : 'wait-fill', note: plural(r.nodes, 'node') }))} />}</Panel>
       </div>
       <Panel title="Pods that keep nodes which could otherwise go">
         {m.blockers.length === 0 ? <Empty title="No pod keeps a node">No node stays only because one of its pods can’t be moved.</Empty>
