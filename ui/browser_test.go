@@ -97,6 +97,10 @@ func newSite(t *testing.T, path string) *site {
 	mux := http.NewServeMux()
 	mux.HandleFunc(api.Prefix, func(w http.ResponseWriter, r *http.Request) {
 		if f := s.failing.Load(); f != nil {
+			if f.code == http.StatusOK && strings.HasSuffix(r.URL.Path, "/stream") { // which a browser complains of
+				w.WriteHeader(http.StatusBadGateway)
+				return
+			}
 			w.Header().Set("Content-Type", f.kind)
 			w.WriteHeader(f.code)
 			_, _ = io.WriteString(w, f.body)
