@@ -27,6 +27,7 @@ import (
 //
 //   - It writes an allocation only to a claim that has none, and to the version of it that it has read.
 //     Two pods that share a claim bring the same devices: whichever comes second adds its reservation.
+//   - Binds that share a claim write it one after the other, and one for all that wait (sharedClaims).
 //   - A claim that was written, or may have been, is taken back unless the pod is bound. A claim that is
 //     reserved for nobody has no devices then, as the resource claim controller has it.
 //   - The bind's outcome comes after the core was told of what was written (settle). Until then it
@@ -38,6 +39,8 @@ type deviceBinder struct {
 	watcher DeviceWatcher
 	period  time.Duration // between two looks at binding conditions
 	patient time.Duration // for how long the cache is waited for
+	shared  sharedClaims
+	calls   chan struct{} // has a token for each write of a claim that is under way
 }
 
 // newDeviceBinder returns a deviceBinder. watcher may be nil.
@@ -45,7 +48,8 @@ func newDeviceBinder(client kubernetes.Interface, claims claimCache, tell func(s
 	if watcher == nil {
 		watcher = noDeviceWatcher{}
 	}
-	return &deviceBinder{client: client, claims: claims, tell: tell, watcher: watcher, period: time.Second, patient: 2 * time.Minute}
+	return &deviceBinder{client: client, claims: claims, tell: tell, watcher: watcher, period: time.Second, patient: 2 * time.Minute,
+		shared: sharedClaims{turns: map[string]*claimTurn{}}, calls: make(chan struct{}, bindWorkers)}
 }
 
 // noDeviceWatcher implements DeviceWatcher.
@@ -88,6 +92,7 @@ type claimsOfBind struct {
 	// touched are the claims that were written, or may have been, as they were last read.
 	touched []*resourcev1.ResourceClaim
 	version string // the newest of what was written, "" for none
+	turns   []*claimTurn
 }
 
 // touch remembers a claim that is going to be written, or was.
@@ -130,6 +135,19 @@ type refusal struct{ error }
 
 func refuse(format string, args ...any) error { return refusal{fmt.Errorf(format, args...)} }
 
+// attempt calls f as the function attempt does, while few others write claims.
+func (b *deviceBinder) attempt(ctx context.Context, f func() error) error {
+	return attempt(ctx, func() error {
+		select {
+		case b.calls <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		defer func() { <-b.calls }()
+		return f()
+	})
+}
+
 // attempt calls f until it succeeds or is refused, again at once after a conflict, and for as long as
 // the API server is away: an attempt without an answer may have been carried out. One that answers, but
 // that it can't serve the call, is asked for giveUpAfter.
@@ -155,18 +173,24 @@ func attempt(ctx context.Context, f func() error) error {
 // reserve writes a claim's allocation and reservation. After a conflict, or an attempt that may have
 // been carried out, the claim is read again.
 func (b *deviceBinder) reserve(ctx context.Context, p *claimsOfBind, want *resourcev1.ResourceClaim) error {
-	current := b.claims.get(want.Namespace, want.Name)
+	turn := b.shared.await(p, want)
+	defer turn.end()
+	current := turn.newest
+	if turn.newest = nil; current == nil {
+		current = b.claims.get(want.Namespace, want.Name)
+	}
 	if current != nil && want.UID != "" && current.UID != want.UID {
 		current = nil
 	}
-	return attempt(ctx, func() (err error) {
+	return b.attempt(ctx, func() (err error) {
 		c := current
 		if current = nil; c == nil {
 			if c, err = b.read(ctx, p, want); err != nil {
 				return err
 			}
 		}
-		return b.write(ctx, p, want, c)
+		turn.newest, err = b.write(ctx, p, want, c, func() []resourcev1.ResourceClaimConsumerReference { return b.shared.waiting(turn) })
+		return err
 	})
 }
 
@@ -175,7 +199,8 @@ func (b *deviceBinder) reserve(ctx context.Context, p *claimsOfBind, want *resou
 func (b *deviceBinder) read(ctx context.Context, p *claimsOfBind, want *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
 	api := b.client.ResourceV1().ResourceClaims(want.Namespace)
 	if want.UID == "" {
-		made := &resourcev1.ResourceClaim{ObjectMeta: want.ObjectMeta, Spec: want.Spec}
+		made := &resourcev1.ResourceClaim{ObjectMeta: *want.ObjectMeta.DeepCopy(), Spec: want.Spec}
+		made.Finalizers = []string{resourcev1.Finalizer} // it is about to get devices
 		p.touch(made)
 		c, err := api.Create(ctx, made, metav1.CreateOptions{})
 		if !apierrors.IsAlreadyExists(err) {
@@ -195,25 +220,26 @@ func (b *deviceBinder) read(ctx context.Context, p *claimsOfBind, want *resource
 	return c, nil
 }
 
-// write adds the finalizer, allocation and reservation that a claim lacks.
-func (b *deviceBinder) write(ctx context.Context, p *claimsOfBind, want, c *resourcev1.ResourceClaim) (err error) {
+// write adds the finalizer, allocation and reservation that a claim lacks, with the reservations of others, which
+// it asks for last, and returns the claim as it is then.
+func (b *deviceBinder) write(ctx context.Context, p *claimsOfBind, want, c *resourcev1.ResourceClaim, others func() []resourcev1.ResourceClaimConsumerReference) (_ *resourcev1.ResourceClaim, err error) {
 	api := b.client.ResourceV1().ResourceClaims(c.Namespace)
 	switch {
 	case c.DeletionTimestamp != nil:
-		return refuse("claim %s/%s got deleted in the meantime", c.Namespace, c.Name)
+		return nil, refuse("claim %s/%s got deleted in the meantime", c.Namespace, c.Name)
 	case c.Status.Allocation != nil && !equality.Semantic.DeepEqual(c.Status.Allocation.Devices.Results, want.Status.Allocation.Devices.Results):
-		return refuse("claim %s/%s got allocated elsewhere in the meantime", c.Namespace, c.Name)
+		return nil, refuse("claim %s/%s got allocated elsewhere in the meantime", c.Namespace, c.Name)
 	}
 	p.touch(c)
 	if c.Status.Allocation != nil && reservedFor(c, p.bind.UID) {
-		return nil
+		return c, nil
 	}
 	c = c.DeepCopy()
 	if c.Status.Allocation == nil {
 		if !slices.Contains(c.Finalizers, resourcev1.Finalizer) {
 			c.Finalizers = append(c.Finalizers, resourcev1.Finalizer)
 			if c, err = api.Update(ctx, c, metav1.UpdateOptions{}); err != nil {
-				return err
+				return nil, err
 			}
 			p.touch(c)
 		}
@@ -223,14 +249,16 @@ func (b *deviceBinder) write(ctx context.Context, p *claimsOfBind, want, c *reso
 		now := metav1.Now()
 		c.Status.Allocation.AllocationTimestamp = &now
 	}
-	if !reservedFor(c, p.bind.UID) {
-		c.Status.ReservedFor = append(c.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: p.bind.Name, UID: p.bind.UID})
+	for _, r := range append([]resourcev1.ResourceClaimConsumerReference{p.reference()}, others()...) {
+		if !reservedFor(c, r.UID) {
+			c.Status.ReservedFor = append(c.Status.ReservedFor, r)
+		}
 	}
 	if c, err = api.UpdateStatus(ctx, c, metav1.UpdateOptions{}); err != nil {
-		return err
+		return nil, err
 	}
 	p.touch(c)
-	return nil
+	return c, nil
 }
 
 func reservedFor(c *resourcev1.ResourceClaim, pod types.UID) bool {
@@ -244,7 +272,7 @@ func (b *deviceBinder) tellPod(ctx context.Context, bind *step.Bind, claim strin
 	if err != nil {
 		return err
 	}
-	return attempt(ctx, func() error {
+	return b.attempt(ctx, func() error {
 		_, err := b.client.CoreV1().Pods(bind.Namespace).Patch(ctx, bind.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 		return err
 	})
@@ -259,7 +287,7 @@ func (b *deviceBinder) takeBack(ctx context.Context, p *claimsOfBind) error {
 	}
 	var errs []error
 	for _, c := range slices.Clone(p.touched) {
-		errs = append(errs, attempt(ctx, func() error { return b.unreserve(ctx, p, c) }))
+		errs = append(errs, b.attempt(ctx, func() error { return b.unreserve(ctx, p, c) }))
 	}
 	return errors.Join(errs...)
 }
@@ -317,7 +345,7 @@ func deleteClaim(ctx context.Context, client kubernetes.Interface, c *resourcev1
 func (b *deviceBinder) deallocate(ctx context.Context, x step.Deallocation) error {
 	p := &claimsOfBind{}
 	api := b.client.ResourceV1().ResourceClaims(x.Namespace)
-	err := attempt(ctx, func() error {
+	err := b.attempt(ctx, func() error {
 		c, err := api.Get(ctx, x.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err) || err == nil && c.UID != x.UID:
@@ -351,7 +379,11 @@ func ignoreNotFound(err error) error {
 // settle returns when the core was told of what was written, or when the cache of claims has been stuck
 // for long.
 func (b *deviceBinder) settle(ctx context.Context, p *claimsOfBind) {
-	if p == nil || p.version == "" {
+	if p == nil {
+		return
+	}
+	defer b.shared.leave(p)
+	if p.version == "" {
 		return
 	}
 	end := time.Now().Add(b.patient)

@@ -36,6 +36,7 @@ type claimServer struct {
 	calls   []string
 	// before is called before each call, by its number; an error is the answer.
 	before func(call int, what string) error
+	slow   time.Duration // that each call takes
 }
 
 func newClaimServer(objects ...runtime.Object) *claimServer {
@@ -51,6 +52,7 @@ func newClaimServer(objects ...runtime.Object) *claimServer {
 
 // react numbers the calls, and gives claims their versions.
 func (s *claimServer) react(a clienttesting.Action) (bool, runtime.Object, error) {
+	time.Sleep(s.slow)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	what := a.GetVerb()
@@ -309,6 +311,9 @@ func TestClaimsForExtendedResources(t *testing.T) {
 				delete(s.told, left.Name)
 				b, w, _ := s.binder()
 				p, err := b.prepare(anHour(t), t.Context(), &bind)
+				if calls := strings.Join(s.calls, ", "); before == "none" && calls != "create, update status" {
+					t.Errorf("calls %s", calls)
+				}
 				if ok := before == "none" || before == "own"; ok != (err == nil) {
 					t.Errorf("got %v", err)
 				}

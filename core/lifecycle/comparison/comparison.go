@@ -2,9 +2,11 @@ package comparison
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -257,11 +259,33 @@ func (m *Machine) takeBack(t *lifecycle.Turn, p *Pod) {
 	}
 	t.State.Remove(p.pod.UID)
 	for _, w := range p.writes {
-		if o := w.New; t.State.Object(cluster.KindOf(o), o.GetNamespace(), o.GetName()) == o {
+		o := w.New
+		if c, ok := o.(*resourcev1.ResourceClaim); ok {
+			m.takeClaimBack(t, p.pod.UID, c.Namespace, c.Name)
+		} else if t.State.Object(cluster.KindOf(o), o.GetNamespace(), o.GetName()) == o {
 			t.State.SetObject(w.Old) // the API has shown no other since
 		}
 	}
 	p.pod, p.writes = nil, nil
+}
+
+// takeClaimBack takes back what a decision has reserved of a claim. Other pods that share the claim may have been
+// decided on since, and keep theirs; when none is left the claim is as the API shows it, or isn't there.
+func (m *Machine) takeClaimBack(t *lifecycle.Turn, pod types.UID, namespace, name string) {
+	assumed, shown := t.State.ResourceClaim(namespace, name), m.truth.state.ResourceClaim(namespace, name)
+	if assumed == nil || assumed == shown {
+		return // the API has shown it since
+	}
+	left := *assumed
+	left.Status.ReservedFor = slices.DeleteFunc(slices.Clone(assumed.Status.ReservedFor), func(r resourcev1.ResourceClaimConsumerReference) bool { return r.UID == pod })
+	switch {
+	case len(left.Status.ReservedFor) > 0:
+		t.State.SetObject(&left)
+	case shown != nil:
+		t.State.SetObject(shown)
+	default:
+		t.State.RemoveObject(cluster.ResourceClaimKind, namespace, name)
+	}
 }
 
 // Advance gives up the decisions that have had their time, and judges again what is doubted.

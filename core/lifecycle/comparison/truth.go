@@ -68,7 +68,7 @@ func (t *truth) judge(pod *cluster.Pod, node, earlier string, explained func(*ju
 	mark := t.state.Mark()
 	defer t.state.Rollback(mark)
 	nominated := t.state.NominatedTo(pod.UID)
-	t.state.Remove(pod.UID)
+	t.takeOff(pod, node)
 	t.state.Nominate(pod, "") // what is kept for a pod is no obstacle to it
 	e := t.sched.Engine(pod)
 	class := e.Class(pod)
@@ -86,6 +86,16 @@ func (t *truth) judge(pod *cluster.Pod, node, earlier string, explained func(*ju
 		out.scores = e.Scores(class)
 	}
 	return out
+}
+
+// takeOff takes a pod off the node on which the other scheduler has put it, with the devices that its claims got
+// there: they are written before the binding, and with them no other node would do.
+func (t *truth) takeOff(pod *cluster.Pod, node string) {
+	if t.state.ClaimsDevices(pod) && t.state.NodeByName(node) != nil {
+		t.state.Place(pod, node)
+		t.sched.Engine(pod).TakeOff(pod)
+	}
+	t.state.Remove(pod.UID)
 }
 
 // choose returns Berth's choice for a class, and its score: the node that the pod is nominated
