@@ -76,6 +76,19 @@ func (s *State) DeviceClassOf(resource v1.ResourceName) *resourcev1.DeviceClass 
 	return newest
 }
 
+// AmountOf returns how much a node has of a resource: what its allocatable says, and of an extended
+// resource that isn't there and that a device class backs, how many devices of the class it has, taken or
+// not.
+func (s *State) AmountOf(n *Node, id ResourceID) int64 {
+	amount := n.Allocatable.At(id)
+	if amount == 0 && s.objects.classes > 0 && id.Scalar() {
+		if class := s.DeviceClassOf(id.Name()); class != nil {
+			return s.objects.devices.CountOn(int32(n.Index), n.Object, class)
+		}
+	}
+	return amount
+}
+
 // resourceSliceKind: a slice publishes devices of a pool. Rules read what the allocator makes of it
 // (Devices), on the nodes for which that changes.
 var resourceSliceKind = kindOf[*resourcev1.ResourceSlice]{
@@ -130,6 +143,11 @@ var resourceClaimKind = kindOf[*resourcev1.ResourceClaim]{
 				touch(i)
 			}
 		}
+	},
+	differ: func(a, b *resourcev1.ResourceClaim) bool {
+		x, y := a.Status.Allocation, b.Status.Allocation
+		return len(a.Status.ReservedFor) != len(b.Status.ReservedFor) || (x == nil) != (y == nil) ||
+			x != nil && len(x.Devices.Results) != len(y.Devices.Results)
 	},
 }
 

@@ -95,6 +95,7 @@ type description interface {
 	index(*objects, Object, int)
 	touches(*State, Object, func(NodeIndex))
 	readEverywhere() bool
+	differs(a, b Object) bool
 }
 
 // describe returns the description of a kind, nil for NoObject and for kinds
@@ -155,6 +156,9 @@ type kindOf[O Object] struct {
 	local func(s *State, o O, touch func(NodeIndex))
 	// everywhere says that local rules may read any of the objects on any node, in place of local.
 	everywhere bool
+	// differ reports that two objects differ in what reads keeps, where that is seen at a glance: to find that
+	// they are alike takes a comparison of all fields. Nil: it is never seen so.
+	differ func(a, b O) bool
 }
 
 func (k kindOf[O]) empty() Object { return k.new() }
@@ -178,6 +182,8 @@ func (k kindOf[O]) touches(s *State, o Object, touch func(NodeIndex)) {
 
 func (k kindOf[O]) readEverywhere() bool { return k.everywhere }
 
+func (k kindOf[O]) differs(a, b Object) bool { return k.differ != nil && k.differ(a.(O), b.(O)) }
+
 // NewObject returns an empty object of a kind, nil for NoObject and for kinds
 // that don't exist.
 func NewObject(kind ObjectKind) Object {
@@ -190,5 +196,5 @@ func NewObject(kind ObjectKind) Object {
 // sameObject reports whether no rule could tell two objects of one name apart.
 func sameObject(a, b Object) bool {
 	d := describe(KindOf(a))
-	return sameTrimmed(d.trim(a), d.trim(b))
+	return !d.differs(a, b) && sameTrimmed(d.trim(a), d.trim(b))
 }

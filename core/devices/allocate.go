@@ -86,16 +86,25 @@ func (p *pool) appendSlices(out []*resourcev1.ResourceSlice, how How) []*resourc
 }
 
 // Allocate returns devices for claims on a node, one result for each claim and in their order; nil
-// when they can't be had. The names of shares follow from the claims and devices.
-func (v *Inventory) Allocate(i int32, n *v1.Node, claims []*resourcev1.ResourceClaim, classes Classes, how How) ([]resourcev1.AllocationResult, error) {
-	if i < 0 || int(i) >= len(v.views) {
-		return v.allocate(nil, n, claims, classes, how)
-	}
-	out, err := v.allocate(v.views[i].pools, n, claims, classes, how)
+// when they can't be had. The question stands for the claims, 0 for none that is to be remembered. The
+// library isn't asked where an equal node has been asked about. The names of shares follow from the claims
+// and devices.
+func (v *Inventory) Allocate(q Question, i int32, n *v1.Node, claims []*resourcev1.ResourceClaim, classes Classes, how How) ([]resourcev1.AllocationResult, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	out, err := v.allocateOnce(q, v.Content(i), v.view(i).pools, n, claims, classes, how)
 	for k := range out {
 		nameShares(claims[k], &out[k])
 	}
 	return out, err
+}
+
+// view returns what a node sees, nothing if it is in no state.
+func (v *Inventory) view(i int32) *view {
+	if i < 0 || int(i) >= len(v.views) {
+		return &view{}
+	}
+	return &v.views[i]
 }
 
 // nameShares replaces the library's random names of shares: a decision is to be the same when it is

@@ -107,10 +107,7 @@ func (v *Inventory) Digest(i int32) (d Digest) {
 // read appends what stands for all that the library reads of a pool for a node. It costs O(1) unless
 // slices have changed since the last time, or it is the first that asks since something was taken.
 func (v *Inventory) read(key []byte, x *seen, n *v1.Node) []byte {
-	if x.shape != x.pool.shape {
-		v.readings += len(x.pool.slices)
-		x.static, x.shape = digestBytes(x.pool.appendPublished(nil, n)), x.pool.shape
-	}
+	v.published(x, n)
 	if x.taken == nil {
 		v.readings++
 		d := digestBytes(x.appendTaken(nil))
@@ -118,6 +115,14 @@ func (v *Inventory) read(key []byte, x *seen, n *v1.Node) []byte {
 	}
 	key = append(key, x.static[:]...)
 	return append(key, x.taken[:]...)
+}
+
+// published brings up to date what stands for the slices that a node sees of a pool.
+func (v *Inventory) published(x *seen, n *v1.Node) {
+	if x.shape != x.pool.shape {
+		v.readings += len(x.pool.slices)
+		x.static, x.shape = digestBytes(x.pool.appendPublished(nil, n)), x.pool.shape
+	}
 }
 
 // appendPublished appends what the library reads of a pool's slices for a node, but the names of the pool and

@@ -39,8 +39,9 @@ func (v *Inventory) Take(l *Loose, q Question, claims []*resourcev1.ResourceClai
 		}
 		return next
 	}
-	v.asks++
-	results, err := v.allocate(l.pools, l.node, claims, classes, how)
+	v.mu.Lock()
+	results, err := v.allocateOnce(q, l.content, l.pools, l.node, claims, classes, how)
+	v.mu.Unlock()
 	var next *Loose
 	if err == nil && results != nil {
 		next = v.without(l, results)
@@ -86,7 +87,7 @@ func (p *pool) copied() *pool {
 // AskLoose is Ask for a node that may be in no state. Only one goroutine may ask.
 func (v *Inventory) AskLoose(q Question, l *Loose, claims []*resourcev1.ResourceClaim, classes Classes, how How) Answer {
 	return v.remember(asked{question: q, content: l.content, bare: how.Packed}, claims, func() ([]resourcev1.AllocationResult, []Use, error) {
-		out, err := v.allocate(l.pools, l.node, claims, classes, how)
+		out, err := v.allocateOnce(q, l.content, l.pools, l.node, claims, classes, how)
 		return out, nil, err
 	})
 }

@@ -30,7 +30,10 @@ type memo struct {
 	mu          sync.RWMutex
 	answers     map[asked]Answer
 	takes       map[asked]*Loose // see Take
-	asks        int              // how often the library was asked
+	allotments  map[allotted]allotment
+	counts      map[counted]int64
+	says        map[*resourcev1.DeviceClass]Digest // see Says
+	asks        int                                // how often the library was asked
 	expressions *cel.Cache
 }
 
@@ -44,13 +47,16 @@ type asked struct {
 const remembered = 1 << 17
 
 func (m *memo) init() {
-	m.questions, m.answers, m.takes = map[string]Question{}, map[asked]Answer{}, map[asked]*Loose{}
+	m.questions, m.answers, m.takes, m.allotments = map[string]Question{}, map[asked]Answer{}, map[asked]*Loose{}, map[allotted]allotment{}
+	m.counts, m.says = map[counted]int64{}, map[*resourcev1.DeviceClass]Digest{}
 }
 
 // keep drops the answers for contents that are gone, and the questions without an answer.
 func (m *memo) keep(live map[Content]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	clear(m.counts)
+	clear(m.says)
 	for a := range m.answers {
 		if !live[a.content] {
 			delete(m.answers, a)
@@ -61,8 +67,16 @@ func (m *memo) keep(live map[Content]bool) {
 			delete(m.takes, a)
 		}
 	}
+	for a := range m.allotments {
+		if !live[a.content] {
+			delete(m.allotments, a)
+		}
+	}
 	asked := map[Question]bool{}
 	for a := range m.answers {
+		asked[a.question] = true
+	}
+	for a := range m.allotments {
 		asked[a.question] = true
 	}
 	for a := range m.takes {
@@ -92,12 +106,14 @@ func (v *Inventory) Question(text []byte) Question {
 // asked once for each content; how is the same for all of a question. It may be called by several
 // goroutines, for what it returns doesn't depend on who comes first.
 func (v *Inventory) Ask(q Question, i int32, n *v1.Node, claims []*resourcev1.ResourceClaim, classes Classes, how How) Answer {
-	return v.remember(asked{question: q, content: v.Content(i)}, claims, func() ([]resourcev1.AllocationResult, []Use, error) {
-		out, err := v.Allocate(i, n, claims, classes, how)
-		if !how.Packed || i < 0 || int(i) >= len(v.views) {
+	key := asked{question: q, content: v.Content(i)}
+	return v.remember(key, claims, func() ([]resourcev1.AllocationResult, []Use, error) {
+		w := v.view(i)
+		out, err := v.allocateOnce(q, key.content, w.pools, n, claims, classes, how)
+		if !how.Packed {
 			return out, nil, err
 		}
-		return out, v.views[i].uses(out), err
+		return out, w.uses(out), err
 	})
 }
 
@@ -114,7 +130,6 @@ func (v *Inventory) remember(key asked, claims []*resourcev1.ResourceClaim, allo
 	if a, ok := v.answers[key]; ok {
 		return a
 	}
-	v.asks++
 	out, uses, err := allocate()
 	a = Answer{Fits: out != nil, Failed: err != nil, Ends: endsAttempt(err), Uses: uses}
 	for k := range out {
@@ -127,5 +142,5 @@ func (v *Inventory) remember(key asked, claims []*resourcev1.ResourceClaim, allo
 	return a
 }
 
-// Asks returns how often the library was asked by Ask, AskLoose and Take.
+// Asks returns how often the library was asked.
 func (v *Inventory) Asks() int { return v.asks }

@@ -46,7 +46,20 @@ func (v *Inventory) Wants(c *resourcev1.ResourceClaim) Digest {
 }
 
 // Says returns what stands for what a device class demands of devices.
-func (v *Inventory) Says(c *resourcev1.DeviceClass) Digest { return digest(c.Spec.Selectors) }
+func (v *Inventory) Says(c *resourcev1.DeviceClass) Digest {
+	d, ok := v.says[c]
+	if !ok {
+		if len(v.says) >= classesKnown {
+			clear(v.says)
+		}
+		d = digest(c.Spec.Selectors)
+		v.says[c] = d
+	}
+	return d
+}
+
+// classesKnown is of how many classes, which are never changed, it is remembered what they demand.
+const classesKnown = 1 << 10
 
 // book enters a claim in the pools of which it has devices (sign is 1), or takes it out (-1).
 func (v *Inventory) book(c *resourcev1.ResourceClaim, sign int) {
@@ -142,21 +155,37 @@ func nothingTaken() structured.AllocatedState {
 		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](), AggregatedCapacity: structured.NewConsumedCapacityCollection()}
 }
 
-// appendTaken appends what is taken of a pool, without the names of claims and shares.
+// appendTaken appends what is taken of a pool, without the names of claims and shares. It is asked for
+// after each change of a claim, so it makes no sets where devices are taken as a whole.
 func (p *pool) appendTaken(key []byte) []byte {
-	s := nothingTaken()
-	p.addTo(&s)
-	whole, shared := map[string]bool{}, map[string]bool{}
-	for id := range s.AllocatedDevices {
-		whole[id.Device.String()] = true
-	}
-	for id := range s.AllocatedSharedDeviceIDs {
-		shared[id.Device.String()] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(whole)) {
+	var few [16]string
+	whole, shared := few[:0], false
+	p.eachTaken(func(r *resourcev1.DeviceRequestAllocationResult) {
+		if r.ShareID != nil {
+			shared = true
+			return
+		}
+		whole = append(whole, r.Device)
+	})
+	slices.Sort(whole)
+	for _, name := range slices.Compact(whole) {
 		key = appendText(key, name)
 	}
 	key = append(key, 0)
+	if shared {
+		key = p.appendShares(key)
+	}
+	return key
+}
+
+// appendShares appends what is taken of devices that several claims may have a part of.
+func (p *pool) appendShares(key []byte) []byte {
+	s := nothingTaken()
+	p.addTo(&s)
+	shared := map[string]bool{}
+	for id := range s.AllocatedSharedDeviceIDs {
+		shared[id.Device.String()] = true
+	}
 	for _, name := range slices.Sorted(maps.Keys(shared)) {
 		key = appendText(key, name)
 		used := s.AggregatedCapacity[structured.MakeDeviceID(p.Driver, p.Name, name)]

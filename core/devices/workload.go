@@ -34,7 +34,7 @@ const maxUsual = 64
 // workload counts the claims that have devices.
 type workload struct {
 	followed bool
-	counts   map[Kind]int
+	kinds    map[Kind]int
 	// unweighed is set when a count has another power of two than the weights.
 	unweighed bool
 	usual     []usual // by falling weight
@@ -47,7 +47,7 @@ func (v *Inventory) FollowWorkload() {
 	if v.followed {
 		return
 	}
-	v.followed, v.counts = true, map[Kind]int{}
+	v.followed, v.kinds = true, map[Kind]int{}
 	for _, p := range v.pools {
 		v.recount(p)
 	}
@@ -71,9 +71,9 @@ func (v *Inventory) recount(p *pool) {
 }
 
 func (v *Inventory) countKind(k Kind, delta int) {
-	was := v.counts[k]
-	if v.counts[k] = was + delta; v.counts[k] == 0 {
-		delete(v.counts, k)
+	was := v.kinds[k]
+	if v.kinds[k] = was + delta; v.kinds[k] == 0 {
+		delete(v.kinds, k)
 	}
 	v.unweighed = v.unweighed || bits.Len(uint(was)) != bits.Len(uint(was+delta))
 }
@@ -105,7 +105,7 @@ func (v *Inventory) weigh() {
 	}
 	v.unweighed = false
 	var list []usual
-	for k, n := range v.counts {
+	for k, n := range v.kinds {
 		list = append(list, usual{k, int64(k.Units) * int64(k.Amount) << (bits.Len(uint(n)) - 1)})
 	}
 	slices.SortFunc(list, func(a, b usual) int {

@@ -108,30 +108,40 @@ func BenchmarkDevicesPlace(b *testing.B) {
 // the node's content is known after the first two times, or it is new each time, for the slice says
 // something else. What is measured begins with the change of the state.
 func BenchmarkDevicesRefusal(b *testing.B) {
-	for _, known := range []bool{true, false} {
-		b.Run(fmt.Sprintf("known=%t", known), func(b *testing.B) {
-			s := deviceCluster(func(int) int { return 8 })
-			e, n := deviceEngine(s), 0
-			class := e.Class(claimingPod(s, "wants", 2))
-			e.Best(class)
-			full, less := takenClaim("n7", 8), takenClaim("n7", 7)
-			for b.Loop() {
-				b.StopTimer()
-				n++
-				var change cluster.Object = []*resourcev1.ResourceClaim{full, less}[n%2]
-				if !known {
-					slice := testkit.NodeSlice("gpu.example", "n7")
-					for k := range 8 {
-						slice.Devices(testkit.Device(fmt.Sprint("g", k)).Attr("model", "a").Attr("round", n).Capacity("memory", "80Gi"))
-					}
-					change = slice.Obj()
-				}
-				b.StartTimer()
-				s.SetObject(change)
-				if _, ok := e.Best(class); ok {
-					b.Fatal("a node has two devices")
-				}
+	b.Run("known=true", func(b *testing.B) {
+		s, refuse := refusingCluster(b)
+		changes := []cluster.Object{takenClaim("n7", 8), takenClaim("n7", 7)}
+		for n := 0; b.Loop(); n++ {
+			s.SetObject(changes[n%2])
+			refuse()
+		}
+	})
+	b.Run("known=false", func(b *testing.B) {
+		s, refuse := refusingCluster(b)
+		for n := 0; b.Loop(); n++ {
+			b.StopTimer()
+			slice := testkit.NodeSlice("gpu.example", "n7")
+			for k := range 8 {
+				slice.Devices(testkit.Device(fmt.Sprint("g", k)).Attr("model", "a").Attr("round", n).Capacity("memory", "80Gi"))
 			}
-		})
+			b.StartTimer()
+			s.SetObject(slice.Obj())
+			refuse()
+		}
+	})
+}
+
+// refusingCluster returns a cluster whose devices are all taken, and a function that fails unless a pod that
+// wants two is refused by every node.
+func refusingCluster(b *testing.B) (*cluster.State, func()) {
+	s := deviceCluster(func(int) int { return 8 })
+	e := deviceEngine(s)
+	class := e.Class(claimingPod(s, "wants", 2))
+	refuse := func() {
+		if _, ok := e.Best(class); ok {
+			b.Fatal("a node has two devices")
+		}
 	}
+	refuse()
+	return s, refuse
 }

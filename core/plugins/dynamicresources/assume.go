@@ -30,7 +30,8 @@ func (p Plugin) Assume(pod *cluster.Pod, n *cluster.Node, state *cluster.State) 
 		claims = append(claims, special)
 	}
 	if len(claims) > 0 {
-		results, err := state.Devices().Allocate(int32(n.Index), n.Object, claims, state.DeviceClasses(), p.how(state))
+		how := p.how(state)
+		results, err := state.Devices().Allocate(d.asks(state, claims, how), int32(n.Index), n.Object, claims, state.DeviceClasses(), how)
 		if err != nil || results == nil {
 			return // the pod is here for another reason than that it fits
 		}

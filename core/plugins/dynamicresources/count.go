@@ -62,7 +62,7 @@ func (r ownRule) left(n *cluster.Node) *devices.Loose {
 		if len(claims) == 0 {
 			continue
 		}
-		if next := inventory.Take(out, inventory.Question(d.question(r.state, claims)), claims, r.state.DeviceClasses(), r.how); next != nil {
+		if next := inventory.Take(out, d.asks(r.state, claims, r.how), claims, r.state.DeviceClasses(), r.how); next != nil {
 			out = next
 		}
 	}

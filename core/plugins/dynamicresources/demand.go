@@ -210,6 +210,15 @@ func (d *demand) question(state *cluster.State, claims []*resourcev1.ResourceCla
 	return text
 }
 
+// asks returns the question to the allocator that stands for claims.
+func (d *demand) asks(state *cluster.State, claims []*resourcev1.ResourceClaim, how devices.How) devices.Question {
+	text := binary.AppendUvarint(d.question(state, claims), uint64(how.Steps))
+	if how.Packed {
+		text = append(text, "packed"...)
+	}
+	return state.Devices().Question(text)
+}
+
 // unready says why devices that a claim has can't be used on any node, "" when they can, or may yet:
 // one of their binding failure conditions is true, or their binding conditions aren't and took too long
 // (isClaimReadyForBinding and isClaimTimeout of kube-scheduler).

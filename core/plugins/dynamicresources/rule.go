@@ -72,11 +72,7 @@ func (r *rule) variant(lacks uint64) variant {
 	if len(claims) == 0 {
 		return variant{}
 	}
-	text := r.question(r.state, claims)
-	if r.how.Packed {
-		text = append(text, "packed"...)
-	}
-	return variant{r.state.Devices().Question(text), claims}
+	return variant{r.asks(r.state, claims, r.how), claims}
 }
 
 // special returns a claim for the extended resources that a node lacks, nil when it lacks none.
@@ -195,7 +191,7 @@ func (r *rule) why(n *cluster.Node) string {
 // unallocatable says why the allocator found no devices.
 func (r *rule) unallocatable(v variant, n *cluster.Node, a devices.Answer) string {
 	if a.Failed {
-		_, err := r.state.Devices().Allocate(indexOf(n, r.state), n.Object, v.claims, r.state.DeviceClasses(), r.how)
+		_, err := r.state.Devices().Allocate(v.question, indexOf(n, r.state), n.Object, v.claims, r.state.DeviceClasses(), r.how)
 		if err != nil && !errors.Is(err, devices.ErrTooManySteps) {
 			return err.Error()
 		}
