@@ -65,7 +65,7 @@ func (a *Autoscaler) scaleUpFlags() []flag {
 		launchFlag("max-nodes-launching-per-group", &c.MaxNodesLaunchingPerGroup, "the same limit for each node group; specific to Berth"),
 		valueFlag("cores-total", totalFlag{&c.Limits.Totals, v1.ResourceCPU, 1}, "minimum and maximum number of cores in the cluster; the minimum limits scale-down"),
 		valueFlag("memory-total", totalFlag{&c.Limits.Totals, v1.ResourceMemory, 1 << 30}, "minimum and maximum memory of the cluster in GiB"),
-		valueFlag("gpu-total", gpuTotalFlag{&c.Limits.Totals}, "minimum and maximum number of GPUs of an extended resource in the cluster; may be repeated"),
+		valueFlag("gpu-total", gpuTotalFlag{&c.Limits.Totals}, "minimum and maximum number of GPUs of an extended resource in the cluster, or of devices if a DeviceClass backs it; may be repeated"),
 		boolFlag("enforce-node-group-min-size", &c.Limits.EnforceMinSize, "scale node groups up to their minimum size, whether or not pods need it"),
 		percentFlag("max-total-unready-percentage", &c.Limits.MaxTotalUnready, "above this percentage of unready nodes the autoscaler stops resizing the cluster"),
 		numberFlag("ok-total-unready-count", &c.Limits.OKTotalUnready, atLeast(0), "number of unready nodes that is allowed regardless of --max-total-unready-percentage"),

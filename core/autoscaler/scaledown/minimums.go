@@ -44,7 +44,7 @@ func NewMinimums(s *cluster.State, req *autoscaler.Request) *Minimums {
 			return
 		}
 		for i := range m.totals {
-			m.totals[i].spare += n.Allocatable.At(m.totals[i].id)
+			m.totals[i].spare += s.AmountOf(n, m.totals[i].id)
 		}
 	})
 	return m
@@ -70,7 +70,7 @@ func (m *Minimums) May(n *cluster.Node) *autoscaler.Kept {
 	}
 	for i := range m.totals {
 		t := &m.totals[i]
-		if has := n.Allocatable.At(t.id); has > 0 && has > t.spare {
+		if has := m.state.AmountOf(n, t.id); has > 0 && has > t.spare {
 			k := newKept(n, autoscaler.KeptMinTotal, "the cluster minimum is "+t.amount())
 			k.Resource = t.Resource
 			return k
@@ -92,6 +92,6 @@ func (t *minimum) amount() string {
 func (m *Minimums) Remove(n *cluster.Node) {
 	m.groups[n.Group]--
 	for i := range m.totals {
-		m.totals[i].spare -= n.Allocatable.At(m.totals[i].id)
+		m.totals[i].spare -= m.state.AmountOf(n, m.totals[i].id)
 	}
 }

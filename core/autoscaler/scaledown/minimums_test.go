@@ -40,8 +40,11 @@ func TestMinimums(t *testing.T) {
 			want: [3]string{"MinimalResourceLimitExceeded: the cluster minimum is 20Gi memory", "MinimalResourceLimitExceeded: the cluster minimum is 20Gi memory", "MinimalResourceLimitExceeded: the cluster minimum is 20Gi memory"}},
 		{name: "GPUs", target: 9, totals: []autoscaler.Total{total("nvidia.com/gpu", 2)}, third: func(n *testkit.NodeBuilder) { n.Alloc("nvidia.com/gpu", "3") },
 			want: [3]string{"-", "-", "MinimalResourceLimitExceeded: the cluster minimum is 2 nvidia.com/gpu"}},
+		{name: "GPUs that a device class has, three on each node", target: 9, totals: []autoscaler.Total{total("example.com/gpu", 5)},
+			want: [3]string{"-", "MinimalResourceLimitExceeded: the cluster minimum is 5 example.com/gpu", "MinimalResourceLimitExceeded: the cluster minimum is 5 example.com/gpu"}},
 	} {
 		s := cluster.New(cluster.NewSchema())
+		s.SetObject(testkit.DeviceClass("gpus", "example.com/gpu", `device.driver == "gpu.example"`))
 		s.SetGroup("g", &cluster.NodeGroup{ID: "g", Min: 1, Max: 10, Target: x.target})
 		for i := range 3 {
 			n := aNode(fmt.Sprint("n", i))
@@ -49,6 +52,7 @@ func TestMinimums(t *testing.T) {
 				x.third(n)
 			}
 			s.SetNode(s.Schema.ParseNode(n.Obj(), "g"))
+			s.SetObject(testkit.NodeSlice("gpu.example", n.Name).Devices(testkit.NamedDevices("a", "b", "c")...).Obj())
 		}
 		req := autoscaler.Request{Limits: autoscaler.Limits{Totals: x.totals}, ScaleDown: &autoscaler.ScaleDown{Leaving: map[string]int{"g": x.leaving}}}
 		m := scaledown.NewMinimums(s, &req)

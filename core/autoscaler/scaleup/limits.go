@@ -26,6 +26,8 @@ type total struct {
 	id        cluster.ResourceID
 	name      v1.ResourceName
 	max, used int64
+	each      []int64 // of a new node of each group, by model.number
+	devices   bool    // a device class backs it
 }
 
 // newLimits is called when those of the coming nodes stand in the state that matter to pods. It
@@ -40,6 +42,11 @@ func (b *builder) newLimits() limits {
 		if t.Resource == v1.ResourceCPU {
 			x.max *= 1000
 		}
+		x.devices = x.id.Scalar() && b.State.DeviceClassOf(x.name) != nil
+		x.each = make([]int64, len(b.models))
+		for _, m := range b.models {
+			x.each[m.number] = b.amountOf(m, x.id)
+		}
 		l.totals = append(l.totals, x)
 	}
 	if len(l.totals) == 0 {
@@ -47,23 +54,38 @@ func (b *builder) newLimits() limits {
 	}
 	for id, a := range b.arriving {
 		for i := range l.totals {
-			l.totals[i].used += timesEach(a.unregistered, b.models[id].info.Allocatable.At(l.totals[i].id))
+			l.totals[i].used += timesEach(a.unregistered, l.totals[i].each[b.models[id].number])
 		}
 	}
-	b.State.Nodes(func(n *cluster.Node) { l.use(n, 1) })
+	b.State.Nodes(func(n *cluster.Node) { l.use(b.State, n, 1) })
 	b.State.Unready(func(n *cluster.Node) {
 		if isLost(b.req.Conditions, n) {
-			l.use(n, -1)
+			l.use(b.State, n, -1)
 		}
 	})
 	return l
 }
 
 // use counts what a node has, or with -1 takes it away.
-func (l *limits) use(n *cluster.Node, times int64) {
+func (l *limits) use(s *cluster.State, n *cluster.Node, times int64) {
 	for i := range l.totals {
-		l.totals[i].used += times * n.Allocatable.At(l.totals[i].id)
+		l.totals[i].used += times * s.AmountOf(n, l.totals[i].id)
 	}
+}
+
+// amountOf returns how much a new node of a group will have of a resource, with the devices of a class that
+// backs it.
+func (b *builder) amountOf(m *model, id cluster.ResourceID) int64 {
+	amount := m.info.Allocatable.At(id)
+	if amount > 0 || !id.Scalar() {
+		return amount
+	}
+	if class := b.State.DeviceClassOf(id.Name()); class != nil {
+		for _, d := range b.promises.devices[m.group.ID] {
+			amount += b.State.Devices().CountOf(d, class)
+		}
+	}
+	return amount
 }
 
 // timesEach returns how much so many nodes have, which may be as many as a provider says.
@@ -80,9 +102,14 @@ func (l *limits) addComing(b *builder, g *cluster.NodeGroup) {
 	l.nodes += coming.Unregistered
 	for i := range l.totals {
 		t := &l.totals[i]
-		t.used += timesEach(coming.Unregistered, b.models[g.ID].info.Allocatable.At(t.id))
-		for _, n := range coming.Starting { // it may not have all resources yet
-			t.used += b.req.Readiness.Started(n.NodeInfo, g.Template).Allocatable.At(t.id) - n.Allocatable.At(t.id)
+		each := t.each[b.models[g.ID].number]
+		t.used += timesEach(coming.Unregistered, each)
+		for _, n := range coming.Starting { // it may not have all resources and devices yet
+			has, will := b.State.AmountOf(n, t.id), b.req.Readiness.Started(n.NodeInfo, g.Template).Allocatable.At(t.id)
+			if will == 0 && t.devices {
+				will = max(has, each)
+			}
+			t.used += will - has
 		}
 	}
 }
@@ -169,7 +196,7 @@ func (b *builder) headroom(g *cluster.NodeGroup) (int, string) {
 		}
 	}
 	for i, t := range b.limits.totals {
-		each := m.info.Allocatable.At(t.id)
+		each := t.each[m.number]
 		if each == 0 {
 			continue
 		}
@@ -218,6 +245,6 @@ func (b *builder) add(m *model, nodes int) {
 		p.sums = make([]int64, len(b.limits.totals))
 	}
 	for i := range b.limits.totals {
-		p.sums[i] += int64(nodes) * m.info.Allocatable.At(b.limits.totals[i].id)
+		p.sums[i] += int64(nodes) * b.limits.totals[i].each[m.number]
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // This file has the commands of the scripts about devices:
 //
-//	device-class NAME [backs=RESOURCE]                             of the devices of gpu.example.com
+//	device-class NAME [backs=RESOURCE] [model=M]                   of the devices of gpu.example.com, or those of a model
 //	publish NODE count=N [driver=gpu.example.com] [of=1] [model=a] [taint=KEY]    a node's devices; of: slices of the pool, of which this is one
 //	withdraw NODE                                                  all that drivers have published on it
 //
@@ -46,6 +46,9 @@ func (f *fixture) runDevices(cmd string, args *script.Args) bool {
 	case "device-class":
 		class := testkit.DeviceClass(args.Name(), args.String("backs", ""))
 		class.Spec.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: fmt.Sprintf("device.driver == %q", gpuDriver)}}}
+		if model := args.String("model", ""); model != "" {
+			class.Spec.Selectors = append(class.Spec.Selectors, resourcev1.DeviceSelector{CEL: &resourcev1.CELDeviceSelector{Expression: fmt.Sprintf("device.attributes[%q].model == %q", gpuDriver, model)}})
+		}
 		f.state.SetObject(class)
 	case "publish":
 		node, driver := args.Name(), args.String("driver", gpuDriver)

@@ -318,7 +318,7 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 			arg  string
 			name v1.ResourceName
 			unit int
-		}{{"cores", "cpu", 1}, {"memory-gib", "memory", 1 << 30}, {"gpus", "example.com/gpu", 1}} {
+		}{{"cores", "cpu", 1}, {"memory-gib", "memory", 1 << 30}, {"gpus", "example.com/gpu", 1}, {"models-a", "deviceclass.resource.kubernetes.io/model-a", 1}} {
 			if n := args.Int(total.arg, -1); n >= 0 {
 				f.req.Limits.Totals = append(f.req.Limits.Totals, autoscaler.Total{Resource: total.name, Max: int64(n * total.unit)})
 			}

@@ -2,7 +2,6 @@ package dynamicresources
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -136,7 +135,12 @@ func requestOf(index int, c *v1.Container, name v1.ResourceName, class string, u
 			return nil, mappings
 		}
 	}
-	position, _ := slices.BinarySearch(slices.Sorted(maps.Keys(c.Resources.Requests)), name)
+	position := 0 // among the names of what the container requests
+	for other := range c.Resources.Requests {
+		if other < name {
+			position++
+		}
+	}
 	request := fmt.Sprintf("container-%d-request-%d", index, position)
 	uses(request)
 	return &resourcev1.DeviceRequest{Name: request, Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class,
