@@ -22,7 +22,9 @@ func (w *World) assignToNode(p *pod, name string) {
 	}
 	p.node = n
 	n.pods = append(n.pods, p)
-	n.used = n.used || !p.daemon()
+	if !p.daemon() {
+		n.noteUsed()
+	}
 	w.stats.requested(p.cpu, p.memory)
 	w.after(w.between(nil, 50, 1000, "sync", string(p.obj.UID)), phaseWorld, func() { w.pull(p) })
 }
