@@ -104,6 +104,17 @@ func (w *World) checkBoughtInVain() {
 	}
 }
 
+// inVain returns how many nodes were bought on which no pod has been so far but those of DaemonSets.
+func (s *Stats) inVain() int {
+	n := len(s.InVain)
+	for _, x := range s.w.nodes { // in any order: they are counted
+		if x.inVain() {
+			n++
+		}
+	}
+	return n
+}
+
 // atomic reports whether the group's nodes come and go all together.
 func (g *group) atomic() bool { return g.cfg.Options != nil && g.cfg.Options.ZeroOrMax }
 

@@ -35,6 +35,7 @@ type node struct {
 	counted     bool
 	countedAs   *int  // the count of its state in the stats
 	cpu, memory int64 // what the stats count of it, when ready
+	gpus        int64
 }
 
 // adoptNode adds a node that exists at the beginning, with an instance of the
