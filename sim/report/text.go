@@ -115,7 +115,9 @@ var rows = []row{
 		return fmt.Sprintf("%d nodes in %s, %d pods: %d without a new node for 30s, unavailable for %s in total", s.Drain.Nodes, span(s.Drain.Duration), s.Drain.Pods, s.Drain.Homeless, span(s.Drain.GapSeconds))
 	}},
 	{"node hours", func(s *scenario.Summary) string { return fmt.Sprintf("%.1f", s.NodeHours) }},
-	{"GPU hours", func(s *scenario.Summary) string { return fmt.Sprintf("%.1f used, %.1f idle", s.GPUHours.Used, s.GPUHours.Idle) }},
+	{"GPU hours", func(s *scenario.Summary) string {
+		return fmt.Sprintf("%.1f used, %.1f idle", s.GPUHours.Used, s.GPUHours.Idle)
+	}},
 	{"cost", func(s *scenario.Summary) string { return fmt.Sprintf("%.2f", s.Cost) }},
 	{"utilization", func(s *scenario.Summary) string {
 		return "cpu " + percent(s.Utilization.CPU) + ", memory " + percent(s.Utilization.Memory)

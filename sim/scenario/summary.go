@@ -39,10 +39,10 @@ type Summary struct {
 		Final             int `json:"final"`             // nodes in the end
 		InVain            int `json:"inVain"`            // nodes that Berth bought and on which no pod has ever been but those of DaemonSets
 	} `json:"nodes"`
-	Drain       Drain   `json:"drain"`
-	NodeHours   float64 `json:"nodeHours"` // of instances that the cloud charges for
-	Cost        float64 `json:"cost"`      // node hours times price
-	GPUHours    struct {
+	Drain     Drain   `json:"drain"`
+	NodeHours float64 `json:"nodeHours"` // of instances that the cloud charges for
+	Cost      float64 `json:"cost"`      // node hours times price
+	GPUHours  struct {
 		Used float64 `json:"used"` // GPUs that pods on nodes request, times hours
 		Idle float64 `json:"idle"` // the other GPUs of nodes that are ready, times hours
 	} `json:"gpuHours"`

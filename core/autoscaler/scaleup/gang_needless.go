@@ -8,12 +8,13 @@ import (
 )
 
 // This file leaves out of what was packed for a gang the nodes without which it has room for as many members: options are
-// packed one after the other, and nodes of the second may have room for what the first was opened for. These may be new
-// nodes, or some that were ordered for members before and aren't registered yet: nobody needs them then, and they are
-// given up.
+// packed one after the other, and nodes of the second may have room for what the first was opened for. Nodes that were
+// ordered for members before may have become needless by others. As long as they aren't registered they can be given up,
+// by a plan that buys nothing for the gang: until an order is accepted it isn't known whether they are needless.
 
-// maxNeedless is how many nodes are found to be needed before the others are taken to be.
-const maxNeedless = 16
+// maxNeedless is how many nodes are found to be needed before the others are taken to be, for a gang; maxGivingUp bounds
+// how many coming nodes a plan tries to do without, for gangs that need nothing else.
+const maxNeedless, maxGivingUp = 16, 256
 
 // unit is nodes that are bought, or given up, together: one, or all of an atomic group.
 type unit struct {
@@ -23,21 +24,18 @@ type unit struct {
 	coming  bool // ordered by a plan before
 }
 
-// dropNeedless takes nodes out of the state whose members of a gang have room elsewhere, new ones out of what is proposed,
-// too: the new ones first, of these those with the fewest members, and then the dearest. It returns the new ones that
-// are left; moved reports whether members were moved that had places on coming nodes before.
+// dropNeedless takes nodes out of the state whose members of a gang have room elsewhere, those with the fewest members
+// first, of these the dearest: new ones, which are out of what is proposed then, too, or coming ones when none is new. It
+// returns the new ones that are left; moved reports whether members were moved that had places on coming nodes before.
 func (b *builder) dropNeedless(g *gang, nodes []newNodeOf) (left []newNodeOf, moved bool) {
-	units := slices.Concat(b.units(nodes), b.comingUnits(g))
-	if len(units) == 0 || len(units) == 1 && !units[0].coming {
+	units := b.units(nodes)
+	switch len(units) {
+	case 0:
+		units = b.comingUnits(g)
+	case 1:
 		return nodes, false
 	}
 	slices.SortStableFunc(units, func(x, y *unit) int {
-		if x.coming != y.coming {
-			if y.coming {
-				return -1
-			}
-			return 1
-		}
 		return cmp.Or(cmp.Compare(len(x.members), len(y.members)), cmp.Compare(y.price, x.price))
 	})
 	inPlace, dropped, needed := map[*cluster.Pod]bool{}, map[string]bool{}, 0
@@ -112,9 +110,29 @@ func (b *builder) comingUnits(g *gang) (out []*unit) {
 	return out
 }
 
+// giveUpComing returns an attempt in which a gang, all of whose members have places, does without some coming nodes; nil
+// when it needs them all.
+func (b *builder) giveUpComing(g *gang) (a *attempt) {
+	if b.gangs.givingUp >= maxGivingUp {
+		return nil
+	}
+	before, mark := *b.plan, b.State.Mark()
+	b.gangs.standing = true
+	if _, moved := b.dropNeedless(g, nil); moved {
+		a = b.record(g.Members, &gangDomain{}, &before, nil)
+		a.anew = true
+	}
+	b.State.Rollback(mark)
+	b.gangs.standing = false
+	return a
+}
+
 // drop takes a unit out of the state if its members have room elsewhere, and reports whether they have.
 func (b *builder) drop(u *unit) bool {
 	b.gangs.work += len(u.members) + len(u.nodes)
+	if u.coming {
+		b.gangs.givingUp++
+	}
 	mark := b.State.Mark()
 	for _, pod := range u.members {
 		b.State.Remove(pod.UID)
