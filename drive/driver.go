@@ -31,6 +31,9 @@ type Config struct {
 	// Yield, when not nil, is called every few microseconds where plans are made, so that it can
 	// let others use the processor.
 	Yield func()
+	// Replan, when not nil, makes the plans, with what the planner has for a request as it is or changed: a
+	// simulation compares other rules by it.
+	Replan func(request autoscaler.Request, plan func(autoscaler.Request) *autoscaler.Plan) *autoscaler.Plan
 	// Workers do what the core asks for.
 	Workers Workers
 	// Inbox takes the outcomes of the workers, which belong among the inputs of a
@@ -56,6 +59,7 @@ type Driver struct {
 	hooks   []Hook
 	clock   func() time.Time
 	beyond  func(door.Problem)
+	replan  func(autoscaler.Request, func(autoscaler.Request) *autoscaler.Plan) *autoscaler.Plan
 }
 
 // New returns a driver with a fresh core. An error says what of the core's
@@ -65,7 +69,7 @@ func New(cfg Config) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Driver{core: c, workers: cfg.Workers, inbox: cfg.Inbox, hooks: cfg.Hooks, clock: cfg.Clock, beyond: cfg.Beyond}
+	d := &Driver{core: c, workers: cfg.Workers, inbox: cfg.Inbox, hooks: cfg.Hooks, clock: cfg.Clock, beyond: cfg.Beyond, replan: cfg.Replan}
 	if d.beyond == nil {
 		d.beyond = func(door.Problem) {}
 	}

@@ -125,6 +125,10 @@ func (d *Driver) plan(request autoscaler.Request) error {
 		done(autoscaler.NewPlan(&request, d.planner.Position()))
 		return fmt.Errorf("the planner can't follow: %w", err)
 	}
-	d.workers.Plan(func() *autoscaler.Plan { return d.planner.Plan(request) }, done)
+	compute := func() *autoscaler.Plan { return d.planner.Plan(request) }
+	if d.replan != nil {
+		compute = func() *autoscaler.Plan { return d.replan(request, d.planner.Plan) }
+	}
+	d.workers.Plan(compute, done)
 	return nil
 }

@@ -75,7 +75,7 @@ func (b *berth) start() error {
 		}
 	}
 	hooks := append(w.opt.Hooks[:len(w.opt.Hooks):len(w.opt.Hooks)], b.ledger, drive.HookFunc(w.watchStep))
-	d, err := drive.New(drive.Config{Schema: schema, Core: cfg, Expander: w.run.Expander, Stopwatch: w.opt.Stopwatch, Workers: workers{b}, Inbox: inbox, Hooks: hooks})
+	d, err := drive.New(drive.Config{Schema: schema, Core: cfg, Expander: w.run.Expander, Stopwatch: w.opt.Stopwatch, Workers: workers{b}, Inbox: inbox, Hooks: hooks, Replan: w.replan(schema)})
 	if err != nil {
 		return err
 	}

@@ -88,6 +88,7 @@ type instance struct {
 	billed    time.Duration // since when it costs, -1 for not yet
 	listed    time.Duration // from when on a list has it
 	asked     bool          // Berth has asked for its deletion
+	used      bool          // a pod other than a daemon's has been on its node, or, in an atomic group, on one of the others'
 	moved     time.Duration // when it came from another group, 0 for never
 	lingers   time.Duration // how long its Node object stays when it is gone, 0 for as the faults say
 }

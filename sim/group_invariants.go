@@ -83,19 +83,15 @@ func (w *World) members() (bound map[string]int, waiting map[string][]*pod, ende
 	return bound, waiting, ended
 }
 
-// checkBoughtInVain looks for nodes that were bought for a pod group that hasn't found enough nodes, in worlds with one group
-// whose members run for ever and in which nothing but stock is short. When the group has found its nodes, one may have
-// become needless because a larger one was bought beside it.
+// checkBoughtInVain looks for nodes that were bought and on which no pod has ever been, in worlds with pod groups whose
+// members run for ever and in which nothing but stock is short: each node is bought for a group that can complete, and whose
+// members have no room without it.
 func (w *World) checkBoughtInVain() {
 	spec := &w.run.Spec
 	forever := !slices.ContainsFunc(spec.Workload, func(x scenario.Workload) bool {
 		return x.RunFor != nil || x.DeleteAfter.Duration > 0 || x.Template.Spec.SchedulingGroup == nil
 	})
 	if !forever || slices.ContainsFunc(spec.Faults, func(f scenario.Fault) bool { return f.Kind != scenario.StockOut }) {
-		return
-	}
-	groups := objectsOf[*schedulingv1beta1.PodGroup](w)
-	if bound, _, _ := w.members(); len(groups) != 1 || bound[groups[0].Namespace+"/"+groups[0].Name] > 0 {
 		return
 	}
 	for _, name := range w.stats.InVain {
@@ -108,10 +104,32 @@ func (w *World) checkBoughtInVain() {
 	}
 }
 
+// inVain returns how many nodes were bought on which no pod has been so far but those of DaemonSets.
+func (s *Stats) inVain() int {
+	n := len(s.InVain)
+	for _, x := range s.w.nodes { // in any order: they are counted
+		if x.inVain() {
+			n++
+		}
+	}
+	return n
+}
+
 // atomic reports whether the group's nodes come and go all together.
 func (g *group) atomic() bool { return g.cfg.Options != nil && g.cfg.Options.ZeroOrMax }
 
-// inVain reports whether a node was bought, is no part of an atomic group, and was never used.
-func (n *node) inVain() bool {
-	return n.instance != nil && n.instance.made > 0 && !n.used && !n.instance.group.atomic()
+// inVain reports whether a node was bought and never used. One of an atomic group is used with any of the others.
+func (n *node) inVain() bool { return n.instance != nil && n.instance.made > 0 && !n.instance.used }
+
+// noteUsed records that a pod other than a daemon's is on a node.
+func (n *node) noteUsed() {
+	switch m := n.instance; {
+	case m == nil:
+	case m.group.atomic():
+		for _, other := range m.group.instances {
+			other.used = true
+		}
+	default:
+		m.used = true
+	}
 }

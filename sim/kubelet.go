@@ -22,8 +22,10 @@ func (w *World) assignToNode(p *pod, name string) {
 	}
 	p.node = n
 	n.pods = append(n.pods, p)
-	n.used = n.used || !p.daemon()
-	w.stats.requested(p.cpu, p.memory)
+	if !p.daemon() {
+		n.noteUsed()
+	}
+	w.stats.requested(p, 1)
 	w.after(w.between(nil, 50, 1000, "sync", string(p.obj.UID)), phaseWorld, func() { w.pull(p) })
 }
 
@@ -36,7 +38,7 @@ func (w *World) takeOffNode(p *pod) {
 	n := p.node
 	p.node = nil
 	n.pods = slices.DeleteFunc(n.pods, func(q *pod) bool { return q == p })
-	w.stats.requested(-p.cpu, -p.memory)
+	w.stats.requested(p, -1)
 }
 
 // pull writes the layers of a pod's images that its node lacks, and then starts it.

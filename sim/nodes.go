@@ -31,11 +31,11 @@ type node struct {
 	dead        bool   // its instance is gone
 	lingers     bool   // it is dead, and the API keeps its object
 	duties      nodeDuties
-	used        bool // a pod other than a daemon's has been on it
-	evicted     int  // pods that Berth evicted so that it could go
+	evicted     int // pods that Berth evicted so that it could go
 	counted     bool
 	countedAs   *int  // the count of its state in the stats
 	cpu, memory int64 // what the stats count of it, when ready
+	gpus        int64
 }
 
 // adoptNode adds a node that exists at the beginning, with an instance of the

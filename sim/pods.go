@@ -32,6 +32,7 @@ type pod struct {
 	daemonNode  *node // of a DaemonSet's pod
 	arrived     time.Duration
 	cpu, memory int64 // requests, in milli-CPU and bytes
+	gpus        int64
 	node        *node // whose kubelet has it, nil for none
 	pull        *flow // of its images, nil before
 	ready       bool
@@ -71,7 +72,7 @@ func (w *World) addPod(template *v1.Pod, o *controller) *pod {
 		return nil
 	}
 	req := resourcehelper.PodRequests(&obj, resourcehelper.PodResourcesOptions{})
-	p.cpu, p.memory = req.Cpu().MilliValue(), req.Memory().Value()
+	p.cpu, p.memory, p.gpus = req.Cpu().MilliValue(), req.Memory().Value(), gpusOf(req)
 	if o == nil {
 		o = w.controllerOf(&obj)
 	}

@@ -49,10 +49,13 @@ type Stats struct {
 	gap                           time.Duration // Drain.GapSeconds of the replacements that run
 	requestedCPU, requestedMemory int64         // milli-CPU and bytes of pods on nodes
 	readyCPU, readyMemory         int64         // allocatable of ready nodes
+	requestedGPUs, readyGPUs      int64
 	integrated                    time.Duration // up to when the sums go
 	useCPU, useMemory             float64       // requested, times seconds
 	haveCPU, haveMemory           float64       // allocatable, times seconds
+	useGPUs, haveGPUs             float64       // as above
 	timesToBound, timesToRunning  []float64
+	timesToEnd                    []float64
 	price                         float64 // per hour, of all that is billed
 	billedInstances               int
 	dirty                         bool // something has changed since the last sample
@@ -96,6 +99,8 @@ func (s *Stats) integrate() {
 	s.useMemory += float64(s.requestedMemory) * dt
 	s.haveCPU += float64(s.readyCPU) * dt
 	s.haveMemory += float64(s.readyMemory) * dt
+	s.useGPUs += float64(s.requestedGPUs) * dt
+	s.haveGPUs += float64(s.readyGPUs) * dt
 	s.Cost += s.price * dt / 3600
 	s.NodeHours += float64(s.Starting+s.Ready+s.Draining+s.booting()) * dt / 3600
 }
@@ -154,6 +159,7 @@ func (s *Stats) podEnded(p *pod, succeeded bool) {
 	s.Running--
 	if succeeded {
 		s.Pods.Completed++
+		s.timesToEnd = append(s.timesToEnd, (s.w.now - p.arrived).Seconds())
 	}
 }
 
@@ -166,12 +172,12 @@ func (s *Stats) podLost(p *pod, byBerth bool) {
 	}
 }
 
-// requested adds what a pod that is put on a node requests; negative amounts when it
-// leaves.
-func (s *Stats) requested(cpu, memory int64) {
+// requested adds what a pod that is put on a node requests, or takes it away when it leaves.
+func (s *Stats) requested(p *pod, sign int64) {
 	s.integrate()
-	s.requestedCPU += cpu
-	s.requestedMemory += memory
+	s.requestedCPU += sign * p.cpu
+	s.requestedMemory += sign * p.memory
+	s.requestedGPUs += sign * p.gpus
 }
 
 // nodeChanged counts a node that is new or has changed, in the state that it has now.
@@ -193,6 +199,8 @@ func (s *Stats) nodeChanged(n *node) {
 		n.cpu, n.memory = n.obj.Status.Allocatable.Cpu().MilliValue(), n.obj.Status.Allocatable.Memory().Value()
 		s.readyCPU += n.cpu
 		s.readyMemory += n.memory
+		n.gpus = gpusOf(n.obj.Status.Allocatable)
+		s.readyGPUs += n.gpus
 	}
 	s.Nodes.Peak = max(s.Nodes.Peak, len(s.w.nodes))
 }
@@ -209,7 +217,8 @@ func (s *Stats) uncount(n *node) {
 	*n.countedAs--
 	s.readyCPU -= n.cpu
 	s.readyMemory -= n.memory
-	n.cpu, n.memory = 0, 0
+	s.readyGPUs -= n.gpus
+	n.cpu, n.memory, n.gpus = 0, 0, 0
 }
 
 // nodeGone takes a node that was removed out of the counts.
@@ -281,6 +290,9 @@ func (s *Stats) summary() *scenario.Summary {
 	out.Nodes.Launched, out.Nodes.FailedLaunches, out.Nodes.CancelledLaunches = s.Launched, s.FailedLaunches, s.CancelledLaunches
 	out.Nodes.Final = len(s.w.nodes)
 	out.Utilization.CPU, out.Utilization.Memory = round(share(s.useCPU, s.haveCPU)), round(share(s.useMemory, s.haveMemory))
+	out.TimeToEnd = scenario.QuantilesOf(s.timesToEnd)
+	out.GPUHours.Used, out.GPUHours.Idle = round(s.useGPUs/3600), round((s.haveGPUs-s.useGPUs)/3600)
+	out.Nodes.InVain = s.inVain()
 	s.unfinished(&out.Drain)
 	out.NodeHours, out.Cost = round(s.NodeHours), round(s.Cost)
 	out.Violations = len(s.Violations)

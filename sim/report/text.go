@@ -101,18 +101,23 @@ var rows = []row{
 	}},
 	{"arrival to bound (p50/p90/p99/max)", func(s *scenario.Summary) string { return quantiles(s.TimeToBound) }},
 	{"arrival to running (p50/p90/p99/max)", func(s *scenario.Summary) string { return quantiles(s.TimeToRunning) }},
+	{"arrival to end (p50/p90/p99/max)", func(s *scenario.Summary) string { return quantiles(s.TimeToEnd) }},
 	{"nodes", func(s *scenario.Summary) string {
 		return fmt.Sprintf("%d at the peak, %d at the end", s.Nodes.Peak, s.Nodes.Final)
 	}},
 	{"launched, failed, cancelled, removed", func(s *scenario.Summary) string {
 		return fmt.Sprintf("%d, %d, %d, %d", s.Nodes.Launched, s.Nodes.FailedLaunches, s.Nodes.CancelledLaunches, s.Nodes.Removed)
 	}},
+	{"added in vain", func(s *scenario.Summary) string { return number(s.Nodes.InVain) + " nodes never used" }},
 	{"churn", func(s *scenario.Summary) string { return number(s.Churn) + " nodes removed within 15 min" }},
 	{"added back", func(s *scenario.Summary) string { return number(s.BoughtBack) + " nodes within 30 min" }},
 	{"drained", func(s *scenario.Summary) string {
 		return fmt.Sprintf("%d nodes in %s, %d pods: %d without a new node for 30s, unavailable for %s in total", s.Drain.Nodes, span(s.Drain.Duration), s.Drain.Pods, s.Drain.Homeless, span(s.Drain.GapSeconds))
 	}},
 	{"node hours", func(s *scenario.Summary) string { return fmt.Sprintf("%.1f", s.NodeHours) }},
+	{"GPU hours", func(s *scenario.Summary) string {
+		return fmt.Sprintf("%.1f used, %.1f idle", s.GPUHours.Used, s.GPUHours.Idle)
+	}},
 	{"cost", func(s *scenario.Summary) string { return fmt.Sprintf("%.2f", s.Cost) }},
 	{"utilization", func(s *scenario.Summary) string {
 		return "cpu " + percent(s.Utilization.CPU) + ", memory " + percent(s.Utilization.Memory)

@@ -40,6 +40,8 @@ type Run struct {
 	Autoscale core.Autoscale
 	Expander  expander.Chain     // that Autoscale names
 	Prices    *nodeprices.Prices // of the policy; nil for none
+	// MemberByMember is that of the policy.
+	MemberByMember bool
 }
 
 // PriceTold returns what Berth is told that a node of a group costs an hour, 0 for nothing.
@@ -214,6 +216,7 @@ func (v *validator) policy(p *Policy, field string, r *Run) {
 		v.bad(field+".emulatedVersion", "%v", err)
 	}
 	r.Scheduler.Version = emulated.Or(r.Scheduler.Version)
+	r.MemberByMember = p.MemberByMember
 	if p.SchedulerConfig != "" {
 		if r.Scheduler, err = config.Load(v.src.rel(p.SchedulerConfig), r.Scheduler.Version); err != nil {
 			v.bad(field+".schedulerConfig", "%v", err)

@@ -29,6 +29,7 @@ type Summary struct {
 	} `json:"pods"`
 	TimeToBound   Quantiles `json:"timeToBound"`   // seconds from a pod's arrival to its node
 	TimeToRunning Quantiles `json:"timeToRunning"` // seconds from a pod's arrival to its start
+	TimeToEnd     Quantiles `json:"timeToEnd"`     // seconds from a pod's arrival to its end, of those that ran to it
 	Nodes         struct {
 		Peak              int `json:"peak"`              // most nodes at a time
 		Launched          int `json:"launched"`          // instances that became nodes
@@ -36,10 +37,15 @@ type Summary struct {
 		CancelledLaunches int `json:"cancelledLaunches"` // instances that Berth gave up before they became nodes, since no pod needed them any more
 		Removed           int `json:"removed"`           // nodes that went
 		Final             int `json:"final"`             // nodes in the end
+		InVain            int `json:"inVain"`            // nodes that Berth bought and on which no pod has ever been but those of DaemonSets
 	} `json:"nodes"`
-	Drain       Drain   `json:"drain"`
-	NodeHours   float64 `json:"nodeHours"` // of instances that the cloud charges for
-	Cost        float64 `json:"cost"`      // node hours times price
+	Drain     Drain   `json:"drain"`
+	NodeHours float64 `json:"nodeHours"` // of instances that the cloud charges for
+	Cost      float64 `json:"cost"`      // node hours times price
+	GPUHours  struct {
+		Used float64 `json:"used"` // GPUs that pods on nodes request, times hours
+		Idle float64 `json:"idle"` // the other GPUs of nodes that are ready, times hours
+	} `json:"gpuHours"`
 	Utilization struct {
 		CPU    float64 `json:"cpu"`    // requested share of allocatable, time-weighted, 0 to 1
 		Memory float64 `json:"memory"` // requested share of allocatable, time-weighted, 0 to 1

@@ -315,6 +315,9 @@ type Policy struct {
 	// NodePrices is the path of a price file, as for the flag --node-prices, relative to the
 	// scenario's folder. Its prices are what Berth is told; a group with a pricePerHour costs that.
 	NodePrices string `json:"nodePrices,omitempty"`
+	// MemberByMember has nodes bought for the members of pod groups as Cluster Autoscaler 1.37 buys them, which knows of no
+	// groups: for each member as for a pod that may be anywhere. No place is kept for it.
+	MemberByMember bool `json:"memberByMember,omitempty"`
 }
 
 // Expectation is an assertion on a number of the summary.

@@ -18,6 +18,7 @@ type attempt struct {
 	places []memberPlace
 	nodes  []newNodeOf // that are to be bought, by group and number
 	price  float64     // of the nodes, an hour; 0 when it isn't known
+	anew   bool        // members that had places have others: all are planned anew
 	choice map[string]*autoscaler.Choice
 }
 
@@ -119,7 +120,13 @@ func (b *builder) try(g *gang, pods []*cluster.Pod, need int, d *gangDomain, gro
 		left = b.purchase(merged(left))
 	}
 	if fits = len(pods) - count(left); fits >= need {
-		a = b.record(pods, d, &before, b.dropNeedless(b.newNodes(&proposed)))
+		nodes, moved := b.dropNeedless(g, b.newNodes(&proposed))
+		if moved {
+			pods = g.Members
+		}
+		if a = b.record(pods, d, &before, nodes); a != nil {
+			a.anew = moved
+		}
 	}
 	answers := b.plan.Answers // a replay asks again
 	b.State.Rollback(mark)
@@ -326,6 +333,9 @@ func wastedBy(nodes []newNodeOf, pods []*cluster.Pod) (sum float64) {
 // carryOut has an attempt be part of the state and the plan.
 func (b *builder) carryOut(g *gang, a *attempt) {
 	b.gangs.kept++
+	if a.anew {
+		b.takeBack(g)
+	}
 	for _, n := range a.nodes {
 		b.addNode(n.model, n.name)
 		b.add(n.model, 1)

@@ -43,6 +43,7 @@ type gangs struct {
 	only     map[string]bool // the groups of which nodes may be bought for the gang that is packed; nil for all
 	work     int             // answers and pods, counted roughly
 	kept     int             // attempts that were carried out
+	givingUp int             // coming nodes that were tried to do without
 	failed   map[string]failedGang
 	places   map[cluster.NodeIndex]*autoscaler.Place // by the coming node
 	bins     map[string]binOf                        // by the new node's name
@@ -165,6 +166,10 @@ func (b *builder) placeGang(g *gang) {
 	if inPlace > 0 && !b.scattered(g) {
 		enough := inPlace >= g.need
 		if len(g.left) == 0 && enough {
+			if a := b.giveUpComing(g); a != nil {
+				b.carryOut(g, a)
+				return
+			}
 			g.out.Placed = inPlace
 			return
 		}

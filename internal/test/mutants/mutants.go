@@ -40,6 +40,9 @@ const (
 var All = []Mutant{
 	{"devices of members stay where none can be", "core/lifecycle/podgroups/podgroups.go", "	m.freeDevices(t, r, d)\n", "", "./core", "TestAMemberLosesDevices", "1"},
 	{"a gang that has begun waits for its turn", "core/queue/groups.go", "	if g.begun {\n", "	if g.begun && false {\n", "./core", "TestAGangThatHasBegun", "1"},
+	{"a coming node that a larger one makes needless comes", "core/autoscaler/scaleup/gang_needless.go", "		units = b.comingUnits(g)\n", "", "./core/autoscaler/scaleup", "TestScripts/gang_needless", "1"},
+	{"members keep their places on a node that is given up", "core/autoscaler/scaleup/gang_attempt.go", "	if a.anew {\n", "	if a.anew && false {\n", "./core/autoscaler/scaleup", "TestScripts/gang_needless", "1"},
+	{"a node is given up on which others have places", "core/autoscaler/scaleup/gang_needless.go", "case atomic || !ofOthers && len(u.members) > 0:", "case atomic || len(u.members) > 0:", "./core/autoscaler/scaleup", "TestScripts/gang_needless", "1"},
 	{"a gang that is whole goes first", "core/lifecycle/podgroups/podgroups.go", "placed > 0 && placed < MinCount", "placed > 0 || placed < MinCount", "./core", "TestAGangThatHasBegun", "1"},
 	{"the place of a member whose bind has failed isn't kept", "core/decisions.go", "	l.c.podGroups.BindFailed(t, item, node)\n", "", "./core", "TestThePlaceOfAMember", "1"},
 	{"the place of a member whose bind has failed is kept for good", "core/step.go", "	c.podGroups.Advance(c.turn)\n", "", "./core", "TestThePlaceOfAMember", "1"},
