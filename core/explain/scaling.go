@@ -75,8 +75,8 @@ type GroupAnswer struct {
 	// Missing is how much such a node has too little of.
 	// It is nil when the node is rejected for another reason than a lack of resources.
 	Missing []Missing `json:"missing,omitempty"`
-	// Detail is for people only and has no fixed form: the order, until when the group backs off,
-	// or which option was chosen instead.
+	// Detail is for people only and has no fixed form: the order, until when the group backs off, what an
+	// empty node lacks, or which option was chosen instead.
 	Detail string `json:"detail,omitempty"`
 }
 
@@ -203,7 +203,7 @@ func (v *View) explainGroups(p *record.Description, answer *scaleup.Answer, x *S
 				a.Reasons = append(a.Reasons, g.Reason.Messages...)
 			}
 		case g.Reason != nil:
-			a.Answer, a.Reasons = Rejects, g.Reason.Messages
+			a.Answer, a.Reasons, a.Detail = Rejects, g.Reason.Messages, g.Detail
 		case p.Asked != nil && p.Asked.Group != g.Group && x.Coming != nil && x.Coming.Group == p.Asked.Group:
 			a.Answer, a.Detail = NotChosen, notChosen(p.Asked, g.Group)
 		case x.Coming != nil:

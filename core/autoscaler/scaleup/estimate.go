@@ -72,7 +72,8 @@ func (p *Packer) Estimate(req autoscaler.Request) []Estimate {
 // estimate packs one group with the pods of one class.
 func (b *builder) estimate(g *cluster.NodeGroup, r *run) GroupEstimate {
 	room, limit := b.headroom(g)
-	out := GroupEstimate{GroupAnswer: GroupAnswer{Group: g.ID, Room: max(room, 0), Limit: limit, Reason: b.rejects(g, r.class, r.pods[0])}}
+	out := GroupEstimate{GroupAnswer: GroupAnswer{Group: g.ID, Room: max(room, 0), Limit: limit}}
+	out.Reason, out.Detail = b.rejectsFor(g, r.class, r.pods[0])
 	if room <= 0 {
 		return out
 	}

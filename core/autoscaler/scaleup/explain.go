@@ -40,6 +40,9 @@ type GroupAnswer struct {
 	// it isn't known what its nodes look like. Quantities in the reason are those of such a node,
 	// with its daemon pods and nothing else.
 	Reason *framework.Reason
+	// Detail is what such a node lacks, where the rule that rejects it can tell people more than its reason
+	// does; "" for nothing.
+	Detail string
 }
 
 // Explain answers for a pod. The request's pending pods have their places first, as in a
@@ -61,7 +64,7 @@ func (p *Packer) Explain(req autoscaler.Request, pod *cluster.Pod) Answer {
 	out.Groups = b.rooms()
 	for i, g := range p.State.Groups() {
 		if !b.unknown(g) {
-			out.Groups[i].Reason = b.rejects(g, class, pod)
+			out.Groups[i].Reason, out.Groups[i].Detail = b.rejectsFor(g, class, pod)
 		}
 	}
 	return out
@@ -107,14 +110,30 @@ func (b *builder) rooms() []GroupAnswer {
 	return out
 }
 
-// rejects returns why an empty new node of a group doesn't take a pod, nil when it does. It is
-// the slow twin of whys.
-func (b *builder) rejects(g *cluster.NodeGroup, class *engine.Class, pod *cluster.Pod) *framework.Reason {
+// rejects returns why an empty new node of a group doesn't take a pod, nil when it does. It is the slow twin
+// of whys.
+func (b *builder) rejects(g *cluster.NodeGroup, class *engine.Class, pod *cluster.Pod) (why *framework.Reason) {
+	b.probe(g, class, pod, func(e *engine.Engine, class *engine.Class, i cluster.NodeIndex) { why = e.Explain(class, i) })
+	return why
+}
+
+// rejectsFor is rejects, and says what such a node lacks, for people. It is slower.
+func (b *builder) rejectsFor(g *cluster.NodeGroup, class *engine.Class, pod *cluster.Pod) (why *framework.Reason, detail string) {
+	b.probe(g, class, pod, func(e *engine.Engine, class *engine.Class, i cluster.NodeIndex) {
+		if why = e.Explain(class, i); why != nil {
+			detail = e.Detail(class, i)
+		}
+	})
+	return why, detail
+}
+
+// probe calls ask with an empty new node of a group, which is in the state meanwhile.
+func (b *builder) probe(g *cluster.NodeGroup, class *engine.Class, pod *cluster.Pod, ask func(*engine.Engine, *engine.Class, cluster.NodeIndex)) {
 	mark := b.State.Mark()
 	defer b.State.Rollback(mark)
 	i := b.addNode(b.models[g.ID], g.ID+"/probe")
 	e := b.Engine(pod)
-	return e.Explain(e.Current(class, pod), i)
+	ask(e, e.Current(class, pod), i)
 }
 
 func uids(pods expander.Pods) []types.UID {

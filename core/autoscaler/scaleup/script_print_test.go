@@ -44,6 +44,9 @@ func (f *fixture) explain(name string) string {
 		}
 		if g.Reason != nil {
 			fmt.Fprintf(&out, "; %s: %s %v", g.Reason.Plugin, strings.Join(g.Reason.Messages, ", "), g.Reason.Deficits)
+			if g.Detail != "" {
+				fmt.Fprintf(&out, " (%s)", g.Detail)
+			}
 		}
 		out.WriteByte('\n')
 	}
