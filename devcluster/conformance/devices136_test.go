@@ -15,8 +15,11 @@ import (
 //
 //	counters  1.36 reads slices with shared counters for every node, and tells the counters of two drivers'
 //	          pools of one name not apart: pools with counters are left out
-//	capacity  1.36 leaves devices without enough capacity left out of a request for all devices, and passes
-//	          over those whose capacity can't be compared: claims that ask for capacity are left out
+//	capacity  1.36 passes over devices whose capacity can't be compared: claims that ask for capacity are left
+//	          out
+//	all       1.36 leaves out of a request for all devices those that several claims may have and that have too
+//	          little capacity left, whether or not it asks for capacity, and allocates the others; 1.37 finds
+//	          that not all can be had: where such devices are published, claims for all devices are left out
 //	distinct  1.36 compares a device only with those of other requests, for a constraint that says in which
 //	          attribute devices have to differ: claims with such a constraint are left out
 //	errors    1.36 names no device when a selector fails, and gives no advice; it names no request when a
@@ -25,10 +28,15 @@ import (
 
 // dropNewDevices takes out of a cluster what the allocators of the two versions read differently.
 func dropNewDevices(c *oracle.Cluster) {
-	counted := map[[2]string]bool{}
+	counted, shared := map[[2]string]bool{}, false
 	for _, o := range c.Objects {
-		if s, ok := o.(*resourcev1.ResourceSlice); ok && usesCounters(s) {
-			counted[[2]string{s.Spec.Driver, s.Spec.Pool.Name}] = true
+		if s, ok := o.(*resourcev1.ResourceSlice); ok {
+			if usesCounters(s) {
+				counted[[2]string{s.Spec.Driver, s.Spec.Pool.Name}] = true
+			}
+			shared = shared || slices.ContainsFunc(s.Spec.Devices, func(d resourcev1.Device) bool {
+				return d.AllowMultipleAllocations != nil && *d.AllowMultipleAllocations
+			})
 		}
 	}
 	c.Objects = slices.DeleteFunc(c.Objects, func(o metav1.Object) bool {
@@ -36,7 +44,7 @@ func dropNewDevices(c *oracle.Cluster) {
 		case *resourcev1.ResourceSlice:
 			return counted[[2]string{x.Spec.Driver, x.Spec.Pool.Name}]
 		case *resourcev1.ResourceClaim:
-			return asksForCapacity(x) || slices.ContainsFunc(x.Spec.Devices.Constraints, func(c resourcev1.DeviceConstraint) bool { return c.DistinctAttribute != nil })
+			return asksForCapacity(x) || shared && asksForAll(x) || slices.ContainsFunc(x.Spec.Devices.Constraints, func(c resourcev1.DeviceConstraint) bool { return c.DistinctAttribute != nil })
 		}
 		return false
 	})
@@ -50,6 +58,14 @@ func asksForCapacity(c *resourcev1.ResourceClaim) bool {
 	return slices.ContainsFunc(c.Spec.Devices.Requests, func(r resourcev1.DeviceRequest) bool {
 		return r.Exactly != nil && r.Exactly.Capacity != nil ||
 			slices.ContainsFunc(r.FirstAvailable, func(x resourcev1.DeviceSubRequest) bool { return x.Capacity != nil })
+	})
+}
+
+func asksForAll(c *resourcev1.ResourceClaim) bool {
+	const all = resourcev1.DeviceAllocationModeAll
+	return slices.ContainsFunc(c.Spec.Devices.Requests, func(r resourcev1.DeviceRequest) bool {
+		return r.Exactly != nil && r.Exactly.AllocationMode == all ||
+			slices.ContainsFunc(r.FirstAvailable, func(x resourcev1.DeviceSubRequest) bool { return x.AllocationMode == all })
 	})
 }
 

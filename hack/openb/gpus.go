@@ -49,13 +49,29 @@ func policies() []policy {
 // strategyWeight is the weight of DynamicResources' score: above that of all others together.
 const strategyWeight = 20
 
-// writeGPUs prints the table.
-func writeGPUs(ctx context.Context, w io.Writer, trace *openb.Trace, seeds int) error {
-	fmt.Fprintf(w, "GPUs allocated when pods for %d %% of them have come; %d orders of arrival (FGD in the paper: %s)\n\n", arrivals, seeds, fgd)
+// weights are those of the table of weights. 2 is the default of a score that nobody gives another.
+var weights = []int64{0, 1, 2, 3, 5, 10, 20, 50}
+
+// writeGPUs prints the table of policies.
+func writeGPUs(ctx context.Context, w io.Writer, trace *openb.Trace, o *options) error {
+	return writePolicies(ctx, w, trace, o, policies())
+}
+
+// writeWeights prints the table of weights. Weight 0 allocates devices by the strategy, and doesn't score.
+func writeWeights(ctx context.Context, w io.Writer, trace *openb.Trace, o *options) error {
+	var list []policy
+	for _, weight := range weights {
+		list = append(list, policy{fmt.Sprint("LeastFragmentation, weight ", weight), fillBerth(dynamicresources.LeastFragmentation, weight)})
+	}
+	return writePolicies(ctx, w, trace, o, list)
+}
+
+func writePolicies(ctx context.Context, w io.Writer, trace *openb.Trace, o *options, list []policy) error {
+	fmt.Fprintf(w, "GPUs allocated when pods for %d %% of them have come; %d orders of arrival (FGD in the paper: %s)\n\n", arrivals, o.seeds, fgd)
 	fmt.Fprintf(w, "| policy | published | mean | least | most |\n|---|---|---|---|---|\n")
-	for _, p := range policies() {
+	for _, p := range list {
 		least, most, sum := 100.0, 0.0, 0.0
-		for seed := range seeds {
+		for seed := range o.seeds {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -65,7 +81,7 @@ func writeGPUs(ctx context.Context, w io.Writer, trace *openb.Trace, seeds int) 
 			}
 			least, most, sum = min(least, part), max(most, part), sum+part
 		}
-		fmt.Fprintf(w, "| %s | %s | %.1f %% | %.1f %% | %.1f %% |\n", p.name, published[p.name], sum/float64(seeds), least, most)
+		fmt.Fprintf(w, "| %s | %s | %.1f %% | %.1f %% | %.1f %% |\n", p.name, published[p.name], sum/float64(o.seeds), least, most)
 	}
 	_, err := fmt.Fprintln(w)
 	return err

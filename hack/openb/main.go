@@ -1,12 +1,13 @@
 // Command openb measures Berth on the openb trace, a list of the nodes and pods of a production GPU
-// cluster, which isn't part of the repository (sim/trace/openb). It prints two tables:
+// cluster, which isn't part of the repository (sim/trace/openb). It prints three tables:
 //
-//	gpus   how much of the GPUs is allocated when pods for 130 % of them have come
-//	money  what the expander cost pays for all pods at once beside the proved bound, on variants
+//	gpus     how much of the GPUs is allocated when pods for 130 % of them have come
+//	weights  the same for weights of the strategy that keeps devices together
+//	money    what the expander cost pays for all pods at once beside the proved bound, on variants
 //
-// Both are deterministic.
+// All are deterministic. With -at-most the table of money fails if a ratio is above.
 //
-//	go run ./hack/openb [-only gpus|money] [-seeds 10] [FOLDER]
+//	go run ./hack/openb [-only gpus|weights|money] [-seeds 10] [-at-most 1.05] [FOLDER]
 package main
 
 import (
@@ -23,28 +24,39 @@ import (
 	"github.com/berthproject/berth/sim/trace/openb"
 )
 
-// table is one of the tables. seeds says how many different orders or variants it has.
+// table is one of the tables.
 type table struct {
 	name  string
-	write func(ctx context.Context, w io.Writer, trace *openb.Trace, seeds int) error
+	write func(ctx context.Context, w io.Writer, trace *openb.Trace, o *options) error
 }
 
-func tables() []table { return []table{{"gpus", writeGPUs}, {"money", writeMoney}} }
+func tables() []table {
+	return []table{{"gpus", writeGPUs}, {"weights", writeWeights}, {"money", writeMoney}}
+}
+
+// options are the flags.
+type options struct {
+	only   string
+	seeds  int     // how many different orders or variants a table has
+	atMost float64 // of a price to its bound, 0 for any
+}
 
 func main() {
-	only := flag.String("only", "", "print only this table: gpus or money")
-	seeds := flag.Int("seeds", 10, "how many orders of arrival, and twice as many variants")
+	var o options
+	flag.StringVar(&o.only, "only", "", "print only this table: gpus, weights or money")
+	flag.IntVar(&o.seeds, "seeds", 10, "how many orders of arrival, and twice as many variants")
+	flag.Float64Var(&o.atMost, "at-most", 0, "fail if a variant's price is more times its bound, 0 for never")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Stdout, *only, *seeds, flag.Args()); err != nil {
+	if err := run(ctx, os.Stdout, &o, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "openb:", err)
 		os.Exit(1)
 	}
 }
 
 // run prints the tables, one or all of them, of the trace in a folder.
-func run(ctx context.Context, w io.Writer, only string, seeds int, args []string) error {
+func run(ctx context.Context, w io.Writer, o *options, args []string) error {
 	if len(args) > 1 {
 		return errors.New("name one folder with the trace")
 	}
@@ -56,12 +68,12 @@ func run(ctx context.Context, w io.Writer, only string, seeds int, args []string
 	if err != nil {
 		return err
 	}
-	chosen := slices.DeleteFunc(tables(), func(t table) bool { return only != "" && t.name != only })
+	chosen := slices.DeleteFunc(tables(), func(t table) bool { return o.only != "" && t.name != o.only })
 	if len(chosen) == 0 {
-		return fmt.Errorf("there is no table %q", only)
+		return fmt.Errorf("there is no table %q", o.only)
 	}
 	for _, t := range chosen {
-		if err := t.write(ctx, w, trace, seeds); err != nil {
+		if err := t.write(ctx, w, trace, o); err != nil {
 			return fmt.Errorf("table %s: %w", t.name, err)
 		}
 	}

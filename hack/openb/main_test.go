@@ -3,6 +3,7 @@ package main
 import (
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/berthproject/berth/core/plugins/dynamicresources"
@@ -72,6 +73,19 @@ func TestVariantsCostAtMostFivePercentMoreThanTheLowerBound(t *testing.T) {
 		b := buy(trace, kind, uint64(i))
 		if ratio := b.price / b.bound; b.bound <= 0 || ratio > 1.05 {
 			t.Errorf("%s: the price is %.2f, %.4f of the lower bound %.2f, want at most 1.05", kind, b.price, ratio, b.bound)
+		}
+	}
+}
+
+// TestMoneyFailsAboveTheRatio: the table is a check when it is told how much more than the bound a variant
+// may cost.
+func TestMoneyFailsAboveTheRatio(t *testing.T) {
+	trace := load(t)
+	trace.Pods = trace.Pods[:200]
+	for atMost, want := range map[float64]bool{0: true, 10: true, 0.5: false} {
+		var out strings.Builder
+		if err := writeMoney(t.Context(), &out, trace, &options{seeds: 1, atMost: atMost}); (err == nil) != want {
+			t.Errorf("at most %g: %v\n%s", atMost, err, &out)
 		}
 	}
 }

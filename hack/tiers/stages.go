@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -96,6 +97,9 @@ func nightlyStages(s settings) []stage {
 		allocations(),
 	}, oracle(strconv.Itoa(s.clusters), "200"), []stage{
 		solver("2000"),
+		{name: "money", what: "what the cost expander pays on variants of the openb trace is at most 1.05 times the proved bound",
+			needs: &tool{find: openbTrace, install: "test -d ../shared/data/openb"},
+			cmds:  []command{{args: []string{"go", "run", "./hack/openb", "-only", "money", "-at-most", "1.05"}}}},
 		{name: "e2e", what: "all end-to-end tests", cmds: []command{
 			{dir: "devcluster", pkgs: others, flags: []string{"-count=1"}},
 			{dir: "devcluster", pkgs: []string{"./e2e"}, flags: []string{"-count=1", "-parallel=3", "-timeout=90m", fmt.Sprintf("-storm.seed=%d", s.seed)}},
@@ -203,6 +207,14 @@ func solver(problems string) stage {
 func glpsol() error {
 	if _, err := exec.LookPath("glpsol"); err != nil {
 		return fmt.Errorf("the optima are GLPK's (Debian: glpk-utils): %w", err)
+	}
+	return nil
+}
+
+// openbTrace returns an error unless the trace is where hack/openb looks for it.
+func openbTrace() error {
+	if _, err := os.Stat("../shared/data/openb"); err != nil {
+		return fmt.Errorf("the openb trace isn't beside the repository: %w", err)
 	}
 	return nil
 }

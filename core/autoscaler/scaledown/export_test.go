@@ -24,6 +24,9 @@ func (s *Simulator) UndoAll() {
 // Repeated reports whether the last pass came to the outcome of the one before without looking.
 func (s *Simulator) Repeated() bool { return s.repeated }
 
+// Entangled reports whether some candidates are entangled.
+func (s *Simulator) Entangled() bool { return slices.ContainsFunc(s.candidates, s.entangled) }
+
 // LeastPerPass is leastPerPass.
 const LeastPerPass = leastPerPass
 

@@ -7,6 +7,7 @@ package mutants
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -37,7 +38,9 @@ const (
 )
 
 // All are the planted faults.
-var All = []Mutant{
+var All = slices.Concat(faults, deviceFaults)
+
+var faults = []Mutant{
 	{"devices of members stay where none can be", "core/lifecycle/podgroups/podgroups.go", "	m.freeDevices(t, r, d)\n", "", "./core", "TestAMemberLosesDevices", "1"},
 	{"a gang that has begun waits for its turn", "core/queue/groups.go", "	if g.begun {\n", "	if g.begun && false {\n", "./core", "TestAGangThatHasBegun", "1"},
 	{"a coming node that a larger one makes needless comes", "core/autoscaler/scaleup/gang_needless.go", "		units = b.comingUnits(g)\n", "", "./core/autoscaler/scaleup", "TestScripts/gang_needless", "1"},
@@ -495,7 +498,7 @@ var All = []Mutant{
 	{"a bind that fails leaves the claims that it wrote", "sim/device_binds.go", "	undo(0)\n", "	undo(len(d.x.DeviceClaims))\n", "./sim", "TestABindThatFails", "1"},
 	{"a bind doesn't wait until its devices are ready", "sim/device_binds.go", "case d.w.devicesReady(d.x.DeviceClaims):", "case true:", "./sim", "TestABindWaits", "1"},
 	{"nobody sees that the time of a claim is over", "core/step.go", "range c.deallocation.TimedOut(now) {", "range c.deallocation.TimedOut(now)[:0] {", "./core", "TestClaimsWhoseDevices", "1"},
-	{"a claim that is shown late is in time", "core/lifecycle/deallocation/timeouts.go", "late := limited && deadline", "late := false && deadline", "./core", "TestClaimsWhoseDevices", "1"},
+	{"a claim that is shown late is in time", "core/lifecycle/deallocation/timeouts.go", "late := limited && deadline", "late := false && deadline", "./core/lifecycle/deallocation", "TestAClaimIsShownToTheState", "1"},
 	{"a user's annotation ends the time of a claim", "core/cluster/device_objects.go", "says == late {", "says || !late {", "./core", "TestClaimsWhoseDevices", "1"},
 	{"pods keep devices with NoExecute taints", "sim/device_taints.go", "	return left, goes\n", "	return left, false\n", "./sim", "TestPodsLoseDevices", "1"},
 	{"a toleration's seconds count for nothing", "sim/device_taints.go", "		case t.TimeAdded != nil:\n", "		case false:\n", "./sim", "TestPodsLoseDevices", "1"},

@@ -1,0 +1,25 @@
+package mutants
+
+// deviceFaults are faults in what is remembered of devices, in how they are given back in what-ifs, and in
+// limits of them.
+var deviceFaults = []Mutant{
+	{"devices are allocated in the pools of the node that was asked about first", "core/devices/allotment.go", "r.Pool = pools[slices.Index(a.pools, PoolID{r.Driver, r.Pool})].Name", "r.Pool = a.pools[slices.Index(a.pools, PoolID{r.Driver, r.Pool})].Name", "./core/devices", "TestPropertyRemembered", "100"},
+	{"devices are of use on the node that was asked about first", "core/devices/allotment.go", "onlyNode(out[k].NodeSelector, a.node) {", "onlyNode(out[k].NodeSelector, \"\") {", "./core/devices", "TestPropertyRemembered", "100"},
+	{"a claim has the parameters of another", "core/devices/allotment.go", "key := allotted{q, c, parametersOf(claims, classes)}", "key := allotted{q, c, Digest{}}", "./core/devices", "TestPropertyRemembered", "300"},
+	{"what is allocated is remembered without a question", "core/devices/allotment.go", "if err != nil || q == 0 {", "if err != nil {", "./core/devices", "TestPropertyRemembered", "100"},
+	{"a share has the name of another's", "core/devices/allocate.go", "nameShares(claims[k], &out[k])", "_ = k", "./core/devices", "TestPropertyRemembered", "300"},
+	{"what is taken of a pool is told apart by what is taken as a whole", "core/devices/taken.go", "			shared = true\n", "", "./core/cluster", "TestPropertyDevicesAreThose", "500"},
+	{"parts of a device are counted one by one", "core/devices/count.go", "if met[of] {", "if false {", "./core/devices", "TestDevicesAreCounted", "1"},
+	{"devices that are published no more are counted", "core/devices/count.go", "if p.age(s) == 0 {", "if true {", "./core/devices", "TestDevicesAreCounted", "1"},
+	{"devices that all nodes can use are counted on each", "core/devices/count.go", "if !p.isOf(n.Name) {", "if false {", "./core/devices", "TestDevicesAreCounted", "1"},
+	{"a node's devices don't count for the cluster's minimum", "core/cluster/device_objects.go", "return s.objects.devices.CountOn(int32(n.Index), n.Object, class)", "return amount", "./core/autoscaler/scaledown", "TestMinimums", "1"},
+	{"new nodes' devices don't count for the cluster's maximum", "core/autoscaler/scaleup/limits.go", "amount += b.State.Devices().CountOf(d, class)", "_ = d", "./core/autoscaler/scaleup", "TestScripts/devices_limits", "1"},
+	{"nobody is told what a group's new nodes lack", "core/autoscaler/scaleup/explain.go", "			detail = e.Detail(class, i)\n", "", "./core/autoscaler/scaleup", "TestScripts/devices", "1"},
+	{"entangled candidates stay moved", "core/autoscaler/scaledown/objects.go", "	for _, c := range slices.Backward(are) {\n", "	for _, c := range slices.Backward(are[:0]) {\n", "./core/autoscaler/scaledown", "Property", "300"},
+	{"devices of a candidate that is undone stay moved", "core/autoscaler/scaledown/simulator.go", "	c.was.Restore(s.world.State)\n", "", "./core/autoscaler/scaledown", "Property", "300"},
+	{"pods that are dismissed keep their devices", "core/autoscaler/scaledown/simulator.go", "	s.lent.Restore(s.world.State)\n", "", "./core/autoscaler/scaledown", "Property", "300"},
+	{"a claim that pods share touches no node", "core/cluster/device_objects.go", "ok && i != NoNode {", "ok && i != NoNode && false {", "./core/engine", "TestPropertyPreemptionForDevices|TestPropertyTakenOff|TestPropertyDevicesOfManyEngines|PropertyCached", "300"},
+	{"a dry run asks for the claims as they were before victims left", "core/engine/away.go", "	if c == f.class {\n", "	if c != nil {\n", "./core/engine", "TestPropertyPreemptionForDevices", "300"},
+	{"a pod doesn't wait for the devices of its victims", "core/scheduler/postfilter.go", "s.Engine(pod).Yields() && s.devicesAreFreed(n)", "false && s.devicesAreFreed(n)", "./core", "TestScripts/scheduling_preemption_devices", "1"},
+	{"a pod waits for claims that others still have", "core/scheduler/postfilter.go", "r.Resource != \"pods\" || !s.Gone(r.UID)", "false", "./core", "TestScripts/scheduling_preemption_devices", "1"},
+}
