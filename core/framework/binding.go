@@ -64,6 +64,8 @@ const MaxPermitWait = 15 * time.Minute
 type WaitingPods interface {
 	// Each calls f for each pod, in the order in which they began to wait.
 	Each(f func(WaitingPod))
+	// EachMember calls f for each that is a member of a pod group, in that order.
+	EachMember(group cluster.PodGroupKey, f func(WaitingPod))
 	// Get returns the pod of a UID, nil when it doesn't wait.
 	Get(uid types.UID) WaitingPod
 }

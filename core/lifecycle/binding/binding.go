@@ -84,9 +84,16 @@ type Machine struct {
 	pods     lifecycle.Pods[Pod]
 	profiles Profiles
 	others   Others
-	waiting  []*wait // pods in state waiting, in the order in which they came to wait
-	assumed  assumptions
-	claims   claims
+	// waiting are the waits of the pods in state waiting, in the order in which they began, and ended
+	// others; over are those of them that resolve is to end, and members those of members of pod groups.
+	waiting []*wait
+	ended   int
+	begun   uint64
+	over    waits
+	members map[cluster.PodGroupKey]*memberWaits
+	looked  int // how many waits were looked at to end some, for tests
+	assumed assumptions
+	claims  claims
 	// freed is when a wait for permission ended without one since Advance last ran, zero
 	// for not: the pod's room is free then, and the queue wasn't asked about that yet.
 	freed    time.Time
@@ -172,8 +179,7 @@ func (m *Machine) admit(t *lifecycle.Turn, p *Pod, n *cluster.Node, profile *fra
 		m.post(t, bind)
 		return
 	}
-	p.state, p.wait = Waiting, &wait{p: p, bind: bind, since: t.Now, votes: votes}
-	m.waiting = append(m.waiting, p.wait)
+	m.begin(&wait{p: p, bind: bind, since: t.Now, votes: votes})
 	t.Decide(step.Decision{Kind: step.Permitting, Pod: p.pod.Name(), Node: p.node, Reason: fmt.Sprintf("waiting for permit plugins %v", p.wait.Pending())})
 }
 
@@ -320,6 +326,9 @@ func (m *Machine) Invariants() (out []string) {
 	}
 	waits := map[*wait]bool{}
 	for _, w := range m.waiting {
+		if !w.lasts() {
+			continue
+		}
 		waits[w] = true
 		if w.rejected != "" || len(w.votes) == 0 {
 			broken(w.p.pod.UID, "waiting: it waits for nothing: "+strings.Join(w.Pending(), ", ")+w.rejected)

@@ -1,6 +1,7 @@
 package binding
 
 import (
+	"container/heap"
 	"fmt"
 	"slices"
 	"time"
@@ -15,11 +16,15 @@ import (
 )
 
 // This file holds the waits for permission (kube-scheduler's Permit). What plugins say about
-// a waiting pod takes effect when resolve runs: after each decision, and in each Step.
+// a waiting pod takes effect when resolve runs: after each decision, and in each Step. All of it together
+// takes O(log waits) for each wait, however many members of a pod group wait for one another.
 
 // wait is the wait of a pod that has a node for permission to be bound. Plugins see it
 // as a framework.WaitingPod.
 type wait struct {
+	m        *Machine
+	at       uint64 // numbers the waits in the order in which they began
+	over     bool   // it is among Machine.over
 	p        *Pod
 	bind     step.Bind
 	since    time.Time
@@ -50,13 +55,67 @@ func (w *wait) Pending() (out []string) {
 // Allow implements framework.WaitingPod.
 func (w *wait) Allow(plugin string) {
 	w.votes = slices.DeleteFunc(w.votes, func(v vote) bool { return v.plugin == plugin })
+	if len(w.votes) == 0 {
+		w.end()
+	}
 }
 
 // Reject implements framework.WaitingPod.
 func (w *wait) Reject(plugin, message string) {
 	if w.rejected == "" {
 		w.rejected = fmt.Sprintf("rejected by plugin %s: %s", plugin, message)
+		w.end()
 	}
+}
+
+// end has resolve end a wait.
+func (w *wait) end() {
+	if !w.over && w.lasts() {
+		w.over = true
+		heap.Push(&w.m.over, w)
+	}
+}
+
+// lasts reports whether the pod waits still.
+func (w *wait) lasts() bool { return w.p.wait == w }
+
+// waits are waits that are over, the one on top that began first. It implements heap.Interface.
+type waits []*wait
+
+func (x waits) Len() int           { return len(x) }
+func (x waits) Less(i, k int) bool { return x[i].at < x[k].at }
+func (x waits) Swap(i, k int)      { x[i], x[k] = x[k], x[i] }
+func (x *waits) Push(w any)        { *x = append(*x, w.(*wait)) }
+func (x *waits) Pop() any {
+	last := len(*x) - 1
+	w := (*x)[last]
+	*x = (*x)[:last]
+	return w
+}
+
+// begin has a pod wait.
+func (m *Machine) begin(w *wait) {
+	m.begun++
+	w.m, w.at = m, m.begun
+	w.p.state, w.p.wait = Waiting, w
+	m.waiting = append(m.waiting, w)
+	if key := w.p.pod.Group; key != nil {
+		if m.members == nil {
+			m.members = map[cluster.PodGroupKey]*memberWaits{}
+		}
+		x := m.members[*key]
+		if x == nil {
+			x = &memberWaits{}
+			m.members[*key] = x
+		}
+		x.list, x.lasting = append(x.list, w), x.lasting+1
+	}
+}
+
+// memberWaits are the waits of a group's members.
+type memberWaits struct {
+	list    []*wait // in the order in which they began; some may have ended
+	lasting int     // those that haven't
 }
 
 // waitingPods implements framework.WaitingPods.
@@ -65,6 +124,20 @@ type waitingPods struct{ m *Machine }
 // Each implements framework.WaitingPods.
 func (l waitingPods) Each(f func(framework.WaitingPod)) {
 	for _, w := range slices.Clone(l.m.waiting) {
+		if w.lasts() {
+			f(w)
+		}
+	}
+}
+
+// EachMember implements framework.WaitingPods.
+func (l waitingPods) EachMember(key cluster.PodGroupKey, f func(framework.WaitingPod)) {
+	x := l.m.members[key]
+	if x == nil {
+		return
+	}
+	x.list = slices.DeleteFunc(x.list, func(w *wait) bool { return !w.lasts() })
+	for _, w := range slices.Clone(x.list) {
 		f(w)
 	}
 }
@@ -101,6 +174,7 @@ func (m *Machine) Preempt(uid types.UID) bool {
 		return false
 	}
 	p.wait.rejected = "preempted"
+	p.wait.end()
 	return true
 }
 
@@ -108,12 +182,17 @@ func (m *Machine) Preempt(uid types.UID) bool {
 func (m *Machine) Advance(t *lifecycle.Turn) {
 	m.freed = time.Time{}
 	for _, w := range m.waiting {
+		if !w.lasts() {
+			continue
+		}
 		if t.State.NodeByName(w.p.node) == nil && w.rejected == "" {
 			w.rejected = fmt.Sprintf("node %s is gone", w.p.node)
+			w.end()
 		}
 		for _, v := range w.votes {
 			if !t.Now.Before(v.until) && w.rejected == "" {
 				w.rejected = fmt.Sprintf("rejected due to timeout after waiting %s at plugin %s", v.until.Sub(w.since), v.plugin)
+				w.end()
 			}
 		}
 	}
@@ -126,12 +205,12 @@ func (m *Machine) Resolve(t *lifecycle.Turn) { m.resolve(t) }
 
 // resolve goes on until nobody is left: what it does may have plugins say more.
 func (m *Machine) resolve(t *lifecycle.Turn) {
-	for {
-		i := slices.IndexFunc(m.waiting, func(w *wait) bool { return w.rejected != "" || len(w.votes) == 0 })
-		if i < 0 {
-			return
+	for len(m.over) > 0 {
+		w := heap.Pop(&m.over).(*wait)
+		if !w.lasts() {
+			continue
 		}
-		w := m.waiting[i]
+		m.looked++
 		m.endWait(t, w.p, w.rejected == "")
 		if w.rejected == "" {
 			t.Decide(step.Decision{Kind: step.Permitted, Pod: w.p.pod.Name(), Node: w.p.node})
@@ -149,8 +228,19 @@ func (m *Machine) endWait(t *lifecycle.Turn, p *Pod, allowed bool) {
 		return
 	}
 	t.Ready.PermitWaits = append(t.Ready.PermitWaits, step.PermitWait{Allowed: allowed, Took: t.Now.Sub(p.wait.since)})
-	m.waiting = slices.DeleteFunc(m.waiting, func(w *wait) bool { return w == p.wait })
+	if key := p.pod.Group; key != nil {
+		if x := m.members[*key]; x != nil {
+			if x.lasting--; x.lasting == 0 {
+				delete(m.members, *key)
+			}
+		}
+	}
 	p.state, p.wait = Binding, nil
+	if m.ended++; 2*m.ended > len(m.waiting) {
+		m.looked += len(m.waiting)
+		m.waiting = slices.DeleteFunc(m.waiting, func(w *wait) bool { return !w.lasts() })
+		m.ended = 0
+	}
 }
 
 // NextWake returns when the first wait is over, zero for never; at once, when room has
@@ -158,6 +248,9 @@ func (m *Machine) endWait(t *lifecycle.Turn, p *Pod, allowed bool) {
 func (m *Machine) NextWake() time.Time {
 	next := m.freed
 	for _, w := range m.waiting {
+		if !w.lasts() {
+			continue
+		}
 		for _, v := range w.votes {
 			next = lifecycle.Earliest(next, v.until)
 		}

@@ -39,11 +39,7 @@ func (m *Machine) Permit(pod *cluster.Pod, _ *cluster.Node, waiting framework.Wa
 	if have < MinCount(object) {
 		return framework.Permission{Wait: PermitTime}
 	}
-	waiting.Each(func(w framework.WaitingPod) {
-		if g := w.Pod().Group; g != nil && *g == *pod.Group {
-			w.Allow(PluginName)
-		}
-	})
+	waiting.EachMember(*pod.Group, func(w framework.WaitingPod) { w.Allow(PluginName) })
 	return framework.Permission{}
 }
 
