@@ -28,7 +28,8 @@ runs, pods per second (the mean from the first to the last, and percentiles of
 one-second samples as scheduler_perf takes them), CPU time per pod of the
 scheduler, the API server and etcd (from its start to its last event), peak
 memory, attempts and API calls per pod. In the first case bare loops of binds,
-and of binds and events, run too: the ceiling for any scheduler there.
+and of binds and events, run too: the ceiling for any scheduler there. In cases with
+devices the loop makes the writes of their claims as well.
 
 The cases are those of scheduler_perf, kube-scheduler's own benchmark, by its names in
 parentheses, and some that it lacks. The size is one for two cores, and cases that need
@@ -66,7 +67,7 @@ Cases:
 	fs.IntVar(&o.Pods, "pods", bench.Small.Pods, "number of pods, fewer in cases that say so")
 	fs.BoolVar(&full, "full", false, fmt.Sprintf("have %d nodes, more where pods need them, and %d pods, where --nodes and --pods don't say otherwise", bench.Full.Nodes, bench.Full.Pods))
 	fs.IntVar(&o.Rounds, "rounds", 1, "how often each scheduler runs each case")
-	fs.BoolVar(&o.Ceiling, "ceiling", true, "run the bare loops too, in the first case")
+	fs.BoolVar(&o.Ceiling, "ceiling", true, "run the bare loops too, in the first case and in those with devices")
 	fs.DurationVar(&o.Limit, "limit", 10*time.Minute, "how long one run may take, with creating its pods")
 	fs.StringVar(&o.Berth, "berth", "bin/berth", "path of the berth binary")
 	fs.StringVarP(&output, "output", "o", "text", "text or json")

@@ -31,7 +31,7 @@ checker that watches the API by itself says what was done twice and what was los
 It ends with an error when anything was, with the seed and the line of the plan.
 Nothing is left behind, also after Ctrl-C, unless --logs says where to keep logs.`,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if o.Kinds, err = storm.Kinds(kinds); err != nil {
+			if o.Kinds, err = storm.Kinds(kinds, o.Devices); err != nil {
 				return err
 			}
 			list, err := parseSeeds(seeds)
@@ -67,6 +67,7 @@ Nothing is left behind, also after Ctrl-C, unless --logs says where to keep logs
 	cmd.Flags().StringVar(&seeds, "seeds", "1", "seeds of the plans, such as 7 or 1..20: a storm for each")
 	cmd.Flags().Float64Var(&minutes, "minutes", 5, "how long misfortunes go on; starting the cluster and coming to rest take two or three more")
 	cmd.Flags().StringVar(&kinds, "only", "", "misfortunes to choose from, with commas (default: all)")
+	cmd.Flags().BoolVar(&o.Devices, "devices", false, "have a driver publish, change and taint devices, and pods claim them")
 	cmd.Flags().IntVar(&o.Berths, "berths", 3, "how many Berths run")
 	cmd.Flags().StringVar(&o.Berth, "berth", "bin/berth", "path of the berth binary")
 	cmd.Flags().StringVar(&logs, "logs", "", "directory to keep the Berths' logs in, by seed (default: a temporary one, removed at the end)")

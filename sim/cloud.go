@@ -13,6 +13,7 @@ import (
 	"github.com/berthproject/berth/internal/simulatedgroup"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,9 +35,10 @@ type group struct {
 	id        string // its name, by which Berth knows it; the configured one unless it was renamed
 	cfg       *scenario.NodeGroup
 	target    int
-	instances []*instance // in the order in which they were ordered
-	told      float64     // what Berth is told that a node costs an hour, 0 for nothing
-	template  *v1.Node    // what new nodes look like, as the group's list has it
+	instances []*instance                // in the order in which they were ordered
+	told      float64                    // what Berth is told that a node costs an hour, 0 for nothing
+	template  *v1.Node                   // what new nodes look like, as the group's list has it
+	devices   []resourcev1.ResourceSlice // those of new nodes, if the list has them
 	// listed is what the last list said of instances; nil when it isn't true any more. It was
 	// handed out, so it isn't changed.
 	listed      []nodegroup.Instance
@@ -95,7 +97,11 @@ type instance struct {
 
 // addGroup adds a node group; groups stay sorted by name, since their order reaches events.
 func (w *World) addGroup(cfg *scenario.NodeGroup) {
-	w.groups = append(w.groups, &group{id: cfg.Name, cfg: cfg, toldAt: -1, told: w.run.PriceTold(cfg), template: cfg.NewNode(cfg.Name + "-template")})
+	g := &group{id: cfg.Name, cfg: cfg, toldAt: -1, told: w.run.PriceTold(cfg), template: cfg.NewNode(cfg.Name + "-template")}
+	if cfg.DevicesTold {
+		g.devices = simulateddevices.Template(cfg.Devices)
+	}
+	w.groups = append(w.groups, g)
 	w.sortGroups()
 }
 
@@ -172,7 +178,7 @@ func (w *World) listGroups() []nodegroup.Group {
 			continue
 		}
 		x := nodegroup.Group{ID: g.id, Min: g.cfg.Min, Max: g.cfg.Max, Target: g.target, Price: g.told,
-			Template: g.template, Instances: w.withOthers(g, g.list(w.now))}
+			Template: g.template, Devices: g.devices, Instances: w.withOthers(g, g.list(w.now))}
 		if w.faults.anyInForce(w, scenario.NoTemplate, g.cfg.Name) {
 			x.Template, x.TemplateError = nil, "the cloud's API refused the call"
 		}

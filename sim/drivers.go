@@ -64,9 +64,10 @@ func (w *World) nextGeneration(node string) int64 {
 	return newest
 }
 
-// writeSlices has a node's drivers write slices, one after the other. A slice replaces the one of its name.
+// writeSlices has a node's drivers write slices, one after the other. A slice replaces the one of its name. Drivers
+// that have begun to write newer ones don't go on: a pool of two generations would be incomplete for good.
 func (w *World) writeSlices(n *node, list []*resourcev1.ResourceSlice) {
-	if w.nodes[n.obj.Name] != n || len(list) == 0 {
+	if w.nodes[n.obj.Name] != n || len(list) == 0 || list[0].Spec.Pool.Generation < w.generations[n.obj.Name] {
 		return
 	}
 	w.after(w.between(nil, 20, 2000, "slice", list[0].Name, fmt.Sprint(list[0].Spec.Pool.Generation)), phaseWorld, func() {
@@ -97,15 +98,39 @@ func (w *World) slicesLost(n *node) {
 	})
 }
 
-// nodeWithDevices returns a node of a group, or with "" of any, that has devices; nil if there is none.
+// nodeWithDevices returns a node of a group, or with "" of any, that has devices; nil if there is none. One whose
+// drivers are writing them isn't among these: what it has is not all that it had.
 func (w *World) nodeWithDevices(group string, pick func(int) int) *node {
 	list := slices.DeleteFunc(w.sortedNodes(), func(n *node) bool {
-		return group != "" && n.configured() != group || n.lingers || len(w.slicesOf(n.obj.Name)) == 0
+		return group != "" && n.configured() != group || n.lingers || !w.publishedWhole(n.obj.Name)
 	})
 	if len(list) == 0 {
 		return nil
 	}
 	return list[pick(len(list))]
+}
+
+// publishedWhole reports whether a node has devices, and every pool of them has all slices of one generation.
+func (w *World) publishedWhole(node string) bool {
+	list := w.slicesOf(node)
+	type pool struct{ driver, name string }
+	left := map[pool]int64{}
+	for _, s := range list {
+		if s.Spec.Pool.Generation != list[0].Spec.Pool.Generation {
+			return false
+		}
+		p := pool{s.Spec.Driver, s.Spec.Pool.Name}
+		if _, ok := left[p]; !ok {
+			left[p] = s.Spec.Pool.ResourceSliceCount
+		}
+		left[p]--
+	}
+	for _, n := range left {
+		if n != 0 {
+			return false
+		}
+	}
+	return len(list) > 0
 }
 
 // withdrawDevices has the drivers of a node withdraw what they publish, and publish it again later.

@@ -121,6 +121,8 @@ func (w *World) runEvent(x *scenario.Fault) {
 		w.taintDevice(x, resourcev1.DeviceTaintEffectNoSchedule, pick)
 	case scenario.DeviceFailed:
 		w.taintDevice(x, resourcev1.DeviceTaintEffectNoExecute, pick)
+	case scenario.ClaimEdited:
+		w.editClaim(pick)
 	case scenario.TaintNode:
 		w.taintNode(x, pick)
 	case scenario.SpotReclaim:

@@ -69,7 +69,7 @@ type Stats struct {
 // DeviceStats count how often claims were given devices by Berth, how often a bind that came to nothing took back what
 // it had written, how often the controller freed devices of pods that ran no more, how often a bind found devices that
 // weren't ready, and how often Berth took devices away from a claim that kept its pod from every node.
-type DeviceStats struct{ Given, TakenBack, Freed, NotReady, Deallocated int }
+type DeviceStats struct{ Given, TakenBack, Freed, NotReady, Deallocated, Edited int }
 
 // restTime is how long after the last change decisions must have come to an end, but for
 // those of the leftover sweep.

@@ -35,7 +35,7 @@ type Options struct {
 	Rounds    int      // how often each contender runs a case
 	// Schedulers to run; kube-scheduler and Berth when empty.
 	Schedulers []string
-	// Ceiling adds the bare loops of API calls to the contenders.
+	// Ceiling adds the bare loops of API calls to the contenders, in the first case and in those with devices.
 	Ceiling  bool
 	Limit    time.Duration // of one run
 	Progress io.Writer
@@ -133,8 +133,11 @@ func Do(ctx context.Context, o Options) (*Result, error) {
 			b.o.Size = c.enough(o.Size)
 		}
 		contenders := slices.Clone(o.Schedulers)
-		if o.Ceiling && i == 0 {
+		switch {
+		case o.Ceiling && i == 0:
 			contenders = append(contenders, BareBinds, BareBindEvents)
+		case o.Ceiling && c.devices > 0: // its calls are others than those of the cases before
+			contenders = append(contenders, BareBindEvents)
 		}
 		r, err := b.runCase(ctx, c, contenders)
 		if len(r.Runs) > 0 {

@@ -41,9 +41,12 @@ func (c *contender) stop() {
 	}
 }
 
+// bare reports whether the contender makes calls without scheduling.
+func (a *attempt) bare() bool { return a.name == BareBinds || a.name == BareBindEvents }
+
 // start starts the contender. One that ends by itself ends the run.
 func (a *attempt) start() error {
-	if a.name == BareBinds || a.name == BareBindEvents {
+	if a.bare() {
 		return a.started(a.cluster.StartComponent("bindloop", "--kubeconfig", a.cluster.Kubeconfig, "--namespace", measured,
 			"--events="+strconv.FormatBool(a.name == BareBindEvents)))
 	}

@@ -105,7 +105,7 @@ func (a *attempt) createPods(ctx context.Context) error {
 		return err
 	}
 	n := a.pods
-	if a.c.steady > 0 && a.name != BareBinds && a.name != BareBindEvents {
+	if a.c.steady > 0 {
 		n = min(n, a.c.steady)
 	}
 	return a.each(ctx, a.title+": pods", n, func(ctx context.Context, i int) error { return a.createPod(ctx, a.c, i) })
@@ -134,16 +134,19 @@ func (a *attempt) awaitTick(ctx context.Context) error {
 }
 
 // awaitBinds returns when all measured pods are bound. Until then what the case does
-// meanwhile happens, unless the contender is a bare loop.
+// meanwhile happens, unless the contender is a bare loop: to that only pods come that replace others.
 func (a *attempt) awaitBinds(ctx context.Context) error {
 	var churn sync.WaitGroup
 	churning, stopChurn := context.WithCancel(ctx)
 	defer func() { stopChurn(); churn.Wait() }()
 	meanwhile := a.c.during
+	if a.bare() {
+		meanwhile = nil // it would say nothing about the calls
+	}
 	if a.c.steady > 0 {
 		meanwhile = func(ctx context.Context, b *bench, _ Size) error { return replace(ctx, b, a.c) }
 	}
-	if meanwhile != nil && a.port != 0 {
+	if meanwhile != nil {
 		churn.Go(func() {
 			if err := meanwhile(churning, a.bench, a.o.Size); err != nil {
 				a.failed <- err
@@ -211,7 +214,7 @@ func (a *attempt) result(ctx context.Context, before snapshot, bound []time.Time
 	for k := range out.Calls {
 		out.Calls[k] /= float64(a.pods)
 	}
-	if a.port == 0 {
+	if a.bare() {
 		return out, nil
 	}
 	tries, err := attempts(ctx, a.port)

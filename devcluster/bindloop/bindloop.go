@@ -1,26 +1,38 @@
 // Package bindloop makes the API calls of a scheduler without any scheduling: it binds
 // each pending pod to the next node in turn, with the writes that allocate devices to its
-// own claims, and writes the event Scheduled if wanted. No scheduler can bind more pods a second on that API server, so its rate is the ceiling
-// that a benchmark reports beside the schedulers' rates.
+// claims, and writes the event Scheduled if wanted. No scheduler can bind more pods a second on that API
+// server, so its rate is the ceiling that a benchmark reports beside the schedulers' rates.
+//
+//	bindloop.go  which pods, and their binds
+//	claims.go    the writes of claims for devices
 package bindloop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/berthproject/berth/devcluster/api"
 )
+
+// workers is how many pods are bound at a time: as many as Berth does.
+const workers = 32
 
 // Command returns the component's command.
 func Command() *cobra.Command {
@@ -35,11 +47,7 @@ func Command() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := run(ctx, client, namespace, events); err != nil {
-				return err
-			}
-			<-ctx.Done()
-			return nil
+			return run(ctx, client, namespace, events)
 		},
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "")
@@ -48,58 +56,117 @@ func Command() *cobra.Command {
 	return cmd
 }
 
-// run binds the pods of a namespace that have no node when it begins.
+// loop binds the pods of a namespace.
+type loop struct {
+	client kubernetes.Interface
+	nodes  []string
+	events bool
+	claims claims
+
+	mu    sync.Mutex
+	begun map[types.UID]bool // pods whose calls have begun; guarded by mu
+	next  int                // the node of the next pod; guarded by mu
+}
+
+// run binds the pods of a namespace that have no node, also those that come later, until the context ends.
 func run(ctx context.Context, client kubernetes.Interface, namespace string, events bool) error {
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
 	}
-	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=", ResourceVersion: "0"})
-	if err != nil {
-		return fmt.Errorf("listing pods: %w", err)
+	l := &loop{client: client, events: events, begun: map[types.UID]bool{}}
+	for i := range nodes.Items {
+		l.nodes = append(l.nodes, nodes.Items[i].Name)
 	}
-	return api.Each(ctx, len(pods.Items), func(ctx context.Context, i int) error {
-		p, node := &pods.Items[i], nodes.Items[i%len(nodes.Items)].Name
-		if err := allocate(ctx, client, p, node); err != nil {
-			return err
-		}
-		binding := &v1.Binding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID},
-			Target:     v1.ObjectReference{Kind: "Node", Name: node},
-		}
-		if err := client.CoreV1().Pods(p.Namespace).Bind(ctx, binding, metav1.CreateOptions{}); err != nil || !events {
-			return err
-		}
-		_, err := client.EventsV1().Events(p.Namespace).Create(ctx, scheduled(p, node), metav1.CreateOptions{})
+	waiting := make(chan *v1.Pod, 1<<16)
+	if err := l.watch(ctx, namespace, func(p *v1.Pod) { waiting <- p }); err != nil {
 		return err
-	})
+	}
+	work, ctx := errgroup.WithContext(ctx)
+	for range workers {
+		work.Go(func() error {
+			for {
+				select {
+				case <-ctx.Done():
+					return nil
+				case p := <-waiting:
+					if err := l.bind(ctx, p, l.nextNode()); err != nil && ctx.Err() == nil {
+						return err
+					}
+				}
+			}
+		})
+	}
+	return work.Wait()
 }
 
-// allocate makes the two writes of a scheduler for each claim that was made for a pod: one protects it
-// from deletion, one says what is allocated. The devices need not exist.
-func allocate(ctx context.Context, client kubernetes.Interface, p *v1.Pod, node string) error {
-	claims := client.ResourceV1().ResourceClaims(p.Namespace)
-	for _, s := range p.Status.ResourceClaimStatuses {
-		c, err := claims.Get(ctx, *s.ResourceClaimName, metav1.GetOptions{ResourceVersion: "0"})
-		if err != nil {
-			return fmt.Errorf("reading a claim: %w", err)
-		}
-		c.Finalizers = []string{resourcev1.Finalizer}
-		if c, err = claims.Update(ctx, c, metav1.UpdateOptions{}); err != nil {
-			return fmt.Errorf("protecting a claim: %w", err)
-		}
-		c.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: p.Name, UID: p.UID}}
-		c.Status.Allocation = &resourcev1.AllocationResult{NodeSelector: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
-			MatchFields: []v1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: v1.NodeSelectorOpIn, Values: []string{node}}}}}}}
-		for i, r := range c.Spec.Devices.Requests {
-			c.Status.Allocation.Devices.Results = append(c.Status.Allocation.Devices.Results,
-				resourcev1.DeviceRequestAllocationResult{Request: r.Name, Driver: "driver.example.com", Pool: p.Name, Device: fmt.Sprint("device-", i)})
-		}
-		if _, err := claims.UpdateStatus(ctx, c, metav1.UpdateOptions{}); err != nil {
-			return fmt.Errorf("allocating to a claim: %w", err)
+// watch passes on each pod without a node when its claims are there. Claims are read before pods; of one that comes
+// later, every claim that comes is a reason to look again.
+func (l *loop) watch(ctx context.Context, namespace string, ready func(*v1.Pod)) error {
+	made := informers.NewSharedInformerFactoryWithOptions(l.client, 0, informers.WithNamespace(namespace)).Resource().V1().ResourceClaims()
+	l.claims = claims{client: l.client, cache: made.Lister().ResourceClaims(namespace), shared: map[string]*shared{}}
+	pods := informers.NewSharedInformerFactoryWithOptions(l.client, 0, informers.WithNamespace(namespace),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", "").String()
+		})).Core().V1().Pods()
+	look := func(p *v1.Pod) {
+		if l.claims.there(p) && l.begin(p) {
+			ready(p)
 		}
 	}
+	changed := func(o any) { look(o.(*v1.Pod)) }
+	_, err := pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: changed, UpdateFunc: func(_, o any) { changed(o) }})
+	if err != nil {
+		return err
+	}
+	if _, err := made.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
+		if owner := metav1.GetControllerOf(o.(metav1.Object)); owner != nil {
+			if p, err := pods.Lister().Pods(namespace).Get(owner.Name); err == nil {
+				look(p)
+			}
+		}
+	}}); err != nil {
+		return err
+	}
+	go made.Informer().RunWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), made.Informer().HasSynced) {
+		return errors.New("reading claims: interrupted")
+	}
+	go pods.Informer().RunWithContext(ctx)
 	return nil
+}
+
+// begin reports whether a pod's calls are to begin: once.
+func (l *loop) begin(p *v1.Pod) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	again := l.begun[p.UID]
+	l.begun[p.UID] = true
+	return !again && p.DeletionTimestamp == nil
+}
+
+// nextNode returns the nodes in turn.
+func (l *loop) nextNode() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next++
+	return l.nodes[(l.next-1)%len(l.nodes)]
+}
+
+// bind makes all calls of a pod.
+func (l *loop) bind(ctx context.Context, p *v1.Pod, node string) error {
+	if err := l.claims.allocate(ctx, p, node); err != nil {
+		return err
+	}
+	binding := &v1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID},
+		Target:     v1.ObjectReference{Kind: "Node", Name: node},
+	}
+	if err := l.client.CoreV1().Pods(p.Namespace).Bind(ctx, binding, metav1.CreateOptions{}); err != nil || !l.events {
+		return err
+	}
+	_, err := l.client.EventsV1().Events(p.Namespace).Create(ctx, scheduled(p, node), metav1.CreateOptions{})
+	return err
 }
 
 // scheduled returns the event that a scheduler writes about a binding.

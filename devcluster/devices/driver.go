@@ -3,7 +3,8 @@
 // again when it changes, and taints devices. It prepares nothing on a node.
 //
 //	driver.go  one change at a time, for tests
-//	run.go     a driver that goes on by itself, for people
+//	attach.go  devices that are attached to the node before their pod is bound
+//	run.go     a driver that goes on by itself, for people and storms
 //
 // What must hold: a pool is never incomplete or contradicts itself, since each has one slice; a change
 // has a new generation. Slices belong to their nodes, and are gone with them.
@@ -22,11 +23,13 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// What a driver is called, the class of its devices, and the extended resource that the class backs.
+// What a driver is called, the class of its devices, the extended resource that the class backs, and the
+// class of those devices that have to be attached.
 const (
 	Name             = "gpu.example.com"
 	Class            = "gpu.example.com"
 	ExtendedResource = "example.com/gpu"
+	AttachedClass    = "attached.example.com"
 	// Tainted is the key of taints.
 	Tainted = "gpu.example.com/unhealthy"
 )
@@ -39,9 +42,11 @@ const Most = resourcev1.ResourceSliceMaxDevicesWithAdvancedFeatures
 type Driver struct {
 	client  kubernetes.Interface
 	perNode int
+	// attached is how many of a node's devices, the last ones, have binding conditions.
+	attached int
 }
 
-// New returns a driver of nodes with so many devices each.
+// New returns a driver of nodes with so many devices each, none of which has to be attached.
 func New(client kubernetes.Interface, perNode int) (*Driver, error) {
 	if perNode < 1 || perNode > Most {
 		return nil, fmt.Errorf("a node has 1 to %d devices, not %d", Most, perNode)
@@ -49,15 +54,27 @@ func New(client kubernetes.Interface, perNode int) (*Driver, error) {
 	return &Driver{client: client, perNode: perNode}, nil
 }
 
-// Install creates the class of the driver's devices, unless there is one.
+// Install creates the classes of the driver's devices, unless they are there. There is one of devices that
+// are attached only if some are.
 func (d *Driver) Install(ctx context.Context) error {
-	c := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: Class}}
-	c.Spec.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: fmt.Sprintf("device.driver == %q", Name)}}}
-	c.Spec.ExtendedResourceName = new(ExtendedResource)
-	if _, err := d.client.ResourceV1().DeviceClasses().Create(ctx, c, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("creating the device class %s: %w", Class, err)
+	all, attached := deviceClass(Class, fmt.Sprintf("device.driver == %q", Name)), deviceClass(AttachedClass, fmt.Sprintf("device.driver == %q && device.attributes[%q].attached", Name, Name))
+	all.Spec.ExtendedResourceName = new(ExtendedResource)
+	classes := []*resourcev1.DeviceClass{all}
+	if d.attached > 0 {
+		classes = append(classes, attached)
+	}
+	for _, c := range classes {
+		if _, err := d.client.ResourceV1().DeviceClasses().Create(ctx, c, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating the device class %s: %w", c.Name, err)
+		}
 	}
 	return nil
+}
+
+func deviceClass(name, expression string) *resourcev1.DeviceClass {
+	c := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	c.Spec.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: expression}}}
+	return c
 }
 
 // Publish publishes the devices of a node: gpu-0, gpu-1, … in turn on two NUMA nodes. It does nothing if
@@ -67,10 +84,14 @@ func (d *Driver) Publish(ctx context.Context, node *v1.Node) error {
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}}}
 	s.Spec = resourcev1.ResourceSliceSpec{Driver: Name, NodeName: new(node.Name), Pool: resourcev1.ResourcePool{Name: node.Name, Generation: 1, ResourceSliceCount: 1}}
 	for i := range d.perNode {
-		s.Spec.Devices = append(s.Spec.Devices, resourcev1.Device{Name: fmt.Sprint("gpu-", i),
+		device := resourcev1.Device{Name: fmt.Sprint("gpu-", i),
 			Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"model": {StringValue: new("example-80")}, "numa": {IntValue: new(int64(i % 2))},
-				"driverVersion": {VersionValue: new("1.0.0")}},
-			Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": {Value: resource.MustParse("80Gi")}}})
+				"driverVersion": {VersionValue: new("1.0.0")}, "attached": {BoolValue: new(i >= d.perNode-d.attached)}},
+			Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": {Value: resource.MustParse("80Gi")}}}
+		if i >= d.perNode-d.attached {
+			device.BindsToNode, device.BindingConditions, device.BindingFailureConditions = new(true), []string{Attached}, []string{AttachFailed}
+		}
+		s.Spec.Devices = append(s.Spec.Devices, device)
 	}
 	if _, err := d.client.ResourceV1().ResourceSlices().Create(ctx, s, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("publishing the devices of node %s: %w", node.Name, err)

@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/berthproject/berth/devcluster/api"
@@ -20,6 +21,13 @@ type Options struct {
 	// Changes and Taints are the times between two changes, each of another node: its devices get a new
 	// driver version; one of its devices is tainted, and the one before gets well. 0 means never.
 	Changes, Taints time.Duration
+	// Attached is how many of a node's devices have to be attached, which takes AttachDelay. Of
+	// FailEvery of them one can't be; 0 means that all can.
+	Attached    int
+	AttachDelay time.Duration
+	FailEvery   int
+	// Serves reports whether a node has devices; nil means all.
+	Serves func(*v1.Node) bool
 }
 
 // Validate returns an error that names the flag of what can't be meant.
@@ -42,6 +50,7 @@ func Run(ctx context.Context, client kubernetes.Interface, o Options, failed fun
 	if err != nil {
 		return err
 	}
+	d.attached = o.Attached
 	if err := d.Install(ctx); err != nil {
 		return err
 	}
@@ -70,6 +79,7 @@ type run struct {
 	nextChange, nextTaint time.Time
 	changes, taints       int    // so far
 	tainted               string // the node with a tainted device, "" for none
+	attached              int    // devices that were attached or could not be
 }
 
 // step does what is due at a time.
@@ -81,7 +91,7 @@ func (r *run) step(ctx context.Context, now time.Time) error {
 	r.nodes = nil
 	for _, n := range nodes {
 		since, ready := readySince(n)
-		if !ready || now.Sub(since) < r.o.Delay {
+		if !ready || now.Sub(since) < r.o.Delay || r.o.Serves != nil && !r.o.Serves(n) {
 			continue
 		}
 		if !r.published[string(n.UID)] {
@@ -94,6 +104,11 @@ func (r *run) step(ctx context.Context, now time.Time) error {
 	}
 	if len(r.nodes) == 0 {
 		return nil
+	}
+	if r.o.Attached > 0 {
+		if err := r.Attach(ctx, now, r.o.AttachDelay, r.o.FailEvery, &r.attached); err != nil {
+			return err
+		}
 	}
 	if r.o.Changes > 0 && !now.Before(r.nextChange) {
 		r.nextChange = now.Add(r.o.Changes)
@@ -113,7 +128,7 @@ func (r *run) step(ctx context.Context, now time.Time) error {
 // taintNext makes the tainted device well and taints one of the next node.
 func (r *run) taintNext(ctx context.Context) error {
 	if r.tainted != "" {
-		if err := r.Taint(ctx, r.tainted, r.taints-1, ""); err != nil {
+		if err := r.Taint(ctx, r.tainted, r.taints-1, ""); err != nil && !apierrors.IsNotFound(err) { // the node may be gone
 			return err
 		}
 	}

@@ -17,9 +17,10 @@ import (
 
 // The storm of TestStorm. devcluster storm plays longer ones.
 var (
-	stormSeed  = flag.Uint64("storm.seed", 1, "seed of the plan of TestStorm")
-	stormLasts = flag.Duration("storm.lasts", 5*time.Minute, "how long TestStorm's misfortunes go on")
-	stormKinds = flag.String("storm.only", "", "kinds of misfortunes of TestStorm, with commas; all by default")
+	stormSeed    = flag.Uint64("storm.seed", 1, "seed of the plan of TestStorm")
+	stormLasts   = flag.Duration("storm.lasts", 5*time.Minute, "how long TestStorm's misfortunes go on")
+	stormDevices = flag.Bool("storm.devices", false, "whether pods of TestStorm claim devices")
+	stormKinds   = flag.String("storm.only", "", "kinds of misfortunes of TestStorm, with commas; all by default")
 )
 
 // aStorm returns a storm of the program under test.
@@ -31,9 +32,10 @@ func aStorm(program string) storm.Options {
 func TestStorm(t *testing.T) {
 	o := aStorm(berth)
 	var err error
-	if o.Kinds, err = storm.Kinds(*stormKinds); err != nil {
+	if o.Kinds, err = storm.Kinds(*stormKinds, *stormDevices); err != nil {
 		t.Fatal(err)
 	}
+	o.Devices = *stormDevices
 	o.Seed, o.Lasts, o.Out = *stormSeed, *stormLasts, &lines{t: t}
 	if err := storm.Run(t.Context(), o); err != nil {
 		t.Fatal(err)

@@ -38,6 +38,7 @@ type bed struct {
 	dir     string // of logs and kubeconfigs
 	keep    bool   // the directory was given
 
+	driver    *driver // nil without devices
 	endBerths context.CancelFunc
 	running   sync.WaitGroup // of Berths
 	failed    chan error     // a Berth that could not be started, or the node groups, which ended
@@ -88,6 +89,13 @@ func startBed(ctx context.Context, o Options) (_ *bed, err error) {
 	}
 	if err := makeFixedNodes(ctx, b.client); err != nil {
 		return nil, err
+	}
+	if o.Devices {
+		if err := makeDeviceNodes(ctx, b.client); err != nil {
+			return nil, err
+		}
+		b.driver = &driver{client: b.client}
+		b.driver.start()
 	}
 	if err := b.startGroups(o); err != nil {
 		return nil, err
@@ -231,6 +239,9 @@ func (b *bed) broken() error {
 
 // stop ends Berths, proxies and the cluster, and removes what they have written.
 func (b *bed) stop() {
+	if b.driver != nil {
+		b.driver.stop()
+	}
 	if b.endBerths != nil {
 		b.endBerths()
 		b.running.Wait()

@@ -15,6 +15,7 @@
 //	berths.go      Berth processes, started again when they end
 //	proxy.go       the proxies
 //	load.go        pods that come and go
+//	devices.go     devices, their driver, and pods that claim them, if wanted
 //	report.go      what people read
 //	checker/       what must hold
 //

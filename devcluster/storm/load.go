@@ -31,9 +31,10 @@ const namespace = v1.NamespaceDefault
 // away, isn't made again: the next one comes soon. Each part draws from a generator of its own, so that
 // a part that is late draws what it would have drawn.
 type load struct {
-	client kubernetes.Interface
-	seed   uint64
-	watch  *checker.Watcher
+	client  kubernetes.Interface
+	seed    uint64
+	watch   *checker.Watcher
+	devices bool // pods claim some
 }
 
 // start creates what stays during the storm: priority classes, services of several pods and
@@ -60,6 +61,11 @@ func (l *load) start(ctx context.Context) error {
 			return fmt.Errorf("creating a budget: %w", err)
 		}
 	}
+	if l.devices {
+		if err := l.startClaims(ctx); err != nil {
+			return err
+		}
+	}
 	return l.create(ctx, deployment("filler", 20, "500m", "storm-low", poolLabel, fullPool)) // 16 of them fit
 }
 
@@ -70,17 +76,24 @@ func (l *load) create(ctx context.Context, d *appsv1.Deployment) error {
 	return nil
 }
 
+// loadPart is something that the load does again and again.
+type loadPart struct {
+	every time.Duration
+	next  func(context.Context, *rand.Rand, int)
+}
+
 // run makes pods come and go until the context ends. Every call has five seconds: one that hangs in a
 // server that is down mustn't hold up its part for longer.
 func (l *load) run(ctx context.Context) {
-	var wg sync.WaitGroup
-	for i, part := range []struct {
-		every time.Duration
-		next  func(context.Context, *rand.Rand, int)
-	}{
+	parts := []loadPart{
 		{150 * time.Millisecond, l.trickle}, {3 * time.Second, l.preempt}, {10 * time.Second, l.resize},
 		{2 * time.Second, l.wave}, {time.Second, l.sweep},
-	} {
+	}
+	if l.devices {
+		parts = append(parts, l.claimParts()...)
+	}
+	var wg sync.WaitGroup
+	for i, part := range parts {
 		wg.Go(func() {
 			r := rand.New(rand.NewPCG(l.seed, uint64(i)))
 			tick := time.NewTicker(part.every)
@@ -157,6 +170,9 @@ func (l *load) clear(ctx context.Context) error {
 		err := l.client.AppsV1().Deployments(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 		if err == nil {
 			l.delete(ctx, metav1.ListOptions{})
+			if l.devices {
+				l.deleteClaims(ctx)
+			}
 			var pods int
 			l.watch.Do(func(h *checker.History) { pods, _, _ = h.Counts() })
 			if pods == 0 {

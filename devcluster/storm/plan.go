@@ -55,19 +55,24 @@ func Plan(seed uint64, n int, kinds []string) []Step {
 	return plan[:n]
 }
 
-// Kinds returns the kinds of misfortunes of a list with commas, all for "".
-func Kinds(list string) ([]string, error) {
+// Kinds returns the kinds of misfortunes of a list with commas, all for "". Some are for storms with
+// devices only.
+func Kinds(list string, devices bool) ([]string, error) {
 	var all []string
 	for _, m := range misfortunes() {
-		all = append(all, m.kind)
+		if devices || !m.devices {
+			all = append(all, m.kind)
+		}
 	}
 	if list == "" {
 		return all, nil
 	}
 	var out []string
 	for kind := range strings.SplitSeq(list, ",") {
-		if find(kind) == nil {
+		if m := find(kind); m == nil {
 			return nil, fmt.Errorf("there is no misfortune %q; there are %s", kind, strings.Join(all, ", "))
+		} else if m.devices && !devices {
+			return nil, fmt.Errorf("the misfortune %q is for storms with devices: add --devices", kind)
 		}
 		out = append(out, kind)
 	}

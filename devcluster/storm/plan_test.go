@@ -11,7 +11,7 @@ import (
 // TestPlanFollowsItsSeed: the same seed gives the same plan, another one another, and a longer
 // plan begins as a shorter one does.
 func TestPlanFollowsItsSeed(t *testing.T) {
-	kinds, err := Kinds("")
+	kinds, err := Kinds("", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestPlanFollowsItsSeed(t *testing.T) {
 
 // TestPlanHasEachKindOnceARound: as many steps as there are kinds have each of them.
 func TestPlanHasEachKindOnceARound(t *testing.T) {
-	kinds, err := Kinds("")
+	kinds, err := Kinds("", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,10 +43,10 @@ func TestPlanHasEachKindOnceARound(t *testing.T) {
 }
 
 func TestKindsRefusesWhatThereIsNot(t *testing.T) {
-	if got, err := Kinds("delay,cuts"); err != nil || !slices.Equal(got, []string{"delay", "cuts"}) {
+	if got, err := Kinds("delay,cuts", false); err != nil || !slices.Equal(got, []string{"delay", "cuts"}) {
 		t.Errorf("got %v (%v)", got, err)
 	}
-	if _, err := Kinds("delay,rain"); err == nil || !strings.Contains(err.Error(), `no misfortune "rain"; there are apiserver-kill, etcd-kill`) {
+	if _, err := Kinds("delay,rain", false); err == nil || !strings.Contains(err.Error(), `no misfortune "rain"; there are apiserver-kill, etcd-kill`) {
 		t.Errorf("got %v, want an error that names rain and what there is", err)
 	}
 }

@@ -82,14 +82,24 @@ func (r *run) occupy(ctx context.Context) (free func(), err error) {
 }
 
 // refuseBinds makes an admission policy deny every binding.
-func refuseBinds(ctx context.Context, r *run, s Step) (_ time.Time, err error) {
+func refuseBinds(ctx context.Context, r *run, s Step) (time.Time, error) {
+	return r.deny(ctx, s, "the storm refuses every bind", admissionv1.Create, admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/binding"}})
+}
+
+// refuseClaims makes an admission policy deny every write of a claim's status: devices are neither allocated
+// nor given back.
+func refuseClaims(ctx context.Context, r *run, s Step) (time.Time, error) {
+	return r.deny(ctx, s, "the storm refuses every claim's status", admissionv1.Update, admissionv1.Rule{APIGroups: []string{"resource.k8s.io"}, APIVersions: []string{"*"}, Resources: []string{"resourceclaims/status"}})
+}
+
+// deny makes an admission policy deny an operation while the step lasts.
+func (r *run) deny(ctx context.Context, s Step, message string, operation admissionv1.OperationType, rule admissionv1.Rule) (_ time.Time, err error) {
 	admission := r.bed.client.AdmissionregistrationV1()
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: refusal}}
 	policy.Spec.MatchConstraints = &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-		Operations: []admissionv1.OperationType{admissionv1.Create},
-		Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/binding"}},
+		Operations: []admissionv1.OperationType{operation}, Rule: rule,
 	}}}}
-	policy.Spec.Validations = []admissionv1.Validation{{Expression: "false", Message: "the storm refuses every bind"}}
+	policy.Spec.Validations = []admissionv1.Validation{{Expression: "false", Message: message}}
 	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: refusal}}
 	binding.Spec.PolicyName, binding.Spec.ValidationActions = refusal, []admissionv1.ValidationAction{admissionv1.Deny}
 	if _, err := admission.ValidatingAdmissionPolicies().Create(ctx, policy, metav1.CreateOptions{}); err != nil {

@@ -8,6 +8,9 @@ import (
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/devcluster/devices"
 	"github.com/berthproject/berth/devcluster/storm/checker"
 )
 
@@ -20,7 +23,9 @@ type Options struct {
 	Berth  string // path of the berth binary
 	Logs   string // directory that keeps the Berths' logs; "" for a temporary one
 	Strict bool   // placements that resume late break the storm, too
-	Out    io.Writer
+	// Devices has a driver publish devices, and pods claim them.
+	Devices bool
+	Out     io.Writer
 	// BerthFlags are further flags of berth run.
 	BerthFlags []string
 }
@@ -65,13 +70,14 @@ func Run(ctx context.Context, o Options) error {
 	r.watch = checker.NewWatcher(r.bed.client, checker.Config{
 		GroupLabel: groupLabel, Patience: patience,
 		WholeNode: func(g string) bool { return g != general },
+		Serves:    serves, Extended: map[v1.ResourceName]string{devices.ExtendedResource: devices.Class},
 	})
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { r.watch.Run(ctx) })
 	defer watching.Wait()
 	defer cancel()
-	l := &load{client: r.bed.client, seed: o.Seed, watch: r.watch}
+	l := &load{client: r.bed.client, seed: o.Seed, watch: r.watch, devices: o.Devices}
 	if err := l.start(ctx); err != nil {
 		return err
 	}
@@ -199,7 +205,7 @@ func (r *run) rest(ctx context.Context, l *load) error {
 	if err != nil {
 		r.watch.Do(func(h *checker.History) { h.Rest(time.Now()) })
 	}
-	fmt.Fprintln(r.o.Out, "deleting all pods; waiting until no node is left …")
+	fmt.Fprintln(r.o.Out, "deleting all pods; waiting until no node and no claim with devices is left …")
 	clearing, cancel := context.WithTimeout(ctx, restWithin)
 	defer cancel()
 	if err := l.clear(clearing); err != nil {

@@ -64,10 +64,10 @@ func testStages(settings) []stage {
 		allocations(),
 		{name: "chart", what: "what the Helm chart and the kustomizations render", cmds: []command{{dir: "deploy/charttest", pkgs: []string{"."}, flags: []string{"-count=1"}, tests: rendered}}},
 	}, oracle("500", "50"), []stage{
-		{name: "e2e", what: "Berth on a real control plane: the smoke tests, and a storm of 40 seconds", cmds: []command{
+		{name: "e2e", what: "Berth on a real control plane: the smoke tests, and a storm of 40 seconds with devices", cmds: []command{
 			{dir: "devcluster", pkgs: others, flags: []string{"-count=1"}},
 			{dir: "devcluster", pkgs: []string{"./e2e"}, flags: []string{"-count=1", "-parallel=3", "-timeout=15m"}, tests: smoke},
-			{dir: "devcluster", pkgs: []string{"./e2e"}, flags: []string{"-count=1", "-timeout=5m", "-storm.lasts=40s", "-storm.only=apiserver-kill,leader-kill"}, tests: []string{"TestStorm"}},
+			{dir: "devcluster", pkgs: []string{"./e2e"}, flags: []string{"-count=1", "-timeout=5m", "-storm.lasts=40s", "-storm.devices", "-storm.only=apiserver-kill,leader-kill,both-kill"}, tests: []string{"TestStorm"}},
 		}},
 	})
 }
@@ -127,11 +127,15 @@ func nightlyStages(s settings) []stage {
 	})
 }
 
-// storms plays storms of ten minutes, of one seed after the other.
+// storms plays storms of ten minutes, of one seed after the other, every second one with devices.
 func storms(seed uint64, n int) stage {
 	cmds := []command{{args: []string{"make", "build", "devcluster"}}}
 	for i := range n {
-		cmds = append(cmds, command{args: []string{"./devcluster/bin/devcluster", "storm", "--minutes", "10", "--seeds", fmt.Sprint(seed + uint64(i))}})
+		args := []string{"./devcluster/bin/devcluster", "storm", "--minutes", "10", "--seeds", fmt.Sprint(seed + uint64(i))}
+		if i%2 == 0 {
+			args = append(args, "--devices")
+		}
+		cmds = append(cmds, command{args: args})
 	}
 	return stage{name: "storm", what: fmt.Sprintf("%d storms of ten minutes", n), cmds: cmds}
 }

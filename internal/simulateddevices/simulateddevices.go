@@ -182,6 +182,15 @@ func Slices(list []Devices, node string, generation int64) (out []*resourcev1.Re
 	return out
 }
 
+// Template returns the slices of a node that isn't there yet: without its name.
+func Template(list []Devices) (out []resourcev1.ResourceSlice) {
+	for _, s := range Slices(list, "node", 1) {
+		s.Spec.NodeName = nil
+		out = append(out, *s)
+	}
+	return out
+}
+
 // add adds devices, and their partitions.
 func (p *pool) add(d *Devices) {
 	for _, name := range numbered(d.name(), d.Count) {

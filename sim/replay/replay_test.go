@@ -31,13 +31,18 @@ func recordUnder(t *testing.T, seed uint64, limit int64, policy scenario.Policy,
 	s := soak.Generate(seed)
 	s.Spec.Policy.Flags = append(s.Spec.Policy.Flags, policy.Flags...)
 	s.Spec.Policy.ExpanderPriorities, s.Spec.Policy.EmulatedVersion = policy.ExpanderPriorities, policy.EmulatedVersion
+	return recordWorld(t, s, limit, watch)
+}
+
+// recordWorld is record of a world, with a bound on plans.
+func recordWorld(t *testing.T, s *scenario.Scenario, limit int64, watch autoscaler.Stopwatch) (path string, run *scenario.Run) {
 	s.Spec.Faults = slices.DeleteFunc(s.Spec.Faults, func(f scenario.Fault) bool { return f.Kind == scenario.CrashBerth }) // a crash ends a recording
 	run, err := scenario.Parse("world.yaml", soak.Text(s))
 	if err != nil {
 		t.Fatal(err)
 	}
 	path = filepath.Join(t.TempDir(), "recording")
-	r, err := replay.Create(path, limit, replay.Header{Seed: seed, Kubernetes: run.Scheduler.Version.String(), Autoscale: &run.Autoscale})
+	r, err := replay.Create(path, limit, replay.Header{Seed: run.Spec.Seed, Kubernetes: run.Scheduler.Version.String(), Autoscale: &run.Autoscale})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,6 +85,35 @@ func TestReplayDecidesTheSame(t *testing.T) {
 	}
 	if decisions < 1000 {
 		t.Errorf("only %d decisions were replayed", decisions)
+	}
+}
+
+// TestReplayOfDevices records worlds in which pods claim devices, nodes are bought for them, drivers change what they
+// publish and claims are edited, and replays them.
+func TestReplayOfDevices(t *testing.T) {
+	bound, bought := 0, 0
+	for seed := range uint64(12) {
+		for _, world := range []*scenario.Scenario{soak.GenerateDevices(seed), soak.GenerateBoughtDevices(seed)} {
+			path, _ := recordWorld(t, world, 1<<30, nil)
+			r, err := replay.Play(t.Context(), path, replay.Policy{})
+			if err != nil {
+				t.Fatalf("%s: %v", world.Metadata.Name, err)
+			}
+			if r.Digest != r.Recorded {
+				t.Errorf("%s: %d decisions, digest %s, recorded %s", world.Metadata.Name, len(r.Decisions), r.Digest, r.Recorded)
+			}
+			for i := range r.Decisions {
+				switch r.Decisions[i].Kind {
+				case step.Placed:
+					bound++
+				case step.ScaledUp:
+					bought++
+				}
+			}
+		}
+	}
+	if bound < 200 || bought < 20 {
+		t.Errorf("%d pods were placed and %d orders made: too few to show much", bound, bought)
 	}
 }
 

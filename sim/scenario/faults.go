@@ -57,6 +57,7 @@ const (
 	DevicesWithdrawn = "DevicesWithdrawn" // event: a node's drivers withdraw its devices `for` a while (2 min when absent)
 	DevicesChanged   = "DevicesChanged"   // event: a node's drivers publish its devices anew without the last of each slice, if that takes no counters, and as they were `for` later (5 min when absent)
 	DeviceTainted    = "DeviceTainted"    // event: a DeviceTaintRule taints a device, with the effect NoSchedule, `for` a while (10 min when absent)
+	ClaimEdited      = "ClaimEdited"      // event: somebody edits a resource claim: labels it, reserves it for a pod that isn't there, or takes the devices away from one that no pod uses
 	DeviceFailed     = "DeviceFailed"     // event: as DeviceTainted, with the effect NoExecute: pods that have the device and don't tolerate that are evicted
 )
 
@@ -87,6 +88,7 @@ var faultKinds = map[string]faultKind{
 	NodeMoves: {event: true, late: true}, SpotReplaced: {event: true, late: true}, NodeLingers: {rate: true, late: true},
 	TaintNode: {event: true, late: true}, FutureStamp: {rate: true, late: true}, ClockAhead: {late: true, ungrouped: true},
 	DevicesLate: {rate: true, late: true}, DevicesWithdrawn: {event: true, late: true}, DevicesChanged: {event: true, late: true}, DeviceTainted: {event: true, late: true}, DeviceFailed: {event: true, late: true},
+	ClaimEdited: {event: true, late: true, ungrouped: true},
 }
 
 // DrawnFaultKinds returns the kinds that random worlds draw, sorted.

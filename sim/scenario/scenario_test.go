@@ -209,7 +209,7 @@ func TestFaultsSayHowOftenOrWhenTheyCome(t *testing.T) {
 		scenario.GroupUnlisted: rate, scenario.ListedLate: rate, scenario.InstanceAgain: rate, scenario.NodeLingers: rate, scenario.FutureStamp: rate,
 		scenario.GroupRenamed: event, scenario.GroupTwice: rate, scenario.GroupsOverlap: rate,
 		scenario.NodeMoves: event, scenario.SpotReplaced: event, scenario.TaintNode: event, scenario.ClockAhead: "",
-		scenario.DevicesLate: rate, scenario.DevicesWithdrawn: event, scenario.DevicesChanged: event, scenario.DeviceTainted: event, scenario.DeviceFailed: event,
+		scenario.DevicesLate: rate, scenario.DevicesWithdrawn: event, scenario.DevicesChanged: event, scenario.DeviceTainted: event, scenario.DeviceFailed: event, scenario.ClaimEdited: event,
 		scenario.StockOut: "", // lasts from the beginning to the end
 	}
 	for _, kind := range scenario.FaultKinds() {

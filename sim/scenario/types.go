@@ -132,6 +132,9 @@ type NodeGroup struct {
 	// DevicesAfter is how long after a new node is ready they do (1 to 10 s when absent). Nodes that exist
 	// at the beginning have theirs.
 	DevicesAfter *simulatedgroup.Span `json:"devicesAfter,omitempty"`
+	// DevicesTold says that the cloud tells Berth which devices a new node will have. Otherwise Berth
+	// learns it from nodes.
+	DevicesTold bool `json:"devicesTold,omitempty"`
 }
 
 // Boot is what an instance writes while it starts.

@@ -4,6 +4,7 @@
 //	history.go   what the API has shown: lives of pods and nodes, in resource versions
 //	rules.go     what must hold while the storm is on
 //	rest.go      what must hold when the cluster has come to rest
+//	devices.go   what must hold of claims and of the devices that they have
 //	purchases.go how many nodes the groups of whole-node pods may have
 //	watch.go     the watches that fill a History
 //

@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -27,6 +28,10 @@ type Config struct {
 	WholeNode func(group string) bool
 	// Patience is how long something that must not stay may stay in calm times.
 	Patience time.Duration
+	// Serves reports whether a device is one of a device class, and Extended is the class that backs
+	// each extended resource. Both may be nil where pods claim no devices.
+	Serves   func(class string, d *resourcev1.Device) bool
+	Extended map[v1.ResourceName]string
 }
 
 // Violation is an invariant that broke. Detail names the objects, and revisions where these prove it.
@@ -41,7 +46,7 @@ func (v Violation) String() string { return fmt.Sprintf("%s: %s", v.Kind, v.Deta
 // Kind is what an invariant protects from.
 type Kind string
 
-// The kinds of violations. The first three are things done twice, the others things lost.
+// The kinds of violations: things done twice (Kind.Twice), or lost.
 const (
 	BoundTwice     Kind = "a pod bound twice"
 	BoughtTwice    Kind = "a node bought twice"
@@ -50,10 +55,15 @@ const (
 	TaintedForEver Kind = "a node tainted for ever"
 	NotEvicted     Kind = "a node deleted with pods that weren't evicted"
 	NodeLeft       Kind = "a node left that nobody needs"
+	GivenTwice     Kind = "a device allocated twice"
+	WithoutDevices Kind = "a pod bound without its devices"
+	DevicesKept    Kind = "devices kept for nobody"
 )
 
 // Twice reports whether a violation is of something done twice; otherwise something was lost.
-func (k Kind) Twice() bool { return k == BoundTwice || k == BoughtTwice || k == Misplaced }
+func (k Kind) Twice() bool {
+	return slices.Contains([]Kind{BoundTwice, BoughtTwice, Misplaced, GivenTwice, WithoutDevices}, k)
+}
 
 // History is what the API has shown so far. Its methods are for one goroutine at a time.
 type History struct {
@@ -64,6 +74,7 @@ type History struct {
 	forgiven  map[types.UID]bool    // nodes that somebody deletes on purpose
 	// Every change of a pod, and of a node, up to these revisions has been observed.
 	podsSeen, nodesSeen int64
+	devices             devices
 	calmSince           time.Time // zero while a misfortune is on
 	binds               int
 	recent              []time.Time // of the last binds, in order
@@ -75,7 +86,7 @@ type History struct {
 func New(c Config) *History {
 	return &History{
 		config: c, pods: map[types.UID]*podLife{}, nodes: map[types.UID]*nodeLife{}, purchases: map[string]*purchases{},
-		forgiven: map[types.UID]bool{}, known: map[string]bool{},
+		forgiven: map[types.UID]bool{}, known: map[string]bool{}, devices: newDevices(),
 	}
 }
 
@@ -102,7 +113,8 @@ type nodeLife struct {
 	cordoned time.Time
 }
 
-// Change is how the API has shown an object: a *v1.Pod, *v1.Node or *eventsv1.Event. It became
+// Change is how the API has shown an object: a *v1.Pod, *v1.Node, *eventsv1.Event, *resourcev1.ResourceClaim or
+// *resourcev1.ResourceSlice. It became
 // so after the revision After and by the revision By; a watch without gaps has By = After + 1.
 type Change struct {
 	Object    metav1.Object
@@ -121,6 +133,10 @@ func (h *History) Observe(now time.Time, c Change) {
 		h.NodesSeen(c.After)
 	case *eventsv1.Event:
 		h.observeEvent(now, o)
+	case *resourcev1.ResourceClaim:
+		h.devices.observeClaim(o, c)
+	case *resourcev1.ResourceSlice:
+		h.devices.observeSlice(o, c.Deleted)
 	}
 }
 
@@ -312,6 +328,7 @@ func (h *History) forget(now time.Time) {
 			delete(h.pods, uid)
 		}
 	}
+	h.devices.forget(h)
 }
 
 // unjudged reports whether a node of the name was deleted and isn't judged yet.

@@ -33,10 +33,12 @@ func (h *History) rest(now time.Time) {
 		if !waits(l) {
 			continue
 		}
-		if on := fits(p, nodes, pods); on != "" {
+		if on := h.fits(p, nodes, pods); on != "" {
 			h.add(now, Unscheduled, string(p.UID), "pod %s waits at rest, and fits on %s", name(p), on)
 		} else if p.Spec.NodeSelector[h.config.GroupLabel] != "" {
 			h.add(now, Unscheduled, string(p.UID), "pod %s waits at rest for a node of group %s", name(p), p.Spec.NodeSelector[h.config.GroupLabel])
+		} else if h.claims(p) {
+			h.add(now, Unscheduled, string(p.UID), "pod %s waits at rest for devices; %s", name(p), h.devices.String())
 		}
 	}
 	for _, n := range nodes {
@@ -50,8 +52,8 @@ func (h *History) rest(now time.Time) {
 	}
 }
 
-// Empty records nodes of groups that are left when no pod needs any, which is when the cluster has no
-// load.
+// Empty records nodes of groups and claims with devices that are left when no pod needs any, which is when the
+// cluster has no load.
 func (h *History) Empty(now time.Time) {
 	nodes, pods := h.live()
 	for _, n := range nodes {
@@ -59,9 +61,12 @@ func (h *History) Empty(now time.Time) {
 			h.add(now, NodeLeft, string(n.UID), "node %s of group %s has no pod", n.Name, n.Labels[h.config.GroupLabel])
 		}
 	}
+	for _, c := range h.devices.allocated() {
+		h.add(now, DevicesKept, string(c.UID), "claim %s has devices without load", name(c))
+	}
 }
 
-// Left returns how many nodes of groups have no pod.
+// Left returns how many nodes of groups have no pod, and claims have devices, when there is no load.
 func (h *History) Left() (left int) {
 	nodes, pods := h.live()
 	for _, n := range nodes {
@@ -69,7 +74,7 @@ func (h *History) Left() (left int) {
 			left++
 		}
 	}
-	return left
+	return left + len(h.devices.allocated())
 }
 
 // used reports whether a pod that hasn't ended is on a node.

@@ -22,6 +22,7 @@ func (h *History) Check(now time.Time) {
 	h.checkPurchases(now)
 	h.checkTaints(now)
 	h.checkWaiting(now, nodes, pods)
+	h.checkDevices(now)
 	h.endWaves()
 	h.forget(now)
 }
@@ -29,7 +30,7 @@ func (h *History) Check(now time.Time) {
 // checkPlaces finds pods that may not be where they are, by a second checker that looks at
 // one moment. That a node is missing is checkDeletions' to say.
 func (h *History) checkPlaces(now time.Time, nodes []*v1.Node, pods []*v1.Pod) {
-	for _, v := range checker.Check(nodes, pods, cameLater) {
+	for _, v := range checker.Check(nodes, h.withoutExtended(pods), cameLater) {
 		if v.Rule != "node" {
 			h.add(now, Misplaced, v.Pod+" "+v.Rule, "%s", v)
 		}
@@ -113,10 +114,10 @@ func (h *History) checkWaiting(now time.Time, nodes []*v1.Node, pods []*v1.Pod) 
 			l.fitsSince = time.Time{}
 			continue
 		}
-		l.fitsSince = since(now, l.fitsSince, fits(l.pod, nodes, pods) != "")
+		l.fitsSince = since(now, l.fitsSince, h.fits(l.pod, nodes, pods) != "")
 		if h.tooLong(now, l.fitsSince) {
 			h.add(now, Unscheduled, string(l.pod.UID), "pod %s has no node since %s, and fits on %s since %s",
-				name(l.pod), l.pod.CreationTimestamp.Format(time.TimeOnly), fits(l.pod, nodes, pods), l.fitsSince.Format(time.TimeOnly))
+				name(l.pod), l.pod.CreationTimestamp.Format(time.TimeOnly), h.fits(l.pod, nodes, pods), l.fitsSince.Format(time.TimeOnly))
 		}
 	}
 }
@@ -128,8 +129,8 @@ func waits(l *podLife) bool {
 
 // fits returns a node on which a pod may be placed, "" for none. Pods of lower priority may be
 // preempted. Room that is kept for pods of the same or of higher priority on a node to which
-// they are nominated is taken.
-func fits(p *v1.Pod, nodes []*v1.Node, pods []*v1.Pod) string {
+// they are nominated is taken. No pod is preempted for devices.
+func (h *History) fits(p *v1.Pod, nodes []*v1.Node, pods []*v1.Pod) string {
 	taken := make([]*v1.Pod, 0, len(pods))
 	for _, other := range pods {
 		if n := other.Status.NominatedNodeName; n != "" && other.Spec.NodeName == "" && other.UID != p.UID && priority(other) >= priority(p) {
@@ -141,8 +142,9 @@ func fits(p *v1.Pod, nodes []*v1.Node, pods []*v1.Pod) string {
 			taken = append(taken, other)
 		}
 	}
+	plain := h.withoutExtended([]*v1.Pod{p})[0]
 	for _, n := range nodes {
-		if ready(n) && checker.Fits(p, n, nodes, taken) {
+		if ready(n) && h.hasDevices(p, n.Name) && checker.Fits(plain, n, nodes, taken) {
 			return n.Name
 		}
 	}

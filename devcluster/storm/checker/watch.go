@@ -39,7 +39,7 @@ func (w *Watcher) Do(f func(*History)) {
 // common order: rules compare revisions, never the times at which changes came.
 func (w *Watcher) Run(ctx context.Context) {
 	var wg sync.WaitGroup
-	core := w.client.CoreV1()
+	core, resource := w.client.CoreV1(), w.client.ResourceV1()
 	for _, s := range []*stream{
 		{kind: "pods", keep: true, list: func(o metav1.ListOptions) (runtime.Object, error) { return core.Pods("").List(ctx, o) },
 			watch: func(o metav1.ListOptions) (watch.Interface, error) { return core.Pods("").Watch(ctx, o) }},
@@ -50,6 +50,10 @@ func (w *Watcher) Run(ctx context.Context) {
 		}, watch: func(o metav1.ListOptions) (watch.Interface, error) {
 			return w.client.EventsV1().Events("").Watch(ctx, o)
 		}},
+		{kind: "claims", keep: true, list: func(o metav1.ListOptions) (runtime.Object, error) { return resource.ResourceClaims("").List(ctx, o) },
+			watch: func(o metav1.ListOptions) (watch.Interface, error) { return resource.ResourceClaims("").Watch(ctx, o) }},
+		{kind: "slices", keep: true, list: func(o metav1.ListOptions) (runtime.Object, error) { return resource.ResourceSlices().List(ctx, o) },
+			watch: func(o metav1.ListOptions) (watch.Interface, error) { return resource.ResourceSlices().Watch(ctx, o) }},
 	} {
 		s.observe = func(c Change) { w.Do(func(h *History) { h.Observe(time.Now(), c) }) }
 		s.seen = func(revision int64) {
@@ -58,6 +62,8 @@ func (w *Watcher) Run(ctx context.Context) {
 				w.Do(func(h *History) { h.PodsSeen(revision) })
 			case "nodes":
 				w.Do(func(h *History) { h.NodesSeen(revision) })
+			case "claims":
+				w.Do(func(h *History) { h.ClaimsSeen(time.Now(), revision) })
 			}
 		}
 		wg.Go(func() { s.run(ctx) })

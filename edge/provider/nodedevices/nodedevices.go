@@ -137,18 +137,9 @@ func (f *file) templates() (*Templates, []error) {
 			case twice:
 				bad(field, "is %q, of which there is a template already; put all of its devices into one", group)
 			case len(errs) == before:
-				out.byGroup[group] = slicesOf(t.Devices)
+				out.byGroup[group] = simulateddevices.Template(t.Devices)
 			}
 		}
 	}
 	return out, errs
-}
-
-// slicesOf returns the slices of devices, without a node's name.
-func slicesOf(list []simulateddevices.Devices) (out []resourcev1.ResourceSlice) {
-	for _, s := range simulateddevices.Slices(list, "node", 1) {
-		s.Spec.NodeName = nil
-		out = append(out, *s)
-	}
-	return out
 }
