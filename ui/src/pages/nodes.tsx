@@ -128,10 +128,10 @@ function NodeMap({ nodes, choose }: { nodes: Node[]; choose: (name: string) => v
       ;(el[next] as SVGElement | null)?.focus()
     } else if (e.key === 'Enter') choose(el.dataset.name!)
   }
-  const leaves = root.leaves().filter(l => l.data.node)
-  return (
-    <div class="body">
-      <div ref={box}>
+  // Of thousands of nodes the drawing is made, and compared with what is in the document, only when they change.
+  const drawing = useMemo(() => {
+    const leaves = root.leaves().filter(l => l.data.node)
+    return (
         <svg class="map" height={height} viewBox={`0 0 ${width.value} ${height}`} role="group" aria-label="Nodes by group; arrow keys go from node to node, Enter opens one">
           {(root.children ?? []).map(g => <text x={g.x0 + 3} y={g.y0 + 14}>{fit(`${g.data.name} · ${g.leaves().length}`, g.x1 - g.x0)}</text>)}
           <g onKeyDown={keys}>{leaves.map((l, i) => {
@@ -142,7 +142,11 @@ function NodeMap({ nodes, choose }: { nodes: Node[]; choose: (name: string) => v
               <title>{`${n.name}\n${of(n, 'cpu')}\n${of(n, 'memory')}\n${text}${n.price ? '\n' + money(n.price, currency.value) : ''}`}</title></rect>
           })}</g>
         </svg>
-      </div>
+    )
+  }, [root, colour, currency.value])
+  return (
+    <div class="body">
+      <div ref={box}>{drawing}</div>
       <p class="legend">{colour === 'use'
         ? <><span>requested share of the fullest resource:</span>{[0.05, 0.3, 0.6, 0.9].map(s => <span><i style={{ background: useColour(s) }} />{percent(s)}</span>)}</>
         : kinds.slice(1).map(([k, text]) => <span><i style={{ background: stateColour[k] }} />{text}</span>)}</p>
