@@ -10,6 +10,7 @@
 //	                the answers
 //	series.go       gauges over time, in memory
 //	stream.go       server-sent events
+//	turns.go        whose answer is made next
 //
 // What must hold:
 //   - the core is asked only when somebody looks, one question at a time, and for at most 1/150 of
