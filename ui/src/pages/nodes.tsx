@@ -2,7 +2,7 @@ import { hierarchy, treemap } from 'd3-hierarchy'
 import { useMemo, useRef } from 'preact/hooks'
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { clockNow, currency, prices, useAnswer } from '../api'
+import { clockNow, currency, overview, prices, useAnswer } from '../api'
 import { age, amount, clock, count, money, percent, plural, quantity } from '../format'
 import { nodeState, podName, stateOf } from '../names'
 import { Command, Empty, Meter, Pairs, Panel, PlainTable, Segments, Tag } from '../parts/basics'
@@ -47,7 +47,8 @@ const of = (n: Node, resource: string): string => {
 
 /** NodesPage is all nodes, as a table or as a map. */
 export function NodesPage() {
-  const { data, error } = useAnswer<NodeList>('nodes', {}, { pages: true, every: 5000 })
+  const many = (overview.value?.nodes.total ?? 0) > 1000
+  const { data, error } = useAnswer<NodeList>('nodes', {}, { pages: true, every: many ? 15000 : 5000 })
   const view = (param('view') || 'table') as View
   const q = param('q').toLowerCase(), group = param('group'), state = param('state')
   const items = data?.items
