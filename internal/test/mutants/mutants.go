@@ -262,7 +262,7 @@ var faults = []Mutant{
 	{"each viewer has an answer of his own", "edge/api/questions.go", "a != nil && (!a.over() ||", "a != nil && false && (!a.over() ||", "./edge/api", "TestViewersOfOneMoment", "1"},
 	{"any number of answers are kept", "edge/api/questions.go", "len(q.answers) >= keptAnswers", "false", "./edge/api", "TestAnswersAreBounded", "1"},
 	{"a viewer is told the names of others' pods", "edge/api/viewer.go", "name == \"\" || !v.sees(namespace)", "name == \"\" || namespace == \"none\"", "./edge/api", "TestNoNamesOfOthers", "1"},
-	{"a viewer is told texts that name others' pods", "edge/api/viewer.go", "	if !v.all {\n		return \"\"", "	if false {\n		return \"\"", "./edge/api", "TestNoNamesOfOthers", "1"},
+	{"a viewer is told texts that name others' pods", "edge/api/viewer.go", "	if !v.all {\n		return \"\"", "	if false {\n		return \"\"", "./edge/api", "TestHiddenTexts", "1"},
 	{"decisions on nodes tell a viewer why", "edge/api/decisions.go", "hidden > 0 || about == \"\" && !v.all {", "hidden > 0 {", "./edge/api", "TestHiddenTexts", "1"},
 	{"a right that can't be asked about is one", "edge/api/viewer.go", "decision == authorizer.DecisionAllow", "decision == authorizer.DecisionAllow || err != nil", "./edge/api", "TestRightsAreAskedFewTimes", "1"},
 	{"the stream drops decisions without saying so", "edge/api/stream.go", "out.Dropped = from - s.seen - 1", "out.Dropped = 0", "./edge/api", "TestStream", "1"},
