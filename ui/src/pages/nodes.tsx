@@ -139,7 +139,7 @@ function NodeMap({ nodes, choose }: { nodes: Node[]; choose: (name: string) => v
             const n = l.data.node!
             const [text] = nodeState(n)
             return <rect key={n.name} class="node" data-name={n.name} x={l.x0} y={l.y0} width={Math.max(0, l.x1 - l.x0)} height={Math.max(0, l.y1 - l.y0)} fill={fill(n, colour)}
-              tabIndex={i === 0 ? 0 : -1} role="button" aria-label={`${n.name}, ${percent(share(n, 'cpu'))} of cpu, ${text}`} onClick={() => choose(n.name)}>
+              tabindex={i === 0 ? 0 : -1} role="button" aria-label={`${n.name}, ${percent(share(n, 'cpu'))} of cpu, ${text}`} onClick={() => choose(n.name)}>
               <title>{`${n.name}\n${of(n, 'cpu')}\n${of(n, 'memory')}\n${text}${n.price ? '\n' + money(n.price, currency.value) : ''}`}</title></rect>
           })}</g>
         </svg>
