@@ -327,6 +327,25 @@ func TestKeyboard(t *testing.T) {
 	}
 }
 
+// TestTheMapByKeys goes from node to node, and opens the one that has the focus. In an SVG the name of an attribute is
+// written as it is: tabIndex is none.
+func TestTheMapByKeys(t *testing.T) {
+	s := newSite(t, cluster)
+	ctx := browser(t, s.URL)
+	var first, second, title string
+	focused := `document.activeElement.dataset.name ?? ""`
+	err := chromedp.Run(ctx, chromedp.EmulateViewport(1440, 900), show(s, "#/nodes?view=map", "rect.node"),
+		chromedp.Evaluate(`document.querySelector("rect.node").focus(); 0`, nil), chromedp.Evaluate(focused, &first),
+		press(kb.ArrowRight), chromedp.Evaluate(focused, &second), press(kb.Enter),
+		chromedp.WaitVisible("[role=dialog] table", chromedp.ByQuery), chromedp.Text("#drawer-title", &title, chromedp.ByQuery))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first == "" || second == "" || first == second || title != second {
+		t.Errorf("the focus goes from %q to %q, and Enter opens %q", first, second, title)
+	}
+}
+
 // TestTheURLIsTheState: what is filtered, sorted and open is in the address, and Back takes it back.
 func TestTheURLIsTheState(t *testing.T) {
 	s := newSite(t, cluster)

@@ -54,6 +54,7 @@ type API struct {
 	paths     map[string]path
 	// rendering has a token for each answer that is being made; streams for each stream.
 	rendering chan struct{}
+	turns     *turns
 	streams   *streams
 	// unsent is how many bytes of answers viewers haven't read yet.
 	unsent atomic.Int64
@@ -77,8 +78,9 @@ type request struct {
 }
 
 const (
-	// maxRendering is how many answers are made at a time; the others wait.
-	maxRendering = 4
+	// maxRendering is how many answers are made at a time, and maxRenderingOfUser how many of one user; the others
+	// wait.
+	maxRendering, maxRenderingOfUser = 6, 2
 	// maxUnsent is how many bytes of answers may wait for viewers to read them. What is beyond is refused.
 	maxUnsent = 64 << 20
 	// maxObject is how long the name of an object may be.
@@ -90,7 +92,7 @@ func New(o Options) *API {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	a := &API{opt: o, questions: newQuestions(o.Ask, o.Now), rights: o.Rights, rendering: make(chan struct{}, maxRendering), streams: newStreams()}
+	a := &API{opt: o, questions: newQuestions(o.Ask, o.Now), rights: o.Rights, rendering: make(chan struct{}, maxRendering), turns: newTurns(), streams: newStreams()}
 	list := []string{"limit", "continue"}
 	with := func(more ...string) []string { return append(more, list...) }
 	a.paths = map[string]path{
@@ -228,13 +230,19 @@ func (a *API) body(r *http.Request, p *path, object string) ([]byte, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), questionTimeout)
 	defer cancel()
+	viewer := a.rights.viewer(r.WithContext(ctx))
+	end, ok := a.turns.begin(ctx, viewer.name())
+	if !ok {
+		return nil, errBusy
+	}
+	defer end()
 	select {
 	case a.rendering <- struct{}{}:
 	case <-ctx.Done():
 		return nil, errBusy
 	}
 	defer func() { <-a.rendering }()
-	value, err := p.answer(&request{Request: r.WithContext(ctx), viewer: a.rights.viewer(r.WithContext(ctx)), query: query, object: object})
+	value, err := p.answer(&request{Request: r.WithContext(ctx), viewer: viewer, query: query, object: object})
 	if err != nil {
 		return nil, err
 	}

@@ -39,6 +39,8 @@ func TestHostileQueries(t *testing.T) {
 		{"overview?watch=true", http.StatusBadRequest, `unknown parameter \"watch\"`},
 		{"nodes?limit=0", http.StatusBadRequest, `limit is \"0\"; it must be a number from 1 to 5000`},
 		{"nodes?limit=99999999999999999999", http.StatusBadRequest, "it must be a number from 1 to 5000"},
+		{"nodes?limit=5&limit=6", http.StatusBadRequest, "limit is given 2 times; give it once"},
+		{"pods?q=a&q=b&q=a", http.StatusBadRequest, "q is given 3 times; give it once"},
 		{"nodes?continue=%21", http.StatusBadRequest, "it must be that of the page before"},
 		{"nodes?sort=weight", http.StatusBadRequest, `sort is \"weight\"; it must be age, cpu,`},
 		{"nodes?q=" + strings.Repeat("x", 513), http.StatusBadRequest, "q is longer than 512 characters"},

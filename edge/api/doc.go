@@ -10,9 +10,10 @@
 //	                the answers
 //	series.go       gauges over time, in memory
 //	stream.go       server-sent events
+//	turns.go        whose answer is made next
 //
 // What must hold:
-//   - the core is asked only when somebody looks, one question at a time, and for at most a fiftieth of
+//   - the core is asked only when somebody looks, one question at a time, and for at most 1/150 of
 //     its time; viewers of one moment share its answer;
 //   - memory, streams and answers in the making are bounded, whatever is asked; a viewer that reads
 //     slowly holds up nobody;

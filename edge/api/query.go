@@ -20,8 +20,12 @@ const (
 	maxValues = 64
 )
 
-// checkQuery returns an error about parameters that the path doesn't have, or that are too long or too
-// many.
+// single are the parameters of which there is one: a second value would be one that nobody looks at. The others name
+// something, and may be repeated.
+var single = []string{"limit", "continue", "sort", "q", "step", "from", "to", "since", "before", "owner", "pods", "like"}
+
+// checkQuery returns an error about parameters that the path doesn't have, or that are too long, too many or
+// repeated though there is one of them.
 func checkQuery(query url.Values, allowed []string) error {
 	n := 0
 	for name, values := range query {
@@ -30,6 +34,9 @@ func checkQuery(query url.Values, allowed []string) error {
 		}
 		if n += len(values); n > maxValues {
 			return fmt.Errorf("more than %d parameters", maxValues)
+		}
+		if len(values) > 1 && slices.Contains(single, name) {
+			return fmt.Errorf("%s is given %d times; give it once", name, len(values))
 		}
 		for _, v := range values {
 			if len(v) > maxValue {

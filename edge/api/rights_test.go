@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
+	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/edge/api"
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 )
@@ -155,4 +159,40 @@ func TestHiddenTexts(t *testing.T) {
 			t.Errorf("%s is told of a node that stays: %s", viewer, body)
 		}
 	}
+}
+
+// TestOneUserLeavesRoomForOthers: whoever asks for everything at once, and waits for a busy core, has few answers
+// made at a time. Others get theirs meanwhile where they need no core, and their turn at the core.
+func TestOneUserLeavesRoomForOthers(t *testing.T) {
+	x := newExample(t)
+	o := x.options()
+	var asking atomic.Int64
+	free := make(chan struct{})
+	ask := o.Ask
+	o.Ask = func(ctx context.Context, question func(*core.Core)) bool {
+		asking.Add(1)
+		<-free
+		return ask(ctx, question)
+	}
+	rights := &granting{may: map[string][]string{"a": {""}, "b": {""}}}
+	o.Rights = api.NewRights(rights)
+	a := api.New(o)
+	for _, as := range []string{"a", "b"} { // so that rights are known, and asked about by one goroutine
+		get(a, "schema", rights.as(as))
+	}
+	var all sync.WaitGroup
+	for i := range 50 {
+		all.Go(func() { get(a, fmt.Sprintf("pods/default/web-%05d", i), rights.as("a")) })
+	}
+	for asking.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(50 * time.Millisecond) // the others wait by now
+	for _, path := range []string{"schema", "decisions", "series"} {
+		if code, body := get(a, path, rights.as("b")); code != http.StatusOK {
+			t.Errorf("%s for another: got %d %s", path, code, body)
+		}
+	}
+	close(free)
+	all.Wait()
 }

@@ -104,6 +104,9 @@ func newViewed(b *testing.B) *viewed {
 		in = append(in, step.PodSet{Pod: testkit.Pod(fmt.Sprint("huge", i)).Req("cpu", "64").Obj()})
 	}
 	v.step(in...)
+	for range 1000 { // until all pods were tried
+		v.step()
+	}
 	v.observe.BecomeLeader()
 	v.observe.State(driver.Core())
 	v.server = httptest.NewServer(v.observe.handler(false))
@@ -134,6 +137,9 @@ func (v *viewed) run() {
 			pod := testkit.Pod(fmt.Sprint("new", i)).Req("cpu", "100m", "memory", "64Mi").Obj()
 			pod.UID = types.UID(pod.Name)
 			v.step(step.PodSet{Pod: pod})
+			for n := 0; len(v.ready.Binds) == 0 && n < 1000; n++ { // one Step does a bounded amount of work
+				v.step()
+			}
 			if len(v.ready.Binds) != 1 {
 				v.b.Fatalf("pod %d: %d binds", i, len(v.ready.Binds))
 			}

@@ -92,14 +92,22 @@ export const since = (time: string | undefined, now: number): number => (time ? 
 /** age writes how long ago a time was. */
 export const age = (time: string | undefined, now: number): string => span(since(time, now))
 
+// Making a formatter takes a hundred times as long as using one.
+const formatters = new Map<string, Intl.DateTimeFormat>()
+function formatter(kind: 'dateStyle' | 'timeStyle', utc: boolean): Intl.DateTimeFormat {
+  const key = kind + utc
+  let f = formatters.get(key)
+  if (!f) formatters.set(key, (f = new Intl.DateTimeFormat('sv', { [kind]: kind === 'dateStyle' ? 'short' : 'medium', timeZone: utc ? 'UTC' : undefined })))
+  return f
+}
+
 /** clock writes the time of a day, with the date when that is another than today's. */
 export function clock(time: string | number | undefined, utc: boolean, now: number): string {
   if (time === undefined || time === '') return '–'
   const d = new Date(time)
   if (Number.isNaN(d.getTime())) return '–'
-  const zone = utc ? { timeZone: 'UTC' } : {}
-  const day = (x: Date) => x.toLocaleDateString('sv', zone)
-  const hms = d.toLocaleTimeString('sv', zone)
+  const day = (x: Date) => formatter('dateStyle', utc).format(x)
+  const hms = formatter('timeStyle', utc).format(d)
   return day(d) === day(new Date(now)) ? hms : `${day(d)} ${hms}`
 }
 

@@ -2,7 +2,7 @@ import { hierarchy, treemap } from 'd3-hierarchy'
 import { useMemo, useRef } from 'preact/hooks'
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { clockNow, currency, prices, useAnswer } from '../api'
+import { clockNow, currency, overview, prices, useAnswer } from '../api'
 import { age, amount, clock, count, money, percent, plural, quantity } from '../format'
 import { nodeState, podName, stateOf } from '../names'
 import { Command, Empty, Meter, Pairs, Panel, PlainTable, Segments, Tag } from '../parts/basics'
@@ -47,7 +47,8 @@ const of = (n: Node, resource: string): string => {
 
 /** NodesPage is all nodes, as a table or as a map. */
 export function NodesPage() {
-  const { data, error } = useAnswer<NodeList>('nodes', {}, { pages: true, every: 5000 })
+  const many = (overview.value?.nodes.total ?? 0) > 1000
+  const { data, error } = useAnswer<NodeList>('nodes', {}, { pages: true, every: many ? 15000 : 5000 })
   const view = (param('view') || 'table') as View
   const q = param('q').toLowerCase(), group = param('group'), state = param('state')
   const items = data?.items
@@ -128,21 +129,25 @@ function NodeMap({ nodes, choose }: { nodes: Node[]; choose: (name: string) => v
       ;(el[next] as SVGElement | null)?.focus()
     } else if (e.key === 'Enter') choose(el.dataset.name!)
   }
-  const leaves = root.leaves().filter(l => l.data.node)
-  return (
-    <div class="body">
-      <div ref={box}>
+  // Of thousands of nodes the drawing is made, and compared with what is in the document, only when they change.
+  const drawing = useMemo(() => {
+    const leaves = root.leaves().filter(l => l.data.node)
+    return (
         <svg class="map" height={height} viewBox={`0 0 ${width.value} ${height}`} role="group" aria-label="Nodes by group; arrow keys go from node to node, Enter opens one">
           {(root.children ?? []).map(g => <text x={g.x0 + 3} y={g.y0 + 14}>{fit(`${g.data.name} · ${g.leaves().length}`, g.x1 - g.x0)}</text>)}
           <g onKeyDown={keys}>{leaves.map((l, i) => {
             const n = l.data.node!
             const [text] = nodeState(n)
             return <rect key={n.name} class="node" data-name={n.name} x={l.x0} y={l.y0} width={Math.max(0, l.x1 - l.x0)} height={Math.max(0, l.y1 - l.y0)} fill={fill(n, colour)}
-              tabIndex={i === 0 ? 0 : -1} role="button" aria-label={`${n.name}, ${percent(share(n, 'cpu'))} of cpu, ${text}`} onClick={() => choose(n.name)}>
+              tabindex={i === 0 ? 0 : -1} role="button" aria-label={`${n.name}, ${percent(share(n, 'cpu'))} of cpu, ${text}`} onClick={() => choose(n.name)}>
               <title>{`${n.name}\n${of(n, 'cpu')}\n${of(n, 'memory')}\n${text}${n.price ? '\n' + money(n.price, currency.value) : ''}`}</title></rect>
           })}</g>
         </svg>
-      </div>
+    )
+  }, [root, colour, currency.value])
+  return (
+    <div class="body">
+      <div ref={box}>{drawing}</div>
       <p class="legend">{colour === 'use'
         ? <><span>requested share of the fullest resource:</span>{[0.05, 0.3, 0.6, 0.9].map(s => <span><i style={{ background: useColour(s) }} />{percent(s)}</span>)}</>
         : kinds.slice(1).map(([k, text]) => <span><i style={{ background: stateColour[k] }} />{text}</span>)}</p>

@@ -1,3 +1,4 @@
+import { useMemo } from 'preact/hooks'
 import { clockNow, currency, decisions, meta, overview, useAnswer } from '../api'
 import { age, amount, clock, count, money, percent, plural, since, span } from '../format'
 import { attentionHref, decisionTone, sentence, stateOf, toneOfSeverity } from '../names'
@@ -144,6 +145,18 @@ function Charts() {
 
 /** SeriesCharts draws the gauges in four charts with one cursor. */
 export function SeriesCharts({ of: data }: { of: Series }) {
+  const { times, charts } = useMemo(() => drawn(data, currency.value), [data, currency.value])
+  return (
+    <div class="cols charts">{charts.map(([label, lines, stacked, format]) => (
+      <div><h3>{label}</h3><Chart label={label} times={times} lines={lines} stacked={stacked} format={format} sync="over-time" height={170} marker={meta.value?.capabilities.seek ? clockNow.value / 1000 : undefined} seek={meta.value?.capabilities.seek ? s => seek(s * 1000) : undefined} /></div>
+    ))}</div>
+  )
+}
+
+type Drawn = [label: string, lines: Line[], stacked: boolean, format: (n: number) => string]
+
+/** drawn are the charts of the gauges that there are. */
+function drawn(data: Series, currency: string): { times: number[]; charts: Drawn[] } {
   const from = Date.parse(data.from) / 1000
   const step = stepOf(data)
   const times = Array.from({ length: data.points }, (_, i) => from + i * step)
@@ -152,17 +165,13 @@ export function SeriesCharts({ of: data }: { of: Series }) {
     const [label, colour] = looks[n] ?? [n, 'accent']
     return l && l.values.some(v => v) ? [{ label, colour, values: l.values }] : []
   })
-  const charts: [string, Line[], boolean, (n: number) => string][] = [
+  const charts: Drawn[] = [
     ['Pods waiting', pick('podsPending', 'podsRejected'), false, count],
     ['Nodes', pick('nodesLaunching', 'nodesNotReady', 'nodesReady'), true, count],
     ['Requested', pick('cpu', 'memory', 'gpu'), false, percent],
-    ['Cost an hour', pick('price', 'priceRemovable'), false, n => money(n, currency.value).replace('/h', '')],
+    ['Cost an hour', pick('price', 'priceRemovable'), false, n => money(n, currency).replace('/h', '')],
   ]
-  return (
-    <div class="cols charts">{charts.filter(([, lines]) => lines.length > 0).map(([label, lines, stacked, format]) => (
-      <div><h3>{label}</h3><Chart label={label} times={times} lines={lines} stacked={stacked} format={format} sync="over-time" height={170} marker={meta.value?.capabilities.seek ? clockNow.value / 1000 : undefined} seek={meta.value?.capabilities.seek ? s => seek(s * 1000) : undefined} /></div>
-    ))}</div>
-  )
+  return { times, charts: charts.filter(([, lines]) => lines.length > 0) }
 }
 
 const stepOf = (s: Series): number => {

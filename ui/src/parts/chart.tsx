@@ -1,3 +1,4 @@
+import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 import { clock, span } from '../format'
@@ -33,6 +34,7 @@ interface Props {
 export function Chart({ label, times, lines, stacked, height = 180, format, sync, elapsed, marker, seek }: Props) {
   const box = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot>(undefined)
+  const tabled = useSignal(false)
   const latest = (l: Line) => valueAt(times, l.values, marker)
   const mark = useRef(marker)
   mark.current = marker
@@ -71,9 +73,9 @@ export function Chart({ label, times, lines, stacked, height = 180, format, sync
     <figure class="chart">
       <div ref={box} role="img" aria-label={`${label}: ${lines.map(l => `${l.label} ${format(latest(l))}`).join(', ')}`} />
       <figcaption class="legend">{lines.map(l => <span><i class={l.dash ? 'dashed' : ''} style={{ background: `var(--${l.colour})`, '--dash': `var(--${l.colour})` }} />{l.label} {format(latest(l))}</span>)}</figcaption>
-      <details class="twin"><summary>As a table</summary>
-        <PlainTable caption={label} head={['time', ...lines.map(l => l.label)]} nums={lines.map((_, i) => i + 1)}
-          rows={thin(times.map((_, i) => i), 60).reverse().map(i => [elapsed ? span(times[i]!) : clock(times[i]! * 1000, utc.value === 'true', now.value), ...lines.map(l => format(l.values[i] ?? NaN))])} />
+      <details class="twin" onToggle={e => (tabled.value = e.currentTarget.open)}><summary>As a table</summary>
+        {tabled.value && <PlainTable caption={label} head={['time', ...lines.map(l => l.label)]} nums={lines.map((_, i) => i + 1)}
+          rows={thin(times.map((_, i) => i), 60).reverse().map(i => [elapsed ? span(times[i]!) : clock(times[i]! * 1000, utc.value === 'true', now.value), ...lines.map(l => format(l.values[i] ?? NaN))])} />}
       </details>
     </figure>
   )

@@ -28,6 +28,8 @@ interface Props<T> {
 
 const height = 36
 
+const collator = new Intl.Collator('en', { numeric: true })
+
 /** sorted returns rows in the order that the text asks for: a column's key, "-" before it for the largest first. */
 export function sorted<T>(rows: T[], columns: Column<T>[], order: string): T[] {
   const down = order.startsWith('-')
@@ -37,7 +39,7 @@ export function sorted<T>(rows: T[], columns: Column<T>[], order: string): T[] {
   const compare = (a: number | string, b: number | string) =>
     typeof a === 'number' && typeof b === 'number'
       ? (Number.isNaN(a) ? -Infinity : a) - (Number.isNaN(b) ? -Infinity : b)
-      : String(a).localeCompare(String(b), 'en', { numeric: true })
+      : collator.compare(String(a), String(b))
   return [...rows].sort((a, b) => (down ? -1 : 1) * compare(keys.get(a)!, keys.get(b)!))
 }
 

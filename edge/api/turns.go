@@ -1,0 +1,48 @@
+package api
+
+import (
+	"context"
+	"sync"
+)
+
+// turns let each user have few answers made at a time. Who asks for much waits for himself before he waits for the
+// others, and they don't wait for him.
+type turns struct {
+	mu sync.Mutex
+	of map[string]*turn // of users with a request under way
+}
+
+// turn is the requests of one user.
+type turn struct {
+	making chan struct{} // has a token for each answer that is being made
+	users  int           // requests that wait for a token or have one; guarded by turns.mu
+}
+
+func newTurns() *turns { return &turns{of: map[string]*turn{}} }
+
+// begin waits until it is a user's turn. end is to be called when the answer is made; ok is false when the context
+// ended before.
+func (t *turns) begin(ctx context.Context, user string) (end func(), ok bool) {
+	t.mu.Lock()
+	mine := t.of[user]
+	if mine == nil {
+		mine = &turn{making: make(chan struct{}, maxRenderingOfUser)}
+		t.of[user] = mine
+	}
+	mine.users++
+	t.mu.Unlock()
+	leave := func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if mine.users--; mine.users == 0 {
+			delete(t.of, user)
+		}
+	}
+	select {
+	case mine.making <- struct{}{}:
+		return func() { <-mine.making; leave() }, true
+	case <-ctx.Done():
+		leave()
+		return nil, false
+	}
+}
