@@ -357,7 +357,7 @@ var faults = []Mutant{
 	{"slices are read again when a device is taken", "core/devices/content.go", "	if x.shape != x.pool.shape {", "	if true {", "./core/devices", "TestAllocationsReadNoSlices", "1"},
 	{"a changed slice isn't read again", "core/devices/inventory.go", "	s.taint(v.rules)\n	p.shape++\n", "	s.taint(v.rules)\n	p.shape = max(p.shape, 1)\n", "./core/cluster", "TestPropertyDevicesAreThose", "60"},
 	{"a taint rule changes no content", "core/devices/taints.go", "		v.pool(p.PoolID).shape++\n", "		v.pool(p.PoolID)\n", "./core/cluster", "TestPropertyDevicesAreThose", "200"},
-	{"nodes with equal devices are asked about one by one", "core/devices/memo.go", "	v.answers[key] = a\n", "", "./core/devices", "TestEqualNodesAreAskedAboutOnce", "1"},
+	{"nodes with equal devices are asked about one by one", "core/devices/allotment.go", "	v.allotments[key] = a\n", "", "./core/devices", "TestEqualNodesAreAskedAboutOnce", "1"},
 	{"what is taken of devices isn't part of a node's content", "core/devices/content.go", "	return append(key, x.taken[:]...)\n", "	return key\n", "./core/devices", "TestEqualNodesAreAskedAboutOnce", "1"},
 	{"where the devices of claims are isn't signed", "core/plugins/dynamicresources/demand.go", "sig.Str(selectorText(c))", "sig.Str(\"\")", "./core/plugins/dynamicresources", "TestSignature", "1"},
 	{"what claims ask for isn't signed", "core/plugins/dynamicresources/demand.go", "sig.Str(string(d.question(state, d.wanted)))", "sig.Str(\"\")", "./core/plugins/dynamicresources", "TestSignature", "1"},
