@@ -41,6 +41,7 @@ var argsReaders = map[string]argsReader{
 	"DefaultPreemption":               readArgs(preemptionArgs),
 	"DynamicResources":                readArgs(dynamicResourcesArgs),
 	PreemptOrBuy:                      readArgs(preemptOrBuyArgs),
+	GangRoom:                          readArgs(gangRoomArgs),
 	DeviceScoring:                     readArgs(deviceScoringArgs),
 	DevicePreemption:                  readArgs(devicePreemptionArgs),
 }
@@ -68,7 +69,7 @@ func arguments(v compat.Version, path *field.Path, name string, raw []byte, out 
 		return read(v, path.Child("args"), raw, out)
 	}
 	if _, known := pointsOf(compat.Newest, name); !known {
-		return field.ErrorList{field.NotSupported(path.Child("name"), name, append(knownNames(), PreemptOrBuy, DeviceScoring, DevicePreemption))}
+		return field.ErrorList{field.NotSupported(path.Child("name"), name, append(knownNames(), PreemptOrBuy, GangRoom, DeviceScoring, DevicePreemption))}
 	}
 	if text := strings.TrimSpace(string(raw)); text != "" && text != "{}" && text != "null" {
 		return field.ErrorList{field.Forbidden(path.Child("args"), name+" has no arguments; remove them")}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/berthproject/berth/core/compat"
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins/dynamicresources"
 	"github.com/berthproject/berth/core/plugins/noderesources"
 	"github.com/berthproject/berth/core/weighing"
@@ -250,6 +251,33 @@ profiles:
 		{withArgs("DefaultPreemption", "policy: cheapest"), `unknown field "policy"`},
 		{inProfile("plugins: {postFilter: {disabled: [{name: DefaultPreemption}]}}, pluginConfig: [{name: PreemptOrBuy, args: {}}]"), "no pod of the profile preempts"},
 		{inProfile("plugins: {postFilter: {enabled: [{name: PreemptOrBuy}]}}"), "PreemptOrBuy"},
+	} {
+		c.check(t)
+	}
+}
+
+func TestGangRoomIsReadPerProfile(t *testing.T) {
+	got, err := Parse([]byte(head+`
+profiles:
+- schedulerName: default-scheduler
+- schedulerName: batch
+  pluginConfig: [{name: GangRoom, args: {after: 10m}}]
+- schedulerName: short
+  pluginConfig: [{name: GangRoom, args: {after: 1m, for: 30m}}]
+`), compat.Newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []framework.KeepRoom{{}, {After: 10 * time.Minute, For: time.Hour}, {After: time.Minute, For: 30 * time.Minute}} {
+		if got.Profiles[i].KeepRoom != want {
+			t.Errorf("profile %d: got %v, want %v", i, got.Profiles[i].KeepRoom, want)
+		}
+	}
+	for _, c := range []refused{
+		{withArgs(GangRoom, ""), `args.after: Invalid value: "0s": must be 1s or more; remove the entry to keep no room`},
+		{withArgs(GangRoom, "after: 1m, for: 0s"), `args.for: Invalid value: "0s": must be 1s or more`},
+		{withArgs(GangRoom, "aftr: 1m"), `unknown field "aftr"`},
+		{inProfile("plugins: {permit: {enabled: [{name: GangRoom}]}}"), "GangRoom"},
 	} {
 		c.check(t)
 	}

@@ -31,8 +31,9 @@ func (c *Core) Invariants() []string {
 	out = append(out, c.nomination.InvariantsIn(c.state)...)
 	out = append(out, c.reporting.InvariantsIn(c.state)...)
 	out = append(out, c.headroom.InvariantsIn(c.state)...)
+	out = append(out, c.podGroups.InvariantsIn(c.state)...)
 	for _, n := range c.state.Nominations() {
-		if homes := c.scale.homes; n.Pod.StandsIn() && !c.headroom.Knows(c.state, n.Pod) && (homes == nil || !homes.Knows(n.Pod)) {
+		if homes := c.scale.homes; n.Pod.StandsIn() && !c.headroom.Knows(c.state, n.Pod) && c.podGroups.Named(n.Pod) == "" && (homes == nil || !homes.Knows(n.Pod)) {
 			out = append(out, fmt.Sprintf("stand-in %s is nominated to %s, and nobody asks for it", n.Pod.UID, n.Name))
 		}
 	}

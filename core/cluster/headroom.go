@@ -7,13 +7,15 @@ package cluster
 //
 // Which live headrooms admit a pod is part of its class. It must hold that
 //
-//   - headrooms.byNamespace has each live headroom once, sorted by ID; no empty list is kept;
+//   - headrooms.byNamespace has each live headroom once, sorted by ID, those for pods of any namespace
+//     under ""; no empty list is kept;
 //   - whenever another headroom admits a pod than before, SignatureVersion has grown.
 
 import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -22,8 +24,8 @@ import (
 type HeadroomID string
 
 // Headroom is room that is kept free for some pods of a namespace: those of Controller,
-// those with all of Labels, or those with one of Annotations. Exactly one of the three is
-// set. A headroom is immutable.
+// those with all of Labels, or those with one of Annotations; or for a pod group, which pods of
+// any namespace may use that don't delay it. Exactly one of the four is set. A headroom is immutable.
 type Headroom struct {
 	ID         HeadroomID
 	Namespace  string
@@ -32,6 +34,30 @@ type Headroom struct {
 	// Annotations are the keys of which one has to have the value. The informers keep the
 	// pods' annotations that Berth reads only (ours).
 	Annotations []Annotation
+	Group       *GroupRoom // Namespace is "" then
+}
+
+// GroupRoom says who may use the room that is kept for a pod group.
+type GroupRoom struct {
+	Key PodGroupKey
+	// Priority is the group's. Pods of a lower one may use the room if the group may preempt them.
+	Priority int32
+	Preempts bool
+	// Within is how long other pods may run at most, in whole seconds, by their activeDeadlineSeconds.
+	Within time.Duration
+}
+
+// admits reports whether a pod is a member, can be preempted by the group, or ends in time.
+func (g *GroupRoom) admits(p *Pod) bool {
+	switch deadline := p.Object.Spec.ActiveDeadlineSeconds; {
+	case p.Group != nil && *p.Group == g.Key:
+		return true
+	case g.Preempts && p.Priority < g.Priority:
+		return true
+	case deadline != nil:
+		return *deadline <= int64(g.Within/time.Second)
+	}
+	return false
 }
 
 // HeadroomChange is a headroom before and after; either may be nil.
@@ -48,7 +74,11 @@ type Annotation struct{ Key, Value string }
 func (h *Headroom) Admits(p *Pod) bool {
 	o := p.Object
 	switch {
-	case p.StandsIn() || o.Namespace != h.Namespace:
+	case p.StandsIn():
+		return false
+	case h.Group != nil:
+		return h.Group.admits(p)
+	case o.Namespace != h.Namespace:
 		return false
 	case h.Controller != nil:
 		return h.Controller.controls(p)
@@ -76,7 +106,10 @@ func (c *Controller) controls(p *Pod) bool {
 
 // same reports whether two headrooms of one ID admit the same pods.
 func (h *Headroom) same(o *Headroom) bool {
-	if h.Namespace != o.Namespace || (h.Controller == nil) != (o.Controller == nil) || (h.Labels == nil) != (o.Labels == nil) {
+	if h.Group != nil && o.Group != nil {
+		return *h.Group == *o.Group
+	}
+	if h.Namespace != o.Namespace || (h.Group == nil) != (o.Group == nil) || (h.Controller == nil) != (o.Controller == nil) || (h.Labels == nil) != (o.Labels == nil) {
 		return false
 	}
 	return (h.Controller == nil || *h.Controller == *o.Controller) && maps.Equal(h.Labels, o.Labels) && slices.Equal(h.Annotations, o.Annotations)
@@ -134,15 +167,17 @@ func (s *State) Headrooms() []*Headroom {
 	return slices.SortedFunc(maps.Values(s.headrooms.byID), func(a, b *Headroom) int { return strings.Compare(string(a.ID), string(b.ID)) })
 }
 
-// Admitting appends to ids the headrooms that admit a pod, sorted, in O(headrooms of its
-// namespace).
+// Admitting appends to ids the headrooms that admit a pod, in O(headrooms of its namespace and
+// of pod groups): those of its namespace sorted, and then the others sorted.
 func (s *State) Admitting(ids []HeadroomID, p *Pod) []HeadroomID {
 	if len(s.headrooms.byID) == 0 {
 		return ids
 	}
-	for _, h := range s.headrooms.byNamespace[p.Object.Namespace] {
-		if h.Admits(p) {
-			ids = append(ids, h.ID)
+	for _, namespace := range [...]string{p.Object.Namespace, ""} {
+		for _, h := range s.headrooms.byNamespace[namespace] {
+			if h.Admits(p) {
+				ids = append(ids, h.ID)
+			}
 		}
 	}
 	return ids

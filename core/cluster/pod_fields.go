@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
 )
 
 // What Berth reads of a Pod. Of a pod that has no node yet it reads all of the
@@ -65,6 +66,9 @@ var podFields = []field[v1.Pod, *Pod]{
 			to.Spec.TerminationGracePeriodSeconds = s
 		}
 	}, func(a, b *Pod) bool { return a.Eviction.Grace == b.Eviction.Grace }},
+	{"spec.activeDeadlineSeconds", func(to, from *v1.Pod) { to.Spec.ActiveDeadlineSeconds = from.Spec.ActiveDeadlineSeconds }, func(a, b *Pod) bool {
+		return ptr.Equal(a.Object.Spec.ActiveDeadlineSeconds, b.Object.Spec.ActiveDeadlineSeconds)
+	}},
 	{"spec.schedulingGroup", func(to, from *v1.Pod) { to.Spec.SchedulingGroup = from.Spec.SchedulingGroup }, func(a, b *Pod) bool {
 		return a.PodGroup() == b.PodGroup()
 	}},

@@ -36,7 +36,7 @@ var podGroupKind = kindOf[*schedulingv1beta1.PodGroup]{
 	new: func() *schedulingv1beta1.PodGroup { return &schedulingv1beta1.PodGroup{} },
 	reads: func(o *schedulingv1beta1.PodGroup) *schedulingv1beta1.PodGroup {
 		out := &schedulingv1beta1.PodGroup{ObjectMeta: trimMeta(&o.ObjectMeta)}
-		out.Generation = o.Generation
+		out.Generation, out.Annotations = o.Generation, annotated(o.Annotations, TopologyLevelsAnnotation)
 		out.Spec = schedulingv1beta1.PodGroupSpec{
 			ParentCompositePodGroupName: o.Spec.ParentCompositePodGroupName,
 			SchedulingPolicy:            o.Spec.SchedulingPolicy,
@@ -56,15 +56,6 @@ var podGroupKind = kindOf[*schedulingv1beta1.PodGroup]{
 // PodGroup returns a pod group, or nil.
 func (s *State) PodGroup(k PodGroupKey) *schedulingv1beta1.PodGroup {
 	return find[*schedulingv1beta1.PodGroup](s, PodGroupKind, k.Namespace, k.Name)
-}
-
-// RequiredTopology returns the label of nodes that all members' nodes must have with one value, ""
-// when the group requires none. The group may be nil.
-func RequiredTopology(g *schedulingv1beta1.PodGroup) string {
-	if g == nil || g.Spec.SchedulingConstraints == nil || len(g.Spec.SchedulingConstraints.Topology) == 0 {
-		return ""
-	}
-	return g.Spec.SchedulingConstraints.Topology[0].Key
 }
 
 // GoesWhole returns the group with whose other members a pod leaves its node, or not at all
@@ -205,9 +196,10 @@ func (c *ObjectChange) PodGroup() (key PodGroupKey, ok bool) {
 	return PodGroupKey{}, false
 }
 
-// GroupSpecChanged reports whether a pod group came or went, or has another spec than before.
+// GroupSpecChanged reports whether a pod group came or went, or asks for something else than before.
 func (c *ObjectChange) GroupSpecChanged() bool {
 	now, _ := c.New.(*schedulingv1beta1.PodGroup)
 	old, _ := c.Old.(*schedulingv1beta1.PodGroup)
-	return now == nil || old == nil || !equality.Semantic.DeepEqual(&now.Spec, &old.Spec)
+	return now == nil || old == nil || !equality.Semantic.DeepEqual(&now.Spec, &old.Spec) ||
+		now.Annotations[TopologyLevelsAnnotation] != old.Annotations[TopologyLevelsAnnotation]
 }

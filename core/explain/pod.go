@@ -319,5 +319,5 @@ func (v *View) reservedFor(standIn *cluster.Pod) string {
 	if v.Autoscaler != nil && v.Autoscaler.Homes.Knows(standIn) {
 		return v.Autoscaler.Homes.Named(standIn)
 	}
-	return v.Headroom.Named(standIn.StandIn)
+	return cmp.Or(v.PodGroups.Named(standIn), v.Headroom.Named(standIn.StandIn))
 }

@@ -53,6 +53,8 @@ type PodGroupExplanation struct {
 	Queued   *time.Time `json:"queued,omitempty"`   // the first member
 	Tried    *time.Time `json:"tried,omitempty"`    // last
 	Backoff  *time.Time `json:"backoff,omitempty"`  // ends then
+	// Room is kept for the group, which has waited for long; nil when none is.
+	Room *PodGroupRoom `json:"room,omitempty"`
 	// Fitting is how many of the members that wait would be given nodes now, and Search how these were
 	// found (scheduler.Search).
 	Fitting int    `json:"fitting,omitempty"`
@@ -69,8 +71,12 @@ type PodGroupExplanation struct {
 type PodGroupSpec struct {
 	Gang     bool   `json:"gang"`               // with the basic policy any number of members is placed
 	MinCount int    `json:"minCount"`           // 1 with the basic policy
-	Topology string `json:"topology,omitempty"` // label that all members' nodes share; "" when none is required
-	Priority int32  `json:"priority,omitempty"`
+	Topology string `json:"topology,omitempty"` // innermost label that all members' nodes share; "" when none is required
+	// Preferred are labels that all members' nodes share where that can be had, outermost first, and
+	// Required those that they must share beside Topology.
+	Preferred []string `json:"preferred,omitempty"`
+	Required  []string `json:"required,omitempty"`
+	Priority  int32    `json:"priority,omitempty"`
 	// WholeDisruption is set when members may only be disrupted all together (disruptionMode: all).
 	WholeDisruption bool `json:"wholeDisruption,omitempty"`
 }
@@ -81,6 +87,17 @@ type PodGroupCondition struct {
 	Reason  string    `json:"reason"`
 	Message string    `json:"message,omitempty"`
 	Since   time.Time `json:"since"`
+}
+
+// PodGroupRoom is room that is kept for a group that waits.
+type PodGroupRoom struct {
+	Members  int       `json:"members"`
+	Nodes    []string  `json:"nodes"` // maxMemberNodes at most
+	AllNodes int       `json:"allNodes"`
+	Since    time.Time `json:"since"`
+	// Until is before when pods must end that use the room meanwhile; nil when none may for that.
+	Until *time.Time `json:"until,omitempty"`
+	Ends  time.Time  `json:"ends"` // when it is given back at the latest
 }
 
 // MemberNode is a node with members on it.
@@ -140,6 +157,15 @@ func (x *PodGroupExplanation) describe(g *schedulingv1beta1.PodGroup) {
 		x.Spec.Priority = *g.Spec.Priority
 	}
 	x.Spec.WholeDisruption = g.Spec.DisruptionMode != nil && g.Spec.DisruptionMode.All != nil
+	levels, _ := cluster.TopologyLevels(g)
+	for _, l := range levels {
+		switch {
+		case !l.Required:
+			x.Spec.Preferred = append(x.Spec.Preferred, l.Label)
+		case l.Label != x.Spec.Topology:
+			x.Spec.Required = append(x.Spec.Required, l.Label)
+		}
+	}
 	if c := meta.FindStatusCondition(g.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled); c != nil {
 		x.Condition = conditionOf(c)
 	}
@@ -195,6 +221,13 @@ func (v *View) explainWaiting(g *queue.Group, x *PodGroupExplanation) {
 	}
 	if until := item.BackoffEnd(); until.After(v.Now()) {
 		x.Backoff = &until
+	}
+	if r := v.PodGroups.RoomOf(g.Key()); r != nil {
+		x.Room = &PodGroupRoom{Members: r.Members, Nodes: r.Nodes[:min(len(r.Nodes), maxMemberNodes)], AllNodes: len(r.Nodes), Since: r.Since.UTC(), Ends: r.Ends.UTC()}
+		if r.Until.After(r.Since) {
+			until := r.Until.UTC()
+			x.Room.Until = &until
+		}
 	}
 	switch {
 	case g.Held() != "":

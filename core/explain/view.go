@@ -112,9 +112,12 @@ type Places interface {
 }
 
 // PodGroups describes pod groups. WhatIf leaves the state as it is; ok is false of a group of which
-// nothing can be decided.
+// nothing can be decided. RoomOf returns the room that is kept for a group, nil for none, and Named the
+// group that a stand-in keeps it for, "" when it is another's.
 type PodGroups interface {
 	WhatIf(*queue.Group) (x podgroups.Attempt, ok bool)
+	RoomOf(cluster.PodGroupKey) *podgroups.Room
+	Named(standIn *cluster.Pod) string
 }
 
 // Headroom names the objects that headroom is kept for.

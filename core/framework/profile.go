@@ -22,6 +22,8 @@ type Profile struct {
 	Preempter     Preempter // nil when no pod may preempt others
 	// Weighing says what a pod does that could preempt.
 	Weighing weighing.Config
+	// KeepRoom says when room is kept for gangs of the profile that wait.
+	KeepRoom KeepRoom
 	Less     Less // the same in all profiles of a core, which have one queue
 	// Reservers, Permitters and PostBinders follow a pod from its node's choice to
 	// its binding.
@@ -35,6 +37,9 @@ type Profile struct {
 	// Extenders have a say in the placement of the pods that they concern.
 	Extenders []Extender
 }
+
+// KeepRoom says after what time of waiting room is kept for a gang, and for how long. After 0 none is.
+type KeepRoom struct{ After, For time.Duration }
 
 // Claimer returns the plugin that takes devices for pods, nil when the profile has none that filters.
 func (p *Profile) Claimer() Claimer {

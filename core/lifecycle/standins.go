@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
 )
@@ -26,6 +28,22 @@ func StandInShape(namespace string, template *v1.PodTemplateSpec) *v1.Pod {
 		out.Spec.SchedulerName = v1.DefaultSchedulerName
 	}
 	return out
+}
+
+// StandInOf returns what keeps room for a pod, or for the one that will replace it: it asks for what the
+// pod does and keeps away from whom the pod does, without claims. Its UID begins with a prefix, the pod's
+// follows.
+func StandInOf(pod *cluster.Pod, prefix, name string) *cluster.Pod {
+	o := pod.Object
+	shape := StandInShape(o.Namespace, &v1.PodTemplateSpec{ObjectMeta: o.ObjectMeta, Spec: o.Spec})
+	shape.Name, shape.UID = name, types.UID(prefix)+o.UID
+	if ref := metav1.GetControllerOfNoCopy(o); ref != nil { // rules may read it
+		shape.OwnerReferences = []metav1.OwnerReference{*ref}
+	}
+	out := *pod
+	out.Object, out.UID, out.StandIn = shape, shape.UID, cluster.HeadroomID(shape.UID)
+	out.Claims, out.Problems = nil, nil
+	return &out
 }
 
 // RoomWatch remembers up to where a machine has looked at the changes of the state. Its zero

@@ -67,6 +67,8 @@ type Options struct {
 	Extenders         []framework.Extender
 	// Weighing is what a pod does that could preempt; nil for the defaults.
 	Weighing *weighing.Config
+	// KeepRoom says when room is kept for gangs that wait; zero for never.
+	KeepRoom framework.KeepRoom
 }
 
 // ScoresVolumes reports whether VolumeBinding scores in a version (the feature gate
@@ -228,6 +230,7 @@ func Default(schema *cluster.Schema, o Options) *framework.Profile {
 	if !o.NoPreemption {
 		p.Preempter = defaultpreemption.New(schema.Version())
 	}
+	p.KeepRoom = o.KeepRoom
 	p.Weighing = weighing.Default()
 	if o.Weighing != nil {
 		p.Weighing = *o.Weighing

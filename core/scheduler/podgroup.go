@@ -36,9 +36,12 @@ type GroupRequest struct {
 	Members []Member
 	// Placed is how many other members have nodes, and MinCount how many have to have one in all.
 	Placed, MinCount int
-	// Topology is the label that all members' nodes must have with one value; "" when none is
+	// Topology is the innermost label that all members' nodes must have with one value; "" when none is
 	// required.
 	Topology string
+	// Levels are all labels of nodes that the group requires, Topology among them, and those that it
+	// prefers, outermost first; nil when there is none but Topology.
+	Levels []cluster.TopologyLevel
 }
 
 // Place is the node that a decision has given to a member.
@@ -63,7 +66,9 @@ type GroupDecision struct {
 	// Places are in the order in which they were taken; none when fewer than needed were found.
 	Places []Place
 	Search Search // of the places
-	Domain string // the value of GroupRequest.Topology on their nodes
+	// Domain is the value of GroupRequest.Topology on their nodes, where that is the only label that counts;
+	// else the values of all labels that do, as a/b/c: those required, and those preferred that could be had.
+	Domain string
 	// Message says why the group is unschedulable, as its condition has it; "" when it isn't.
 	Message string
 	// Why says, by member, why it has no place; "" for one that has.
@@ -76,8 +81,9 @@ type GroupDecision struct {
 	Victims *framework.Victims
 	// Rejected are the classes of the members without a place that are rejected on all nodes at once.
 	Rejected map[*engine.Class]bool
-	// Work is how many answers for nodes the searches have asked for.
-	Work int
+	// Work is how many answers for nodes the searches have asked for, and TakenOff how many pods were taken
+	// off their nodes in what-ifs to find Victims.
+	Work, TakenOff int
 }
 
 // DecideGroup finds nodes for the members of a group and puts them there, if there are enough.
@@ -110,7 +116,9 @@ func (s *Scheduler) WhatIfGroup(r *GroupRequest) GroupDecision {
 }
 
 func (s *Scheduler) transactionFor(r *GroupRequest) *transaction {
-	return &transaction{Scheduler: s, engine: s.Engine(r.Members[0].Pod), request: r, need: max(r.MinCount-r.Placed, 1)}
+	t := &transaction{Scheduler: s, engine: s.Engine(r.Members[0].Pod), request: r, need: max(r.MinCount-r.Placed, 1)}
+	t.labels = t.labelsWith(0)
+	return t
 }
 
 // transaction is one attempt to place a group.
@@ -120,7 +128,8 @@ type transaction struct {
 	request *GroupRequest
 	need    int // how many members have to find a node
 
-	places []Place // so far
+	labels []string // that the nodes of all members have to have with one value each, outermost first
+	places []Place  // so far
 	search Search
 	domain string
 	work   int
@@ -135,6 +144,8 @@ type transaction struct {
 	// orderless is set when an attempt has failed in which the first member's class was one of which no
 	// order finds more nodes than another.
 	orderless bool
+	// takenOff is how many pods were taken off their nodes in what-ifs.
+	takenOff int
 	// quiet is set when nobody is told why members find no node.
 	quiet bool
 	// nominated are the nodes to which members were nominated, by member; nil when none was.
@@ -195,9 +206,20 @@ func (t *transaction) restoreNominations(why []string) {
 	}
 }
 
-// find takes enough places, and reports whether there are.
+// find takes enough places, and reports whether there are: with all preferred levels, or with as many as
+// can be had, of which the innermost is given up first.
 func (t *transaction) find() bool {
-	if t.request.Topology != "" && t.request.Placed == 0 {
+	for preferred := t.preferred(); preferred > 0; preferred-- {
+		if t.findPreferred(preferred) {
+			return true
+		}
+	}
+	return t.findRequired()
+}
+
+// findRequired takes enough places where the labels allow it, and reports whether there are.
+func (t *transaction) findRequired() bool {
+	if len(t.labels) > 0 && t.request.Placed == 0 {
 		return t.findDomain()
 	}
 	return t.tryInOrder() || t.searchFurther()

@@ -8,6 +8,7 @@ package scheduler
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -24,9 +25,9 @@ const boundedClasses = 8
 // unbounded is more pods than any node takes, and small enough to be added up.
 const unbounded = 1 << 20
 
-// domain is a domain of the required topology.
+// domain is a domain of the required topology, or of several.
 type domain struct {
-	value string
+	value string // of the label; of several labels a/b/c
 	nodes []cluster.NodeIndex
 	// holds bounds how many of the members its nodes take, and room how many pods like them. nominated is
 	// how many members are nominated to its nodes.
@@ -71,10 +72,42 @@ func compareDomains(a, b *domain, members int) int {
 	return cmp.Or(cmp.Compare(b.nominated, a.nominated), cmp.Compare(min(b.holds, members), min(a.holds, members)), cmp.Compare(a.room, b.room), cmp.Compare(a.value, b.value))
 }
 
-// domains returns the domains of the required topology by their labels' values. It costs O(nodes ×
-// classes).
+// domainsOf returns the values of the labels that count and the nodes that have them, by value.
+func (t *transaction) domainsOf() (values []string, nodes [][]cluster.NodeIndex) {
+	if len(t.labels) == 1 {
+		return t.state.Topology(t.labels[0]).Domains()
+	}
+	in := map[string][]cluster.NodeIndex{}
+	t.state.Nodes(func(n *cluster.Node) {
+		if value, has := t.domainOf(n); has {
+			in[value] = append(in[value], n.Index)
+		}
+	})
+	values = slices.Sorted(maps.Keys(in))
+	for _, value := range values {
+		nodes = append(nodes, in[value])
+	}
+	return values, nodes
+}
+
+// domainOf returns in which domain a node is; has is false when it lacks a label.
+func (t *transaction) domainOf(n *cluster.Node) (value string, has bool) {
+	for i, label := range t.labels {
+		v, has := n.Object.Labels[label]
+		if !has {
+			return "", false
+		}
+		if i > 0 {
+			value += "/" // which is in no value
+		}
+		value += v
+	}
+	return value, true
+}
+
+// domains returns the domains of the labels that count by their values. It costs O(nodes × classes).
 func (t *transaction) domains() (out []domain) {
-	values, nodes := t.state.Topology(t.request.Topology).Domains()
+	values, nodes := t.domainsOf()
 	classes, counts := t.classes()
 	nominated := t.nominatedIn()
 	for i, value := range values {
@@ -105,7 +138,7 @@ func (t *transaction) nominatedIn() map[string]int {
 	out := map[string]int{}
 	for _, name := range t.nominated {
 		if n := t.state.NodeByName(name); n != nil {
-			if value, has := n.Object.Labels[t.request.Topology]; has {
+			if value, has := t.domainOf(n); has {
 				out[value]++
 			}
 		}

@@ -56,6 +56,7 @@ func (v *groupVictims) better(than *groupVictims) bool {
 func (t *transaction) postFilter(d *GroupDecision) {
 	message, keep := "", false
 	message, keep, d.Victims = t.findVictims()
+	d.TakenOff = t.takenOff
 	if message != "" {
 		d.Message += ", " + groupPreemption + message
 		for i := range t.hadPlace {

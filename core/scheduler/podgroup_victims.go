@@ -21,6 +21,16 @@ const maxRescued = 64
 // other with preemption, where each looks at all nodes anew.
 const maxSteps = 100_000
 
+// maxUnits is how many units are looked at that could leave for a group, of each domain: those of the lowest
+// priorities. maxTakenOff is how many pods are taken off their nodes, and brought back, for it in all; then
+// no other way is tried, and no other domain.
+// maxAsked is for how many members it is asked on which node preemption costs the least.
+const (
+	maxUnits    = 1 << 13
+	maxTakenOff = 1 << 17
+	maxAsked    = 1 << 12
+)
+
 // victimSearch looks for victims on the nodes of one domain, or on all.
 type victimSearch struct {
 	*transaction // of its own
@@ -33,14 +43,18 @@ type victimSearch struct {
 func (t *transaction) searchVictims() (best *groupVictims, why string) {
 	x := t.transactionFor(t.request)
 	x.quiet = true
+	defer func() { t.takenOff = x.takenOff }()
 	mark := t.state.Mark()
 	defer t.state.Rollback(mark)
 	x.takeBackNominations()
 	some, scopes := false, x.scopes()
 	for _, d := range scopes {
-		s := victimSearch{transaction: x, units: x.engine.Leavable(d.nodes, x.request.Members[0].Pod.Priority), goal: x.need}
+		s := victimSearch{transaction: x, units: lowest(x.engine.Leavable(d.nodes, x.request.Members[0].Pod.Priority)), goal: x.need}
 		if len(s.units) == 0 {
 			continue
+		}
+		if x.takenOff > maxTakenOff {
+			break
 		}
 		some = true
 		if x.request.Topology != "" && x.request.Placed == 0 {
@@ -57,6 +71,15 @@ func (t *transaction) searchVictims() (best *groupVictims, why string) {
 		return nil, fmt.Sprintf("0/%d placements are available, first placement status: %s", len(scopes), x.status)
 	}
 	return best, x.status
+}
+
+// lowest returns maxUnits of units at most: those of the lowest priorities, and of these the first.
+func lowest(units []framework.Unit) []framework.Unit {
+	if len(units) <= maxUnits {
+		return units
+	}
+	slices.SortStableFunc(units, func(a, b framework.Unit) int { return cmp.Compare(priority(&a), priority(&b)) })
+	return units[:maxUnits]
 }
 
 // scopes returns the domains in which all members have to be, the most promising first: those that hold
@@ -78,6 +101,9 @@ func (t *transaction) scopes() []domain {
 func (s *victimSearch) search() *groupVictims {
 	var found []*groupVictims
 	for _, find := range [...]func() *groupVictims{s.withoutAll, s.withoutLowest, s.stepwise} {
+		if s.takenOff > maxTakenOff {
+			break
+		}
 		if v := find(); v != nil {
 			found = append(found, v)
 			s.goal = max(s.goal, len(v.places))
@@ -134,7 +160,7 @@ func (s *victimSearch) withoutLowest() *groupVictims {
 			ends = append(ends, i)
 		}
 	}
-	at := sort.Search(len(ends), func(k int) bool { return s.fits(units[:ends[k]]) })
+	at := sort.Search(len(ends), func(k int) bool { return s.takenOff <= maxTakenOff && s.fits(units[:ends[k]]) })
 	if at == len(ends) {
 		return nil
 	}
@@ -167,6 +193,7 @@ func (s *victimSearch) placeMembers() bool {
 // takeOff takes units off their nodes, with what they have taken there.
 func (s *victimSearch) takeOff(units []framework.Unit) {
 	for i := range units {
+		s.takenOff += len(units[i].Pods)
 		for _, p := range units[i].Pods {
 			s.engine.TakeOff(p)
 		}
@@ -198,10 +225,11 @@ func (s *victimSearch) stepwise() *groupVictims {
 	mark := s.state.Mark()
 	defer s.state.Rollback(mark)
 	s.places, s.vain = s.places[:0], map[*engine.Class]int{}
-	for i := range s.request.Members {
+	for i, asked := 0, 0; i < len(s.request.Members) && asked < maxAsked; i++ {
 		if s.place(i) {
 			continue
 		}
+		asked++
 		if victims, ok := s.cheapest(s.classOf(&s.request.Members[i])); ok {
 			for _, p := range victims.Pods {
 				s.engine.TakeOff(p)
@@ -232,11 +260,7 @@ func (s *victimSearch) cheapest(c *engine.Class) (engine.Candidate, bool) {
 func (s *victimSearch) reprieve(units []framework.Unit) *groupVictims {
 	units = slices.Clone(units)
 	s.engine.Profile().Preempter.Order(units, s.state)
-	r := reprieve{victimSearch: s, on: map[cluster.NodeIndex][]int{}}
-	for k, p := range s.places {
-		r.on[p.Choice.Node] = append(r.on[p.Choice.Node], k)
-		r.beyond = r.beyond || s.engine.LooksBeyondNode(s.classOf(&s.request.Members[p.Member]))
-	}
+	r := newReprieve(s)
 	r.bringBackOf(units)
 	return s.victims(r.stay, s.places)
 }
@@ -248,6 +272,16 @@ type reprieve struct {
 	on     map[cluster.NodeIndex][]int
 	beyond bool
 	stay   []framework.Unit // that can't come back
+}
+
+// newReprieve returns what brings units back while the members are in their places.
+func newReprieve(s *victimSearch) *reprieve {
+	r := &reprieve{victimSearch: s, on: map[cluster.NodeIndex][]int{}}
+	for k, p := range s.places {
+		r.on[p.Choice.Node] = append(r.on[p.Choice.Node], k)
+		r.beyond = r.beyond || s.engine.LooksBeyondNode(s.classOf(&s.request.Members[p.Member]))
+	}
+	return r
 }
 
 // bringBackOf brings back what can come back of units, in their order. It halves what can't come back
@@ -322,7 +356,7 @@ func (r *reprieve) memberFits(k int) bool {
 func (s *victimSearch) rescue(v *groupVictims) *groupVictims {
 	left, places := slices.Clone(v.units), v.places
 	s.engine.Profile().Preempter.Order(left, s.state)
-	for i, tries := 0, 0; i < len(left) && len(left) > 1 && tries < maxRescued; tries++ {
+	for i, tries := 0, 0; i < len(left) && len(left) > 1 && tries < maxRescued && s.takenOff <= maxTakenOff; tries++ {
 		rest := slices.Delete(slices.Clone(left), i, i+1)
 		if !s.fits(rest) {
 			i++

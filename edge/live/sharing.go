@@ -105,6 +105,7 @@ func shareSpec(to, from *v1.PodSpec) {
 	sharePointer(&to.Priority, from.Priority)
 	sharePointer(&to.PreemptionPolicy, from.PreemptionPolicy)
 	sharePointer(&to.TerminationGracePeriodSeconds, from.TerminationGracePeriodSeconds)
+	sharePointer(&to.ActiveDeadlineSeconds, from.ActiveDeadlineSeconds)
 	if slices.EqualFunc(to.Tolerations, from.Tolerations, sameToleration) {
 		to.Tolerations = from.Tolerations
 	}

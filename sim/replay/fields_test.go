@@ -137,6 +137,7 @@ func everyInputWithObjects() []step.Input {
 		annotate(m)
 	}
 	podGroup := filled(&schedulingv1beta1.PodGroup{})
+	podGroup.Annotations[cluster.TopologyLevelsAnnotation] = "*"
 	podGroup.Status.Conditions[0].Type = schedulingv1beta1.PodGroupInitiallyScheduled
 	request := filled(&autoscalingapi.ProvisioningRequest{})
 	request.Spec.Parameters[autoscalingapi.NoRetry], request.Spec.Parameters[autoscalingapi.ValidUntilSeconds] = "*", "*"

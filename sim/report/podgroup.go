@@ -39,6 +39,7 @@ func PodGroup(w io.Writer, x *explain.PodGroupExplanation, when string) error {
 			fmt.Fprintf(&b, "%s: %s\n", at.name, at.at.UTC().Format("2006-01-02 15:04:05.000"))
 		}
 	}
+	groupRoom(&b, x.Room)
 	if len(x.Why) > 0 {
 		b.WriteString("\nMembers that wait for reasons of their own:\n")
 		t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -63,6 +64,22 @@ func PodGroup(w io.Writer, x *explain.PodGroupExplanation, when string) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// groupRoom writes what room is kept for a group; r may be nil.
+func groupRoom(b *strings.Builder, r *explain.PodGroupRoom) {
+	if r == nil {
+		return
+	}
+	fmt.Fprintf(b, "room is kept for %s on %s (%s", Count(r.Members, "member"), Count(r.AllNodes, "node"), strings.Join(r.Nodes, ", "))
+	if more := r.AllNodes - len(r.Nodes); more > 0 {
+		fmt.Fprintf(b, " and %d more", more)
+	}
+	fmt.Fprintf(b, ") since %s, until %s at the latest", r.Since.Format(time.DateTime), r.Ends.Format(time.DateTime))
+	if r.Until != nil {
+		fmt.Fprintf(b, "; pods that end before %s may use it", r.Until.Format(time.DateTime))
+	}
+	b.WriteString("\n")
 }
 
 // groupStands says in a few words where a group stands.
@@ -96,7 +113,10 @@ func groupAsks(b *strings.Builder, x *explain.PodGroupExplanation) {
 			b.WriteString("basic")
 		}
 		if s.Topology != "" {
-			fmt.Fprintf(b, "; all members on nodes with one value of %s", s.Topology)
+			fmt.Fprintf(b, "; all members on nodes with one value of %s", strings.Join(append(s.Required, s.Topology), " and of "))
+		}
+		if len(s.Preferred) > 0 {
+			fmt.Fprintf(b, "; preferably on nodes with one value of %s", strings.Join(s.Preferred, " and of "))
 		}
 		if s.Priority != 0 {
 			fmt.Fprintf(b, "; priority %d", s.Priority)

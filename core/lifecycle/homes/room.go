@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -28,16 +26,7 @@ const prefix = "home/"
 
 // standInFor returns what keeps room for the replacement of a pod.
 func standInFor(pod *cluster.Pod) *cluster.Pod {
-	o := pod.Object
-	shape := lifecycle.StandInShape(o.Namespace, &v1.PodTemplateSpec{ObjectMeta: o.ObjectMeta, Spec: o.Spec})
-	shape.Name, shape.UID = "home-of-"+o.Name, types.UID(prefix)+o.UID
-	if ref := metav1.GetControllerOfNoCopy(o); ref != nil { // rules may read it
-		shape.OwnerReferences = []metav1.OwnerReference{*ref}
-	}
-	out := *pod // what it asks for, and of whom it keeps away, is the pod's
-	out.Object, out.UID, out.StandIn = shape, shape.UID, cluster.HeadroomID(shape.UID)
-	out.Claims, out.Problems = nil, nil
-	return &out
+	return lifecycle.StandInOf(pod, prefix, "home-of-"+pod.Object.Name)
 }
 
 // leaver returns the UID of the pod whose home a stand-in keeps, "" when it is another

@@ -14,5 +14,6 @@
 // plugin refuses, or whose bind fails, comes back to its group, which is tried again. After a bind that
 // has failed the place is kept for PermitTime (keep.go), and a gang of which some members have nodes and
 // too few is tried first. Until enough others
-// are past all plugins, a member with a node isn't bound, and after PermitTime it loses the node.
+// are past all plugins, a member with a node isn't bound, and after PermitTime it loses the node. For a gang
+// that has waited for long room is kept (room.go).
 package podgroups

@@ -44,6 +44,9 @@ func Hold(x *Group, state *cluster.State) (why string, failure bool) {
 	case g.Spec.SchedulingPolicy.Gang != nil && len(x.Waiting)+state.PlacedMembers(x.Key) < MinCount(g):
 		return "waiting for minCount pods from a gang to appear in scheduling queue", false
 	}
+	if _, err := cluster.TopologyLevels(g); err != nil {
+		return err.Error(), true
+	}
 	if why = disagreement(x, g, state); why != "" {
 		return why, true
 	}

@@ -34,8 +34,8 @@ func (m *Machine) BindFailed(t *lifecycle.Turn, item *queue.Item, node string) {
 	m.members.KeepPlace(t, item, node)
 }
 
-// Advance repeats writes that have failed, and gives up the places whose time is over. A member that has a node, or was nominated elsewhere
-// since, is passed over.
+// Advance repeats writes that have failed, gives up the places whose time is over, and keeps room for gangs
+// that have waited for long. A member that has a node, or was nominated elsewhere since, is passed over.
 func (m *Machine) Advance(t *lifecycle.Turn) {
 	m.repeatWrites(t)
 	for len(m.kept) > 0 && !t.Now.Before(m.kept[0].until) {
@@ -45,6 +45,7 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 			m.members.FreePlace(t, item)
 		}
 	}
+	m.advanceRoom(t)
 }
 
 // keeps reports whether a place is kept for a member: another bind has failed since.
@@ -57,7 +58,8 @@ func (m *Machine) keeps(uid types.UID) bool {
 	return false
 }
 
-// NextWake returns when writes are repeated or the first place is given up, zero for never.
+// NextWake returns when writes are repeated, the first place is given up, or room is to be kept or given
+// back, zero for never.
 func (m *Machine) NextWake() (at time.Time) {
 	if len(m.kept) > 0 {
 		at = m.kept[0].until
@@ -65,5 +67,5 @@ func (m *Machine) NextWake() (at time.Time) {
 	if len(m.unwritten) > 0 {
 		at = lifecycle.Earliest(at, m.unwrittenSince.Add(retryAfter))
 	}
-	return at
+	return lifecycle.Earliest(at, m.roomWake())
 }

@@ -57,11 +57,12 @@ type Machine struct {
 	kept           []keptPlace // in the order in which they end
 	// toCome is how many members have places that are being carried out, and weren't asked about yet.
 	toCome int
+	rooms  rooms
 }
 
 // New returns a machine over a state.
 func New(state *cluster.State, members Members) *Machine {
-	return &Machine{state: state, members: members, said: map[types.UID]*said{}}
+	return &Machine{state: state, members: members, said: map[types.UID]*said{}, rooms: rooms{waits: map[types.UID]*wait{}}}
 }
 
 // Use gives the machine the scheduler, whose profiles have the machine as a Permitter.
@@ -161,6 +162,9 @@ func (m *Machine) check(t *lifecycle.Turn, g *queue.Group) bool {
 		return true
 	}
 	t.Queue.HoldGroup(g, why)
+	if object := t.State.PodGroup(g.Key()); object != nil {
+		m.gangRests(t, object.UID, why)
+	}
 	for _, p := range x.Waiting {
 		m.members.Held(t, p.UID, why, failure)
 	}
@@ -192,6 +196,11 @@ func (m *Machine) Try(t *lifecycle.Turn, g *queue.Group) {
 	seen := t.State.Head()
 	d := m.scheduler.DecideGroup(&r)
 	m.note(t, g.Key(), items, &d, seen)
+	if len(d.Places) > 0 {
+		m.gangRests(t, object.UID, "its members have nodes")
+	} else {
+		m.gangWaits(t, object, items[0].Pod())
+	}
 	m.preempts(t, object, &r, &d)
 	m.carryOut(t, g, items, &r, &d, seen)
 	m.decided(t, object, &d)
@@ -202,6 +211,9 @@ func (m *Machine) request(g *schedulingv1beta1.PodGroup, waiting int, member fun
 	key := cluster.PodGroupKey{Namespace: g.Namespace, Name: g.Name}
 	r := scheduler.GroupRequest{Members: make([]scheduler.Member, waiting), Placed: m.state.PlacedMembers(key),
 		MinCount: MinCount(g), Topology: cluster.RequiredTopology(g)}
+	if g.Annotations[cluster.TopologyLevelsAnnotation] != "" {
+		r.Levels, _ = cluster.TopologyLevels(g) // what can't be read keeps the group from being tried
+	}
 	for i := range r.Members {
 		r.Members[i] = member(i)
 	}

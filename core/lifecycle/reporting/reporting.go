@@ -56,6 +56,9 @@ func New(scheduler Scheduler, pods lifecycle.Pods[Pod], podsPerClass int) *Machi
 	return &Machine{pods: pods, messages: messages{scheduler: scheduler, podsPerClass: podsPerClass}, problems: newProblems()}
 }
 
+// schedulerError is kube-scheduler's reason of the condition of a pod that an error keeps from its node.
+const schedulerError = "SchedulerError"
+
 // PodUnschedulable reports that a pod found no node, with an event; for the reason
 // SchedulerError that an error kept it from its node.
 func (m *Machine) PodUnschedulable(t *lifecycle.Turn, p *Pod, obj *v1.Pod, reason, message string) {
@@ -75,7 +78,7 @@ func (m *Machine) PodFailed(t *lifecycle.Turn, p *Pod, obj *v1.Pod, message stri
 	if p.condition == message {
 		return
 	}
-	c := p.say(t, obj, "SchedulerError", message)
+	c := p.say(t, obj, schedulerError, message)
 	e := step.SchedulingEvent(obj.Spec.SchedulerName, obj, "FailedScheduling", "Scheduling", message).AsWarning()
 	c.Event = &e
 	p.refreshes.tried(t.Now)
@@ -122,6 +125,10 @@ func (m *Machine) PodGated(t *lifecycle.Turn, p *Pod, obj *v1.Pod, gate *framewo
 // message.
 func (m *Machine) PodHeld(t *lifecycle.Turn, p *Pod, obj *v1.Pod, reason, message string) {
 	p.noteGated(t, obj, message)
+	if reason == schedulerError {
+		m.PodFailed(t, p, obj, message)
+		return
+	}
 	m.PodUnschedulable(t, p, obj, reason, message)
 }
 

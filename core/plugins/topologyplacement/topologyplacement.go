@@ -1,6 +1,6 @@
-// Package topologyplacement keeps the members of a pod group in one domain of the topology that the
-// group requires (KEP-5732, spec.schedulingConstraints.topology of a PodGroup): a member goes where
-// the others are. kube-scheduler's plugin of this name chooses the domain as well; in Berth the
+// Package topologyplacement keeps the members of a pod group in one domain of each topology that the
+// group requires (KEP-5732, spec.schedulingConstraints.topology of a PodGroup, and Berth's annotation for
+// further levels): a member goes where the others are. kube-scheduler's plugin of this name chooses the domain as well; in Berth the
 // decision about the group does (core/scheduler), and everything that asks where one member could
 // be, now or in a what-if, asks this rule.
 package topologyplacement
@@ -8,6 +8,7 @@ package topologyplacement
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
@@ -38,13 +39,13 @@ func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, _, group *framework.S
 	if pod.Group == nil {
 		return
 	}
-	label := cluster.RequiredTopology(state.PodGroup(*pod.Group))
-	if label == "" {
-		return
-	}
-	group.Str(label)
-	for _, value := range state.MemberDomains(*pod.Group, label) {
-		group.Str(value)
+	for _, label := range cluster.RequiredTopologies(state.PodGroup(*pod.Group)) {
+		values := state.MemberDomains(*pod.Group, label)
+		group.Str(label)
+		group.Int(int64(len(values)))
+		for _, value := range values {
+			group.Str(value)
+		}
 	}
 }
 
@@ -53,18 +54,27 @@ func (Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *fra
 	if pod.Group == nil {
 		return framework.Rules{}, nil
 	}
-	label := cluster.RequiredTopology(state.PodGroup(*pod.Group))
-	if label == "" {
+	labels := cluster.RequiredTopologies(state.PodGroup(*pod.Group))
+	if len(labels) == 0 {
 		return framework.Rules{}, nil
 	}
-	values := state.MemberDomains(*pod.Group, label)
-	if len(values) > 1 {
-		return framework.Rules{}, &framework.Reason{Plugin: Name, Final: true, OfPod: true, Messages: []string{
-			fmt.Sprintf("cannot determine domain for already scheduled pods: more than 1 domain found for pod group: %s, %s", values[0], values[1])}}
+	values := make([]string, len(labels))
+	fixed := false
+	for i, label := range labels {
+		switch in := state.MemberDomains(*pod.Group, label); {
+		case len(in) > 1:
+			return framework.Rules{}, &framework.Reason{Plugin: Name, Final: true, OfPod: true, Messages: []string{
+				fmt.Sprintf("cannot determine domain for already scheduled pods: more than 1 domain found for pod group: %s, %s", in[0], in[1])}}
+		case len(in) == 1:
+			values[i], fixed = in[0], true
+		}
 	}
-	r := rule{label: label, topology: state.HoldTopology(label)}
-	if len(values) == 1 {
-		return framework.Rules{Group: &inDomain{r, values[0]}}, nil
+	r := rule{labels: labels}
+	for _, label := range labels {
+		r.topologies = append(r.topologies, state.HoldTopology(label))
+	}
+	if fixed {
+		return framework.Rules{Group: &inDomain{r, values}}, nil
 	}
 	return framework.Rules{Group: &inAny{r}}, nil
 }
@@ -94,14 +104,14 @@ func memberOf(key cluster.PodGroupKey) func(*cluster.Pod) bool {
 	return func(pod *cluster.Pod) bool { return pod.Group != nil && *pod.Group == key }
 }
 
-// rule is what both rules have for the members of a group with a required topology.
+// rule is what both rules have for the members of a group with required topologies.
 type rule struct {
-	label    string
-	topology *cluster.Topology // held
+	labels     []string            // outermost first
+	topologies []*cluster.Topology // of the labels, held
 }
 
 // TopologyKeys implements framework.GroupRule.
-func (r *rule) TopologyKeys() []string { return []string{r.label} }
+func (r *rule) TopologyKeys() []string { return r.labels }
 
 // StaticKey implements framework.GroupRule.
 func (*rule) StaticKey(*cluster.NodeBasics) int32 { return 0 }
@@ -123,55 +133,75 @@ func (*rule) Hint(*cluster.Change) bool { return false }
 func (*rule) ReadsPod(*cluster.Pod) bool { return false }
 
 // Release implements framework.Releaser.
-func (r *rule) Release(s *cluster.State) { s.ReleaseTopology(r.topology) }
+func (r *rule) Release(s *cluster.State) {
+	for _, t := range r.topologies {
+		s.ReleaseTopology(t)
+	}
+}
 
 // inAny implements framework.GroupRule while no member is on a node: each node will do that is in some
-// domain.
+// domain of each topology.
 type inAny struct{ rule }
 
 // Filter implements framework.GroupRule.
 func (*inAny) Filter(g *framework.Groups, out []framework.Code) {
-	for i, d := range g.Domains[0] {
+	for i := range out {
 		out[i] = framework.OK
-		if d == cluster.NoDomain {
-			out[i] = framework.Final
+		for k := range g.Domains {
+			if g.Domains[k][i] == cluster.NoDomain {
+				out[i] = framework.Final
+			}
 		}
 	}
 }
 
 // Explain implements framework.GroupRule.
-func (r *inAny) Explain(*framework.Groups, int) *framework.Reason {
-	return &framework.Reason{Plugin: Name, Messages: []string{fmt.Sprintf("node(s) didn't have the label %s that the pod group requires", r.label)}, Final: true}
+func (r *inAny) Explain(g *framework.Groups, i int) *framework.Reason {
+	missing := slices.IndexFunc(g.Domains, func(of []cluster.Domain) bool { return of[i] == cluster.NoDomain })
+	return &framework.Reason{Plugin: Name, Messages: []string{fmt.Sprintf("node(s) didn't have the label %s that the pod group requires", r.labels[max(missing, 0)])}, Final: true}
 }
 
-// inDomain implements framework.GroupRule once members are on nodes.
+// inDomain implements framework.GroupRule once members are on nodes. A level on which none of these nodes
+// has the label rejects all others.
 type inDomain struct {
 	rule
-	value string // of the label of their nodes
+	values []string // of the labels of their nodes
+}
+
+// wrong returns the first level on which a group of nodes isn't in the domain, -1 for none.
+func (r *inDomain) wrong(g *framework.Groups, i int) int {
+	for k, t := range r.topologies {
+		if d := g.Domains[k][i]; d == cluster.NoDomain || d != t.Named(r.values[k]) {
+			return k
+		}
+	}
+	return -1
 }
 
 // Filter implements framework.GroupRule.
 func (r *inDomain) Filter(g *framework.Groups, out []framework.Code) {
-	wanted := r.topology.Named(r.value)
-	for i, d := range g.Domains[0] {
+	for i := range out {
 		out[i] = framework.OK
-		if d != wanted || d == cluster.NoDomain {
+		if r.wrong(g, i) >= 0 {
 			out[i] = framework.Final
 		}
 	}
 }
 
 // Explain implements framework.GroupRule.
-func (r *inDomain) Explain(*framework.Groups, int) *framework.Reason {
-	return &framework.Reason{Plugin: Name, Messages: []string{fmt.Sprintf("node(s) weren't in the pod group's domain %s=%s", r.label, r.value)}, Final: true}
+func (r *inDomain) Explain(g *framework.Groups, i int) *framework.Reason {
+	k := max(r.wrong(g, i), 0)
+	return &framework.Reason{Plugin: Name, Messages: []string{fmt.Sprintf("node(s) weren't in the pod group's domain %s=%s", r.labels[k], r.values[k])}, Final: true}
 }
 
 // Count implements framework.Counter: a node of the domain takes any number of members.
 func (r *inDomain) Count(n *cluster.Node) int {
-	if value, ok := n.Object.Labels[r.label]; ok && value == r.value {
-		return framework.Unlimited
+	for k, label := range r.labels {
+		if value, ok := n.Object.Labels[label]; !ok || value != r.values[k] {
+			return 0
+		}
 	}
-	return 0
+	return framework.Unlimited
 }
 
 var (

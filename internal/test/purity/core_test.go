@@ -102,7 +102,7 @@ var described = map[string][]string{
 	"core/lifecycle/nodegroups":   {"Asked", "Backoff", "Description", "Failure", "Instance"},
 	"core/lifecycle/nodestatus":   {"Status", "Stays", "Candidate", "Leaving", "Unknown"},
 	"core/lifecycle/planning":     {"State", "Unknown"},
-	"core/lifecycle/podgroups":    {"Attempt", "MinCount", "PluginName"},
+	"core/lifecycle/podgroups":    {"Attempt", "MinCount", "PluginName", "Room"},
 	"core/lifecycle/reservation":  {"Place"},
 	"core/lifecycle/keptnodes":    {"Stay"},
 	"core/queue":                  {"Group", "Item", "Unschedulable", "WaitingClass"},

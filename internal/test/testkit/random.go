@@ -283,6 +283,9 @@ func drawStatus(t *rapid.T, b *PodBuilder) {
 		at := metav1.NewTime(time.Unix(int64(Uniform(t, 1000, "start")), 0))
 		b.Status.StartTime = &at
 	}
+	if maybe(t, 15, "ends") {
+		b.Spec.ActiveDeadlineSeconds = new(pick(t, []int64{30, 90}, "deadline"))
+	}
 	if maybe(t, 10, "terminating") {
 		b.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	}

@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -212,13 +213,16 @@ func (w *World) changeHeadroom(t *rapid.T) string {
 	}
 	h := RandomHeadroom(t, id)
 	w.State.SetHeadroom(h)
-	return fmt.Sprintf("set headroom %s for pods of %s by %v %v %v", id, h.Namespace, h.Controller, h.Labels, h.Annotations)
+	return fmt.Sprintf("set headroom %s for pods of %s by %v %v %v %v", id, h.Namespace, h.Controller, h.Labels, h.Annotations, h.Group)
 }
 
 // RandomHeadroom draws for which pods room is kept.
 func RandomHeadroom(t *rapid.T, id cluster.HeadroomID) *cluster.Headroom {
 	h := &cluster.Headroom{ID: id, Namespace: pick(t, spaces, "of headroom")}
-	switch Uniform(t, 4, "by") {
+	switch Uniform(t, 5, "by") {
+	case 4:
+		h.Namespace, h.Group = "", &cluster.GroupRoom{Key: cluster.PodGroupKey{Namespace: pick(t, spaces, "ns"), Name: pick(t, podGroups, "group")}, Priority: int32(pick(t, []int{0, 5, 100}, "priority")),
+			Preempts: maybe(t, 50, "preempts"), Within: time.Duration(Uniform(t, 3, "within")) * time.Minute}
 	case 0:
 		h.Controller = &cluster.Controller{Kind: pick(t, []string{"ReplicaSet", "StatefulSet"}, "kind"), Name: pick(t, apps, "owner")}
 	case 1:

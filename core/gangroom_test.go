@@ -1,0 +1,232 @@
+package core_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/test/testkit"
+)
+
+// This file specifies how room is kept for a gang that has waited for long, who may use it meanwhile, and
+// that it is given back whatever happens.
+
+// roomWorld has four nodes of four CPUs, of which each has two pods of two CPUs that end by themselves:
+// those of node i after 10 and 20 minutes, at second 1000 plus these. A gang of four members with four
+// CPUs each waits. Room is kept after a minute, for half an hour.
+func roomWorld(t *testing.T) *groupWorld {
+	w := newGroupWorld(t, func(p *framework.Profile) { p.KeepRoom = framework.KeepRoom{After: time.Minute, For: 30 * time.Minute} })
+	for i := range 4 {
+		for k := range int64(2) {
+			w.step(step.PodSet{Pod: running(fmt.Sprintf("small%d%d", i, k), fmt.Sprint("n", i), 600*(k+1), w.now)})
+		}
+	}
+	w.step(gangOf("gang", 4, "4")...)
+	return w
+}
+
+// running is a pod of two CPUs on a node, with a deadline in seconds, 0 for none.
+func running(name, node string, deadline int64, since time.Time) *v1.Pod {
+	p := testkit.Pod(name).Req("cpu", "2").On(node).Obj()
+	p.Status.StartTime = &metav1.Time{Time: since}
+	if deadline > 0 {
+		p.Spec.ActiveDeadlineSeconds = &deadline
+	}
+	return p
+}
+
+// gangOf is a PodGroup with so many members, which are all needed.
+func gangOf(name string, n int, cpu string) (in []step.Input) {
+	in = append(in, step.ObjectSet{Object: testkit.PodGroup(name, n, "")})
+	for i := range n {
+		in = append(in, step.PodSet{Pod: testkit.Pod(fmt.Sprint(name, i)).Req("cpu", cpu).PodGroup(name).Obj()})
+	}
+	return in
+}
+
+// after passes time and returns what is bound, and what is said of room.
+func (w *groupWorld) after(d time.Duration, in ...step.Input) (binds, rooms []string) {
+	w.t.Helper()
+	w.now = w.now.Add(d)
+	for range 3 { // what is decided the queue is asked about in the next Step
+		r := w.Step(w.now, door.Must(in...)...)
+		in = nil
+		for _, b := range r.Binds {
+			binds = append(binds, b.Name)
+		}
+		for _, d := range r.Decisions {
+			switch d.Kind {
+			case step.RoomKept, step.RoomMissing, step.RoomLost:
+				rooms = append(rooms, fmt.Sprintf("%s %s: %s", d.Kind, d.PodGroup, d.Reason))
+			}
+		}
+		if broken := w.Invariants(); broken != nil {
+			w.t.Errorf("broken invariants: %q", broken)
+		}
+	}
+	return binds, rooms
+}
+
+// kept returns for which groups room is kept, and on how many places.
+func (w *groupWorld) kept() (groups []string, places int) {
+	for _, h := range w.State().Headrooms() {
+		groups = append(groups, h.Group.Key.Name)
+	}
+	for _, n := range w.State().Nominations() {
+		if n.Pod.StandsIn() {
+			places++
+		}
+	}
+	return groups, places
+}
+
+const roomIsKept = "RoomKept default/gang: on 4 nodes, where 8 pods have to end first; until 1970-01-01T00:47:40Z"
+
+// TestRoomIsKeptForAGangThatWaits: after its time nobody takes the room of a gang but pods that end before
+// the last pod does that it has to wait for, and pods that it may preempt. When the others have ended it starts.
+func TestRoomIsKeptForAGangThatWaits(t *testing.T) {
+	w := roomWorld(t)
+	if _, rooms := w.after(59 * time.Second); rooms != nil {
+		t.Errorf("too early: %q", rooms)
+	}
+	if _, rooms := w.after(time.Second); !slices.Equal(rooms, []string{roomIsKept}) {
+		t.Fatalf("after a minute: %q", rooms)
+	}
+	// At second 1610 the first half of the pods has ended. The gang can't start before second 2200.
+	binds, _ := w.after(550*time.Second, step.PodGone{UID: "pod-small00"}, step.PodGone{UID: "pod-small10"}, step.PodGone{UID: "pod-small20"}, step.PodGone{UID: "pod-small30"})
+	if binds != nil {
+		t.Errorf("bound: %q", binds)
+	}
+	pod := func(name string, priority int32, deadline int64) step.Input {
+		p := testkit.Pod(name).Req("cpu", "2").Priority(priority).Obj()
+		if deadline > 0 {
+			p.Spec.ActiveDeadlineSeconds = &deadline
+		}
+		return step.PodSet{Pod: p}
+	}
+	for _, c := range []struct {
+		name     string
+		priority int32
+		deadline int64
+		binds    bool
+	}{
+		{"forever", 0, 0, false},
+		{"long", 0, 700, false},
+		{"short", 0, 400, true},
+		{"low", -1, 0, true},
+		{"high", 1, 0, true},
+	} {
+		binds, _ := w.after(0, pod(c.name, c.priority, c.deadline))
+		if bound := slices.Contains(binds, c.name); bound != c.binds {
+			t.Errorf("%s is bound: %t, want %t", c.name, bound, c.binds)
+		}
+	}
+	if x, _ := w.View().Explain("default", "forever"); len(x.Reserved) != 1 || x.Reserved[0].For != "pod group default/gang" {
+		t.Errorf("explained by %+v", x.Reserved)
+	}
+	if x, _ := w.View().ExplainPodGroup("default", "gang"); x.Room == nil || x.Room.Members != 4 || x.Room.AllNodes != 4 || x.Room.Until == nil || x.Room.Until.Unix() != 2200 {
+		t.Errorf("explained by %+v", x.Room)
+	}
+	// The others end; the one of low priority is preempted, the one of a higher runs on until it is gone.
+	w.after(time.Second, step.PodGone{UID: "pod-high"}, step.PodGone{UID: "pod-short"}, step.PodGone{UID: "pod-low"})
+	binds, rooms := w.after(60*time.Second, step.PodGone{UID: "pod-small01"}, step.PodGone{UID: "pod-small11"}, step.PodGone{UID: "pod-small21"}, step.PodGone{UID: "pod-small31"})
+	if !slices.Contains(binds, "gang3") || !slices.Equal(rooms, []string{"RoomLost default/gang: its members have nodes"}) {
+		t.Errorf("bound: %q, of room: %q", binds, rooms)
+	}
+	if groups, places := w.kept(); groups != nil || places > 0 {
+		t.Errorf("room is kept for %q, on %d places", groups, places)
+	}
+}
+
+// TestWithoutKeepRoomAGangIsOvertaken: the same without KeepRoom; whoever comes takes the room.
+func TestWithoutKeepRoomAGangIsOvertaken(t *testing.T) {
+	w := newGroupWorld(t, func(*framework.Profile) {})
+	w.step(step.PodSet{Pod: running("small", "n0", 0, w.now)})
+	w.step(gangOf("gang", 4, "4")...)
+	binds, rooms := w.after(time.Hour, step.PodSet{Pod: testkit.Pod("p").Req("cpu", "2").Obj()})
+	if !slices.Equal(binds, []string{"p"}) || rooms != nil {
+		t.Errorf("bound: %q, of room: %q", binds, rooms)
+	}
+}
+
+// TestRoomIsGivenBack: whatever ends the wait of a gang gives its room back.
+func TestRoomIsGivenBack(t *testing.T) {
+	group := func(min int) step.Input { return step.ObjectSet{Object: testkit.PodGroup("gang", min, "")} }
+	gone := func(name string) step.Input { return step.PodGone{UID: types.UID("pod-" + name)} }
+	for _, c := range []struct {
+		name string
+		wait time.Duration
+		in   []step.Input
+		want []string
+		kept int
+	}{
+		{"its time is over", 30 * time.Minute, nil, []string{"RoomLost default/gang: the pod group did not start within 30m0s"}, 0},
+		{"not yet", 29 * time.Minute, nil, nil, 4},
+		{"the PodGroup is gone", 0, []step.Input{step.ObjectGone{Kind: cluster.PodGroupKind, Namespace: "default", Name: "gang"}}, []string{"RoomLost default/gang: the pod group no longer waits"}, 0},
+		{"all members are gone", 0, []step.Input{gone("gang0"), gone("gang1"), gone("gang2"), gone("gang3")}, []string{"RoomLost default/gang: the pod group no longer waits"}, 0},
+		{"it needs more than there are", 0, []step.Input{group(5)}, []string{"RoomLost default/gang: waiting for minCount pods from a gang to appear in scheduling queue"}, 0},
+		{"it needs fewer", 0, []step.Input{group(3), gone("gang3")}, []string{"RoomLost default/gang: other members wait than before", "RoomKept default/gang: on 3 nodes, where 6 pods have to end first; until 1970-01-01T00:47:40Z"}, 3},
+		{"a node is gone", 0, []step.Input{step.NodeGone{Name: "n0"}}, []string{"RoomLost default/gang: node n0 is gone, or takes no more pods",
+			"RoomMissing default/gang: the pod group finds no places even when the 6 pods have ended that end by themselves"}, 0},
+		{"a node is cordoned, and another comes", 0, []step.Input{step.NodeSet{Node: testkit.Node("n0").Alloc("cpu", "4", "memory", "8Gi").Zone("z0").Cordon().Obj()},
+			step.NodeSet{Node: testkit.Node("n9").Alloc("cpu", "4", "memory", "8Gi").Obj()}}, []string{"RoomLost default/gang: node n0 is gone, or takes no more pods",
+			"RoomKept default/gang: on 4 nodes, where 6 pods have to end first; until 1970-01-01T00:47:40Z"}, 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := roomWorld(t)
+			w.after(time.Minute)
+			_, rooms := w.after(c.wait, c.in...)
+			if _, places := w.kept(); !slices.Equal(rooms, c.want) || places != c.kept {
+				t.Errorf("room is kept on %d places, and it is said\n%q, want %d and\n%q", places, rooms, c.kept, c.want)
+			}
+		})
+	}
+}
+
+// TestGangsTakeTurns: the one that waits longest has room kept first. When its time is over the other's comes.
+func TestGangsTakeTurns(t *testing.T) {
+	w := roomWorld(t)
+	w.after(30*time.Second, gangOf("next", 2, "3")...)
+	var turns []string
+	for range 8 {
+		w.after(15 * time.Minute)
+		groups, _ := w.kept()
+		turns = append(turns, groups...)
+	}
+	if want := []string{"gang", "gang", "next", "next", "gang", "gang", "next", "next"}; !slices.Equal(turns, want) {
+		t.Errorf("room is kept for %q, want %q", turns, want)
+	}
+}
+
+// TestNoRoomIsKeptForAGangThatNeverFits: neither where its members are too large, nor where pods are in its
+// way that a controller replaces. It is looked at once in its time.
+func TestNoRoomIsKeptForAGangThatNeverFits(t *testing.T) {
+	w := roomWorld(t)
+	w.step(step.ObjectGone{Kind: cluster.PodGroupKind, Namespace: "default", Name: "gang"})
+	for i := range 2 {
+		p := running(fmt.Sprint("web", i), fmt.Sprint("n", i), 0, w.now)
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", Controller: new(true)}}
+		w.step(step.PodGone{UID: types.UID(fmt.Sprintf("pod-small%d0", i))}, step.PodSet{Pod: p})
+	}
+	w.step(append(gangOf("large", 1, "5"), gangOf("many", 3, "4")...)...)
+	for range 2 {
+		_, rooms := w.after(time.Minute)
+		_, more := w.after(time.Second)
+		if rooms = append(rooms, more...); len(rooms) != 2 {
+			t.Errorf("of room: %q", rooms)
+		}
+	}
+	if groups, places := w.kept(); groups != nil || places > 0 {
+		t.Errorf("room is kept for %q, on %d places", groups, places)
+	}
+}

@@ -1,0 +1,126 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/scheduler"
+	"github.com/berthproject/berth/internal/test/testkit"
+)
+
+// TestPropertyRoomFor draws small clusters that are full of pods that are going to leave in an order, and a
+// group. It must hold that
+//
+//   - where no room is found, the group doesn't fit when all have left;
+//   - where it is, the members fit there one after the other when those have left that must go, and nobody
+//     else; and none of these may stay;
+//   - the group wouldn't fit earlier: the last that must go is the one with which it fits;
+//   - the state is as it was.
+func TestPropertyRoomFor(t *testing.T) {
+	found := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(t, nil)
+		pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(rt, what) }
+		var leaving []*cluster.Pod
+		for i := range 1 + testkit.Uniform(rt, 4, "nodes") {
+			name := fmt.Sprint("n", i)
+			w.node(testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi").Zone(pick("zone", "a", "b")))
+			for k := range testkit.Uniform(rt, 4, "pods") {
+				p := w.pod(testkit.Pod(fmt.Sprint("p", i, k)).Req("cpu", pick("of a pod", "1", "2")).On(name))
+				w.Place(p, name)
+				if testkit.Uniform(rt, 5, "stays") > 0 {
+					leaving = append(leaving, p)
+				}
+			}
+		}
+		leaving = rapid.Permutation(leaving).Draw(rt, "order")
+		var members []*testkit.PodBuilder
+		for i := range 1 + testkit.Uniform(rt, 4, "members") {
+			members = append(members, testkit.Pod(fmt.Sprint("m", i)).Req("cpu", pick("of a member", "1", "2", "4")))
+		}
+		r := w.group(len(members), pick("topology", "", v1.LabelTopologyZone), members...)
+		before := dump(w.State)
+		places, mustGo, ok := w.RoomFor(r, leaving)
+		if after := since(before, w.State); after != before {
+			rt.Fatalf("the state was\n%s and is\n%s", before, after)
+		}
+		if !ok {
+			if w.fitsWithout(r, leaving) {
+				rt.Fatalf("no room is found, and the group fits when %d have left:\n%s", len(leaving), before)
+			}
+			return
+		}
+		found++
+		if !w.placesHold(r, places, mustGo) {
+			rt.Fatalf("the members don't fit in their places without %d pods:\n%s", len(mustGo), before)
+		}
+		last := -1
+		for _, p := range mustGo {
+			rest := slices.DeleteFunc(slices.Clone(mustGo), func(q *cluster.Pod) bool { return q == p })
+			if w.placesHold(r, places, rest) {
+				rt.Fatalf("%s must go, and may stay:\n%s", p.Name(), before)
+			}
+			last = max(last, slices.Index(leaving, p))
+		}
+		if last > 0 && w.fitsWithout(r, leaving[:last]) && !w.fitsWithout(r, leaving[:last-1]) {
+			rt.Fatalf("the group fits when %d have left, and %d were waited for:\n%s", last, last+1, before)
+		}
+	})
+	if found == 0 {
+		t.Error("no group has found room")
+	}
+}
+
+// fitsWithout reports whether a group is placed without some pods.
+func (w *world) fitsWithout(r *scheduler.GroupRequest, gone []*cluster.Pod) bool {
+	mark := w.Mark()
+	defer w.Rollback(mark)
+	for _, p := range gone {
+		w.Remove(p.UID)
+	}
+	d := w.WhatIfGroup(r)
+	return len(d.Places) > 0
+}
+
+// placesHold reports whether members fit in their places one after the other without some pods.
+func (w *world) placesHold(r *scheduler.GroupRequest, places []scheduler.Place, gone []*cluster.Pod) bool {
+	mark := w.Mark()
+	defer w.Rollback(mark)
+	for _, p := range gone {
+		w.Remove(p.UID)
+	}
+	for _, at := range places {
+		p := r.Members[at.Member].Pod
+		if e := w.Engine(p); !e.FitsOn(e.Class(p), w.State.Node(at.Choice.Node)) {
+			return false
+		}
+		w.Place(p, w.State.Node(at.Choice.Node).Name)
+	}
+	return true
+}
+
+// TestWorkOfAGroupThatPreempts: how many pods are taken off their nodes for a group that finds no victims
+// is bounded, however many there are.
+func TestWorkOfAGroupThatPreempts(t *testing.T) {
+	for _, nodes := range []int{1000, 2000, 4000} {
+		w := newWorld(t, nil)
+		for i := range nodes {
+			w.node(testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", "4", "memory", "8Gi"))
+			for k := range 4 {
+				w.place(running(fmt.Sprint("p", i, "-", k), "1", int32(k), fmt.Sprint("n", i)))
+			}
+		}
+		d := w.DecideGroup(w.group(2, "", testkit.Pod("a").Req("cpu", "1").Priority(9), testkit.Pod("b").Req("cpu", "5").Priority(9)))
+		if d.Victims != nil || len(d.Places) > 0 {
+			t.Fatalf("it finds %d victims and %d places", len(d.Victims.Pods), len(d.Places))
+		}
+		if most := 3 << 13; d.TakenOff == 0 || d.TakenOff > most {
+			t.Errorf("%d nodes: %d pods were taken off, want some, and at most %d", nodes, d.TakenOff, most)
+		}
+	}
+}
