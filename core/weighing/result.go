@@ -98,14 +98,14 @@ func (a *Result) String() string {
 		out += fmt.Sprintf("; preempting %d pod(s)%s costs %.4f", p.Victims, on, p.Cost)
 	}
 	if n := a.Node; n != nil {
-		what := "a node of " + n.Group
+		what := "a node of " + n.Group + " costs"
 		switch {
 		case n.Nodes > 0:
-			what = fmt.Sprintf("%d node(s), most of %s,", n.Nodes, n.Group)
+			what = fmt.Sprintf("%d node(s), most of %s, cost", n.Nodes, n.Group)
 		case n.Group == "":
-			what = "waiting for nodes that are coming"
+			what = "waiting for nodes that are coming costs"
 		}
-		out += fmt.Sprintf("; %s costs %.4f, in %s", what, n.Cost, time.Duration(n.LaunchSeconds*float64(time.Second)).Round(time.Second))
+		out += fmt.Sprintf("; %s %.4f, in %s", what, n.Cost, time.Duration(n.LaunchSeconds*float64(time.Second)).Round(time.Second))
 		if n.Share > 0 && n.Price == 0 {
 			out += ", plus its hourly price, which is unknown"
 		}

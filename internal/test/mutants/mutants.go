@@ -51,6 +51,7 @@ var faults = []Mutant{
 	{"a pod group preempts without asking", "core/scheduler/podgroup_preempt.go", "t.WeighGroup(t.request.Members, &v.Victims); d.Asks()", "t.WeighGroup(t.request.Members, &v.Victims); false && d.Asks()", "./core", "TestScripts/autoscale_gang_co", "1"},
 	{"a pod group that has asked in vain isn't tried", "core/weigh.go", "			x.c.queue.ActivateGroup(item.WaitsWithGroup())\n", "", "./core", "TestScripts/autoscale_gang_c", "1"},
 	{"nodes are bought for a pod group that would preempt first", "core/autoscaler/scaleup/gang_attempt.go", "	if !b.mayBuyFor(g) {\n		return out\n	}\n", "", "./core", "TestScripts/autoscale_gang_coming", "1"},
+	{"the nodes of a pod group are replaced one by one", "core/autoscaler/scaledown/consolidate.go", "	set := x.goesWith(n.Index)\n", "	set := nodeSet{}\n", "./core", "TestScripts/autoscale_consolidation_pod_group", "1"},
 	{"a gang that is whole goes first", "core/lifecycle/podgroups/podgroups.go", "placed > 0 && placed < MinCount", "placed > 0 || placed < MinCount", "./core", "TestAGangThatHasBegun", "1"},
 	{"the place of a member whose bind has failed isn't kept", "core/decisions.go", "	l.c.podGroups.BindFailed(t, item, node)\n", "", "./core", "TestThePlaceOfAMember", "1"},
 	{"the place of a member whose bind has failed is kept for good", "core/step.go", "	c.podGroups.Advance(c.turn)\n", "", "./core", "TestThePlaceOfAMember", "1"},
