@@ -304,7 +304,7 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	}
 	sched.Reserved = func(uid types.UID) bool { _, ok := c.reservation.Of(uid); return ok }
 	sched.Asking = c.reservation.Asks
-	sched.Weigh = c.weigh
+	sched.Weigh, sched.WeighGroup = c.weigh, gangs{c}.weigh
 	if cfg.Autoscale != nil {
 		a := *cfg.Autoscale
 		for _, p := range cfg.Profiles {

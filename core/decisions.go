@@ -8,6 +8,7 @@ import (
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/core/weighing"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -202,8 +203,15 @@ func (m *groupMembers) Waits(_ *lifecycle.Turn, item *queue.Item, why string) {
 }
 
 // Preempts implements podgroups.Members.
-func (m *groupMembers) Preempts(_ *lifecycle.Turn, g *schedulingv1beta1.PodGroup, members []*cluster.Pod, victims *framework.Victims) {
-	m.c.mode.groupPreempts(g, members, victims)
+func (m *groupMembers) Preempts(_ *lifecycle.Turn, g *schedulingv1beta1.PodGroup, members []*cluster.Pod, victims *framework.Victims, weighed *weighing.Result) {
+	m.c.mode.groupPreempts(g, members, victims, weighed)
+}
+
+// Asks implements podgroups.Members.
+func (m *groupMembers) Asks(_ *lifecycle.Turn, items []*queue.Item, weighed *weighing.Result) {
+	if m.Decides() {
+		gangs{m.c}.noteAsking(items, weighed)
+	}
 }
 
 // FitsNowhere implements podgroups.Members: devices that keep a member from every node are taken away from

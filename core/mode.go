@@ -11,6 +11,7 @@ import (
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/scheduler"
+	"github.com/berthproject/berth/core/weighing"
 )
 
 // mode is what a core does with what it decides, and what it has to say. It is chosen in
@@ -52,7 +53,7 @@ type mode interface {
 	decidesGroups() bool
 	// groupPreempts carries out that pods have to leave for a pod group, which comes before its members
 	// are rejected.
-	groupPreempts(g *schedulingv1beta1.PodGroup, members []*cluster.Pod, victims *framework.Victims)
+	groupPreempts(g *schedulingv1beta1.PodGroup, members []*cluster.Pod, victims *framework.Victims, weighed *weighing.Result)
 	// memberRejected carries out that a member of a group found no node.
 	memberRejected(p *record.Pod, item *queue.Item, why string)
 	// reportProblems reports which values of a pod can't be taken as they stand.

@@ -14,6 +14,7 @@ import (
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/scheduler"
+	"github.com/berthproject/berth/core/weighing"
 )
 
 // beside is the mode of a core that only scales, beside another scheduler: decisions are
@@ -55,7 +56,7 @@ func (beside) reportGate(*record.Pod) {}
 // Members of pod groups are placed by the other scheduler, which may know groups: each is queued alone.
 func (beside) reportHeld(*record.Pod, string, bool) {}
 func (beside) decidesGroups() bool                  { return false }
-func (beside) groupPreempts(*schedulingv1beta1.PodGroup, []*cluster.Pod, *framework.Victims) {
+func (beside) groupPreempts(*schedulingv1beta1.PodGroup, []*cluster.Pod, *framework.Victims, *weighing.Result) {
 }
 func (beside) memberRejected(*record.Pod, *queue.Item, string) {}
 

@@ -12,6 +12,7 @@ import (
 	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/core/weighing"
 )
 
 // deciding is the mode of a core that schedules: what it decides is done.
@@ -101,8 +102,8 @@ func (m deciding) reportHeld(p *record.Pod, why string, failure bool) {
 
 func (deciding) decidesGroups() bool { return true }
 
-func (m deciding) groupPreempts(g *schedulingv1beta1.PodGroup, members []*cluster.Pod, victims *framework.Victims) {
-	m.c.preemption.PreemptForGroup(m.c.turn, g, members, victims)
+func (m deciding) groupPreempts(g *schedulingv1beta1.PodGroup, members []*cluster.Pod, victims *framework.Victims, weighed *weighing.Result) {
+	m.c.preemption.PreemptForGroup(m.c.turn, g, members, victims, weighed)
 	m.c.binding.Resolve(m.c.turn)
 }
 

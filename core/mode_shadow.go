@@ -67,8 +67,8 @@ func (shadowing) reportHeld(*record.Pod, string, bool) {}
 func (shadowing) decidesGroups() bool                  { return false }
 
 // groupPreempts has the victims that a leader would ask to leave in the ledger.
-func (m shadowing) groupPreempts(g *schedulingv1beta1.PodGroup, members []*cluster.Pod, victims *framework.Victims) {
-	preemption.NoteGroup(m.c.turn, g, len(members), victims)
+func (m shadowing) groupPreempts(g *schedulingv1beta1.PodGroup, members []*cluster.Pod, victims *framework.Victims, weighed *weighing.Result) {
+	preemption.NoteGroup(m.c.turn, g, len(members), victims, weighed)
 }
 
 // memberRejected leaves the member nominated as the other scheduler has it.

@@ -16,6 +16,7 @@ import (
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/core/weighing"
 )
 
 // This file commits what still holds of a plan. commitPlan says which machines hear of it, in
@@ -54,6 +55,7 @@ func (c *Core) commitPlan(plan *autoscaler.Plan) {
 	before := len(c.turn.Ready.ScaleUps)
 	c.headroom.WholePlanned(c.turn, plan.Whole && c.scale.groups.HasRoom(c.turn, plan.ScaleUps)) // 1
 	outdated := gangs{c}.outdated(plan)
+	weighed := gangs{c}.weighedOf(plan, outdated)
 	gangs{c}.endPlaces(plan, outdated)
 	for i := range plan.Joins { // 2
 		if !outdated[plan.Joins[i].Gang] {
@@ -62,7 +64,7 @@ func (c *Core) commitPlan(plan *autoscaler.Plan) {
 	}
 	c.scale.deletions.Recall(c.turn, plan.Recalls, c.whyRecalled) // 3
 	helped := c.commitScaleUps(plan, outdated)                    // 4
-	gangs{c}.decide(plan, outdated)
+	gangs{c}.decide(plan, outdated, weighed)
 	c.endPlaces(plan, helped)             // 5
 	for _, x := range c.mayCancel(plan) { // 6
 		c.reservation.OrderCancelled(x.Group, c.scale.groups.Cancel(c.turn, x.Group, min(x.Nodes, c.reservation.Spare(x.Group))))
@@ -347,7 +349,7 @@ func (x gangs) outdated(plan *autoscaler.Plan) map[string]bool {
 	for i := range plan.Gangs {
 		g := &plan.Gangs[i]
 		all := append(accepted[:len(accepted):len(accepted)], ups[g.Gang]...)
-		out[g.Gang] = g.Placed-gone[g.Gang] < g.Need || !x.c.scale.groups.HasRoom(x.c.turn, all)
+		out[g.Gang] = g.Placed-gone[g.Gang] < g.Need || !x.c.scale.groups.HasRoom(x.c.turn, all) || x.declines(g, ups[g.Gang])
 		for _, other := range on[g.Gang] {
 			out[g.Gang] = out[g.Gang] || out[other]
 		}
@@ -376,7 +378,7 @@ func (x gangs) endPlaces(plan *autoscaler.Plan, outdated map[string]bool) {
 
 // decide enters into the ledger what plans have for pod groups, each time that it is something
 // else.
-func (x gangs) decide(plan *autoscaler.Plan, outdated map[string]bool) {
+func (x gangs) decide(plan *autoscaler.Plan, outdated map[string]bool, weighed map[string]*weighing.Result) {
 	said := map[string]string{}
 	for i := range plan.Gangs {
 		g := &plan.Gangs[i]
@@ -389,8 +391,31 @@ func (x gangs) decide(plan *autoscaler.Plan, outdated map[string]bool) {
 		}
 		said[g.Gang] = why
 		if x.c.scale.gangs[g.Gang] != why {
-			x.c.turn.Decide(step.Decision{Kind: kind, PodGroup: g.Gang, Members: g.Placed, Nodes: g.Nodes, Reason: why})
+			x.c.turn.Decide(step.Decision{Kind: kind, PodGroup: g.Gang, Members: g.Placed, Nodes: g.Nodes, Reason: why, Weighed: weighed[g.Gang]})
 		}
 	}
 	x.c.scale.gangs = said
+}
+
+// weighedOf returns what the pod groups wait for that have asked for places, and for which a plan has some. It is asked
+// before the places are given.
+func (x gangs) weighedOf(plan *autoscaler.Plan, outdated map[string]bool) map[string]*weighing.Result {
+	if len(plan.Gangs) == 0 || !x.c.reservation.AnyAsks() {
+		return nil
+	}
+	out := map[string]*weighing.Result{}
+	for i := range plan.Gangs {
+		g := &plan.Gangs[i]
+		if outdated[g.Gang] {
+			continue
+		}
+		var ups []autoscaler.ScaleUp
+		for _, up := range plan.ScaleUps {
+			if up.Gang == g.Gang {
+				ups = append(ups, up)
+			}
+		}
+		out[g.Gang] = x.weighed(g, ups)
+	}
+	return out
 }

@@ -75,6 +75,13 @@ func (c *Core) newRequest() (req *autoscaler.Request, early []*record.Pod) {
 	var tooEarly []*record.Pod
 	req.Gangs, tooEarly = gangs{c}.toPlan()
 	early = append(early, tooEarly...)
+	for i := range req.Gangs {
+		for _, pod := range req.Gangs[i].Members {
+			if c.reservation.Asks(pod.UID) {
+				asking = append(asking, c.pods[pod.UID])
+			}
+		}
+	}
 	if len(req.Pending) > 0 {
 		req.Recallable = s.deletions.Recallable(c.state)
 	}

@@ -58,7 +58,7 @@ func (w *world) print(_ time.Time, _ time.Duration, _ []step.Input, r *step.Read
 	w.printHeadroom(r)
 	for i := range r.Decisions {
 		if d := &r.Decisions[i]; d.Weighed != nil {
-			fmt.Fprintf(out, "%s %s\n", strings.TrimPrefix(d.Pod, "default/"), d.Weighed)
+			fmt.Fprintf(out, "%s %s\n", strings.TrimPrefix(d.Pod+d.PodGroup, "default/"), d.Weighed)
 		}
 	}
 	for _, c := range r.Conditions {

@@ -131,6 +131,7 @@ func (c *Core) Step(now time.Time, inputs ...door.Input) step.Ready {
 		c.scale.homes.Advance(c.turn)
 	}
 	c.reservation.Advance(c.turn)
+	gangs{c}.askedInVain(c.reservation.TimedOut())
 	c.comparison.Advance(c.turn)
 	c.nodeComparison.Advance(c.turn)
 	c.scale.survey = nil

@@ -11,6 +11,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/scaleup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/scheduler"
@@ -40,7 +41,7 @@ func (c *Core) weigh(pod *cluster.Pod, best *engine.Candidate) *weighing.Result 
 		return nil
 	}
 	p, cfg := c.pods[pod.UID], &c.sched.Profile(pod).Weighing
-	a := &weighing.Result{Policy: policy(cfg), Chosen: weighing.Preempts, Preempt: c.preemptionCost(best, &cfg.Costs)}
+	a := &weighing.Result{Policy: policy(cfg), Chosen: weighing.Preempts, Preempt: c.preemptionCost(c.state.Node(best.Node).Name, &best.Victims, &cfg.Costs)}
 	may := c.eligible(p)
 	switch {
 	case !p.Weighing.Since.IsZero():
@@ -133,10 +134,16 @@ func (c *Core) noteRequested(req *autoscaler.Request) {
 	if !c.reservation.AnyAsks() {
 		return
 	}
-	for _, pod := range req.Pending {
-		if c.reservation.Asks(pod.UID) {
-			c.pods[pod.UID].Weighing.Request = req.Number
+	note := func(pods []*cluster.Pod) {
+		for _, pod := range pods {
+			if c.reservation.Asks(pod.UID) {
+				c.pods[pod.UID].Weighing.Request = req.Number
+			}
 		}
+	}
+	note(req.Pending)
+	for i := range req.Gangs {
+		note(req.Gangs[i].Members)
 	}
 }
 
@@ -167,6 +174,12 @@ func (c *Core) given(uid types.UID, n *weighing.Node, chosen weighing.Choice) {
 	}
 	cfg := &c.sched.Profile(p.Parsed).Weighing
 	launch := c.scale.launches.Times(n.Group).Median
+	if p.Parsed.Group != nil { // all members wait for as long, and one record is of all of them
+		if policy(cfg) != weighing.PreemptFirst {
+			c.reservation.Limit(uid, cfg.Until(w.Since, c.turn.Now, 0))
+		}
+		return
+	}
 	if policy(cfg) != weighing.PreemptFirst {
 		c.reservation.Limit(uid, cfg.Until(w.Since, c.turn.Now, launch))
 	}
@@ -199,6 +212,7 @@ func (c *Core) answerAsking(plan *autoscaler.Plan, kept map[types.UID]bool) {
 			why[uid] = "no node group can help: " + strings.Join(n.Reasons, ", ")
 		}
 	}
+	var released []types.UID
 	for _, uid := range c.reservation.Asking() {
 		p := c.pods[uid]
 		if p.Weighing.Request != plan.Request || kept[uid] {
@@ -219,14 +233,16 @@ func (c *Core) answerAsking(plan *autoscaler.Plan, kept map[types.UID]bool) {
 		}
 		p.Weighing.Result = &a
 		c.reservation.ReleasePod(c.turn, uid)
+		released = append(released, uid)
 	}
+	gangs{c}.askedInVain(released)
 }
 
 // decline leaves out of a proposal the nodes of which all pods would rather preempt, by
 // Cheapest, and returns the proposal that is left. It is the one that it was given when none
 // is left out.
 func (c *Core) decline(up *autoscaler.ScaleUp) *autoscaler.ScaleUp {
-	if !c.reservation.AnyAsks() {
+	if !c.reservation.AnyAsks() || up.Gang != "" { // those of pod groups are weighed as a whole
 		return up
 	}
 	declined := map[types.UID]bool{}
@@ -250,4 +266,126 @@ func (c *Core) decline(up *autoscaler.ScaleUp) *autoscaler.ScaleUp {
 	out.Nodes -= len(up.Bins) - len(out.Bins)
 	out.Pods = slices.DeleteFunc(slices.Clone(up.Pods), func(uid types.UID) bool { return declined[uid] })
 	return &out
+}
+
+// weigh is Core.weigh for a pod group: implements scheduler.Scheduler.WeighGroup. All of its members ask, or none.
+func (x gangs) weigh(members []scheduler.Member, victims *framework.Victims) *weighing.Result {
+	c, first := x.c, members[0].Pod
+	if c.cfg.Autoscale == nil || !c.mode.decidesGroups() {
+		return nil
+	}
+	cfg := &c.sched.Profile(first).Weighing
+	a := &weighing.Result{Policy: policy(cfg), Chosen: weighing.Preempts, Preempt: c.preemptionCost("", victims, &cfg.Costs)}
+	may, last := true, record.Weighing{}
+	for i := range members {
+		p := c.pods[members[i].Pod.UID]
+		may = may && c.eligible(p).now && !p.HasNodeToWaitFor(c.state)
+		if !p.Weighing.Since.IsZero() {
+			last = p.Weighing
+		}
+	}
+	switch {
+	case !last.Since.IsZero():
+		a.Why = "the nodes that it waited for are not coming, or not in time"
+		if last.Result != nil {
+			a.Node = last.Result.Node
+			if last.Result.Chosen == weighing.Preempts {
+				a.Why = last.Result.Why
+			}
+		}
+	case !c.scale.groups.Known():
+		a.Why = "the node groups are not known yet"
+	case !may:
+		a.Why = "no node is added for it, or not yet"
+	case a.Policy == weighing.PreemptFirst && scaleup.Launching(c.survey()) == 0:
+		a.Why = "no node is being added"
+	default:
+		a.Chosen, a.Why = weighing.Asks, "the next plan decides whether to add nodes for it"
+	}
+	return a
+}
+
+// noteAsking is Core.noteAsking for all members of a pod group without a place; asks is nil when they don't ask.
+func (x gangs) noteAsking(items []*queue.Item, asks *weighing.Result) {
+	c := x.c
+	for _, item := range items {
+		pod := item.Pod()
+		p := c.pods[pod.UID]
+		switch {
+		case asks != nil:
+			p.Weighing = record.Weighing{Asked: true, Since: c.turn.Now, Result: asks}
+			c.reservation.Ask(c.turn, pod.UID, c.turn.Now.Add(c.maxAsking(pod)))
+		case !c.reservation.WaitsFor(pod.UID):
+			if !p.Weighing.Since.IsZero() {
+				p.Planned = false // what was planned for it holds no more
+			}
+			p.Weighing = record.Weighing{}
+		}
+	}
+	if asks != nil {
+		c.scale.planning.Want(c.turn.Now)
+	}
+}
+
+// asking returns the members of a pod group, as namespace/name, that ask for a place, in the order of scheduling.
+func (x gangs) asking(name string) (out []*record.Pod) {
+	namespace, name, _ := strings.Cut(name, "/")
+	group := x.c.queue.Group(cluster.PodGroupKey{Namespace: namespace, Name: name})
+	if group == nil || !x.c.reservation.AnyAsks() {
+		return nil
+	}
+	for _, item := range group.Members() {
+		if x.c.reservation.Asks(item.Pod().UID) {
+			out = append(out, x.c.pods[item.Pod().UID])
+		}
+	}
+	return out
+}
+
+// declines reports whether a pod group would rather preempt than have the nodes that a plan buys for it, by Cheapest. The
+// result is noted for its members.
+func (x gangs) declines(g *autoscaler.GangPlan, ups []autoscaler.ScaleUp) bool {
+	members := x.asking(g.Gang)
+	if g.Nodes == 0 || len(members) == 0 || x.c.policyOf(members[0].Parsed) != weighing.Cheapest {
+		return false
+	}
+	node, priced := x.groupNode(g, ups, members)
+	a := *members[0].Weighing.Result
+	costs := binCosts{preempt: a.Preempt.Cost, node: node.Cost, priced: priced}
+	if !costs.preemptingIsCheaper() {
+		return false
+	}
+	a.Chosen, a.Why, a.Node = weighing.Preempts, costs.why, node
+	for _, p := range members {
+		p.Weighing.Result = &a
+	}
+	return true
+}
+
+// weighed returns what a pod group waits for that has asked and for which a plan has places, nil for another; it is noted
+// for its members.
+func (x gangs) weighed(g *autoscaler.GangPlan, ups []autoscaler.ScaleUp) *weighing.Result {
+	members := x.asking(g.Gang)
+	if g.Placed == 0 || len(members) == 0 {
+		return nil
+	}
+	a := *members[0].Weighing.Result
+	a.Chosen, a.Why = weighing.Waits, ""
+	if g.Nodes > 0 {
+		a.Chosen = weighing.Buys
+	}
+	a.Node, _ = x.groupNode(g, ups, members)
+	for _, p := range members {
+		p.Weighing.Result = &a
+	}
+	return &a
+}
+
+// askedInVain has the pod groups tried of which members have asked for a place and have none now, nor ask for one still.
+func (x gangs) askedInVain(released []types.UID) {
+	for _, uid := range released {
+		if item := x.c.queue.Get(uid); item != nil && item.WaitsWithGroup() != nil {
+			x.c.queue.ActivateGroup(item.WaitsWithGroup())
+		}
+	}
 }

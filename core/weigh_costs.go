@@ -6,9 +6,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/weighing"
 )
 
@@ -18,10 +20,10 @@ import (
 // worth returns what an hour of a pod's requests is worth, as the price expander has it.
 func (c *Core) worth(pod *cluster.Pod) float64 { return expander.Worth(pod) }
 
-// preemptionCost returns what it costs that the victims of a candidate leave.
-func (c *Core) preemptionCost(x *engine.Candidate, costs *weighing.Costs) *weighing.Preemption {
-	out := &weighing.Preemption{Node: c.state.Node(x.Node).Name, Violations: x.Violations}
-	for _, v := range x.Pods {
+// preemptionCost returns what it costs that victims leave a node; "" for several.
+func (c *Core) preemptionCost(node string, victims *framework.Victims, costs *weighing.Costs) *weighing.Preemption {
+	out := &weighing.Preemption{Node: node, Violations: victims.Violations}
+	for _, v := range victims.Pods {
 		out.Add(costs, c.worth(v), c.ran(v), v.Priority)
 	}
 	return out
@@ -114,4 +116,23 @@ func (c *Core) bought(group string, bins [][]types.UID) {
 			c.given(uid, &weighing.Node{Group: group, Price: price, Share: share(c.worth(p.Parsed), total, len(bin))}, weighing.Buys)
 		}
 	}
+}
+
+// groupNode returns what the nodes cost a pod group that a plan has for it: their price, all of which is the
+// group's, and the waiting of all members; known is false when the price of one isn't.
+func (x gangs) groupNode(g *autoscaler.GangPlan, ups []autoscaler.ScaleUp, members []*record.Pod) (node *weighing.Node, known bool) {
+	c, worth := x.c, 0.0
+	for _, p := range members {
+		worth += c.worth(p.Parsed)
+	}
+	group, share, launch := "", 0.0, time.Duration(0)
+	for i := range ups {
+		if i == 0 || ups[i].Nodes > ups[0].Nodes {
+			group = ups[i].Group
+		}
+		share, launch = 1, max(launch, c.scale.launches.Times(ups[i].Group).Median)
+	}
+	node = c.sched.Profile(members[0].Parsed).Weighing.Costs.NewNode(group, g.Price, share, worth, launch)
+	node.Nodes = g.Nodes
+	return node, g.Nodes == 0 || g.Price > 0
 }

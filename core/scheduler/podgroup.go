@@ -22,6 +22,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/weighing"
 )
 
 // Member is a pod of a group that has no node.
@@ -79,12 +80,18 @@ type GroupDecision struct {
 	// Victims are the pods that have to leave so that the group finds places, to which its members are
 	// nominated; nil for none.
 	Victims *framework.Victims
+	// Weighed is what else there was, of a group that could preempt.
+	Weighed *weighing.Result
 	// Rejected are the classes of the members without a place that are rejected on all nodes at once.
 	Rejected map[*engine.Class]bool
 	// Work is how many answers for nodes the searches have asked for, and TakenOff how many pods were taken
 	// off their nodes in what-ifs to find Victims.
 	Work, TakenOff int
 }
+
+// Asks reports whether the members ask for places on nodes that are coming or are bought for the group
+// first; then it has no victims.
+func (d *GroupDecision) Asks() bool { return d.Weighed != nil && d.Weighed.Chosen == weighing.Asks }
 
 // DecideGroup finds nodes for the members of a group and puts them there, if there are enough.
 func (s *Scheduler) DecideGroup(r *GroupRequest) GroupDecision {

@@ -55,7 +55,7 @@ func (v *groupVictims) better(than *groupVictims) bool {
 // nominated no more.
 func (t *transaction) postFilter(d *GroupDecision) {
 	message, keep := "", false
-	message, keep, d.Victims = t.findVictims()
+	message, keep = t.findVictims(d)
 	d.TakenOff = t.takenOff
 	if message != "" {
 		d.Message += ", " + groupPreemption + message
@@ -70,33 +70,37 @@ func (t *transaction) postFilter(d *GroupDecision) {
 	}
 }
 
-// findVictims returns who has to leave for the group, which is nominated to its places then; and what is
-// said about that. keep is set when the members stay nominated as they are.
-func (t *transaction) findVictims() (message string, keep bool, victims *framework.Victims) {
+// findVictims says in a decision who has to leave for the group, which is nominated to its places then, or
+// that it asks for places first; and returns what is said about that. keep is set when the members stay
+// nominated as they are.
+func (t *transaction) findVictims(d *GroupDecision) (message string, keep bool) {
 	first, preempter := t.request.Members[0].Pod, t.engine.Profile().Preempter
 	if preempter == nil {
-		return "", false, nil
+		return "", false
 	}
 	if why := preempter.Eligible(first); why != nil {
-		return why.Messages[0], false, nil
+		return why.Messages[0], false
 	}
 	for i := range t.request.Members {
 		switch uid := t.request.Members[i].Pod.UID; {
 		case t.Reserved(uid):
-			return messageReserved, true, nil
+			return messageReserved, true
 		case t.Asking(uid):
-			return messageAsks, true, nil
+			return messageAsks, true
 		}
 	}
 	if t.awaitsVictims() {
-		return messageOngoing, true, nil
+		return messageOngoing, true
 	}
 	if !t.state.HasLowerPriority(first.Priority) {
-		return messageNoVictims, false, nil
+		return messageNoVictims, false
 	}
 	v, why := t.searchVictims()
 	if v == nil {
-		return why, false, nil
+		return why, false
+	}
+	if d.Weighed = t.WeighGroup(t.request.Members, &v.Victims); d.Asks() {
+		return messageAsks, true
 	}
 	for i := range t.request.Members {
 		t.state.Nominate(t.request.Members[i].Pod, "")
@@ -104,7 +108,8 @@ func (t *transaction) findVictims() (message string, keep bool, victims *framewo
 	for _, p := range v.places {
 		t.state.Nominate(t.request.Members[p.Member].Pod, t.state.Node(p.Choice.Node).Name)
 	}
-	return fmt.Sprintf(messageGroupPlace, len(v.Pods)), true, &v.Victims
+	d.Victims = &v.Victims
+	return fmt.Sprintf(messageGroupPlace, len(v.Pods)), true
 }
 
 // awaitsVictims reports whether pods that had to leave a node for a member are still on their way.

@@ -35,6 +35,9 @@ type Scheduler struct {
 	// Weigh decides whether a pod that could preempt the victims of a candidate asks for a place on
 	// a coming node first; nil when it preempts and nothing else was possible.
 	Weigh func(*cluster.Pod, *engine.Candidate) *weighing.Result
+	// WeighGroup is Weigh for the members of a pod group that have no node, and the victims without which
+	// it finds places.
+	WeighGroup func([]Member, *framework.Victims) *weighing.Result
 	// MaxHeld is how much each engine may hold before the classes are forgotten that nobody needs
 	// (ForgetClasses).
 	MaxHeld engine.Size
@@ -50,7 +53,9 @@ func New(state *cluster.State, profiles []*framework.Profile, how engine.Options
 		Gone:     func(types.UID) bool { return false },
 		Reserved: func(types.UID) bool { return false },
 		Asking:   func(types.UID) bool { return false },
-		Weigh:    func(*cluster.Pod, *engine.Candidate) *weighing.Result { return nil }}
+		Weigh:    func(*cluster.Pod, *engine.Candidate) *weighing.Result { return nil },
+
+		WeighGroup: func([]Member, *framework.Victims) *weighing.Result { return nil }}
 	for _, p := range profiles {
 		e, err := engine.New(state, p, how)
 		if err != nil {

@@ -40,7 +40,7 @@ type Result struct {
 
 // Preemption is what it would cost to have others leave a node.
 type Preemption struct {
-	Node            string  `json:"node"`
+	Node            string  `json:"node"` // "" for a pod group, whose victims may be on several
 	Victims         int     `json:"victims"`
 	Violations      int     `json:"violations,omitempty"` // of disruption budgets, among the victims
 	HighestPriority int32   `json:"highestPriority"`      // of the victims
@@ -62,7 +62,9 @@ func (p *Preemption) Add(c *Costs, worth float64, ran time.Duration, priority in
 
 // Node is what it would cost to wait for a node.
 type Node struct {
-	Group string `json:"group"`
+	Group string `json:"group"` // of several, of which the most nodes are; "" when all are there or coming
+	// Nodes is how many nodes are bought for a pod group, which are weighed as one; 0 for a pod.
+	Nodes int    `json:"nodes,omitempty"`
 	Name  string `json:"name,omitempty"` // "" while it isn't registered
 	// Price is that of the node an hour, 0 when it isn't known; of a node that was coming
 	// anyway, nothing of it is the pod's.
@@ -89,10 +91,21 @@ func (a *Result) String() string {
 		out += ": " + a.Why
 	}
 	if p := a.Preempt; p != nil {
-		out += fmt.Sprintf("; preempting %d pod(s) on %s costs %.4f", p.Victims, p.Node, p.Cost)
+		on := ""
+		if p.Node != "" {
+			on = " on " + p.Node
+		}
+		out += fmt.Sprintf("; preempting %d pod(s)%s costs %.4f", p.Victims, on, p.Cost)
 	}
 	if n := a.Node; n != nil {
-		out += fmt.Sprintf("; a node of %s costs %.4f, in %s", n.Group, n.Cost, time.Duration(n.LaunchSeconds*float64(time.Second)).Round(time.Second))
+		what := "a node of " + n.Group + " costs"
+		switch {
+		case n.Nodes > 0:
+			what = fmt.Sprintf("%d node(s), most of %s, cost", n.Nodes, n.Group)
+		case n.Group == "":
+			what = "waiting for nodes that are coming costs"
+		}
+		out += fmt.Sprintf("; %s %.4f, in %s", what, n.Cost, time.Duration(n.LaunchSeconds*float64(time.Second)).Round(time.Second))
 		if n.Share > 0 && n.Price == 0 {
 			out += ", plus its hourly price, which is unknown"
 		}

@@ -122,6 +122,7 @@ func (m *Metrics) Step(now time.Time, took time.Duration, inputs []step.Input, r
 		m.decided(&ready.Decisions[i], share)
 	}
 	m.preemptions.evaluated(ready.Decisions, share)
+	m.groups.evaluated(ready.Decisions)
 	for _, w := range ready.PermitWaits {
 		result := "Unschedulable"
 		if w.Allowed {
@@ -157,7 +158,9 @@ func (m *Metrics) decided(d *step.Decision, took time.Duration) {
 	case step.GroupPlaced, step.GroupWaits:
 		m.groups.decided(d, took*time.Duration(d.Members))
 	case step.Preempts:
-		m.victims.Observe(float64(len(d.Victims)))
+		if d.PodGroup == "" {
+			m.victims.Observe(float64(len(d.Victims)))
+		}
 	}
 }
 

@@ -13,6 +13,8 @@ type groupMetrics struct {
 	attempts  *prometheus.CounterVec
 	duration  *prometheus.HistogramVec
 	algorithm prometheus.Histogram
+	preempted *prometheus.CounterVec // attempts to preempt
+	victims   prometheus.Histogram
 }
 
 // decided counts a decision about a pod group that took some time.
@@ -24,4 +26,21 @@ func (m *groupMetrics) decided(d *step.Decision, took time.Duration) {
 	m.attempts.WithLabelValues(result, d.Profile).Inc()
 	m.duration.WithLabelValues(result, d.Profile).Observe(took.Seconds())
 	m.algorithm.Observe(took.Seconds())
+}
+
+// evaluated counts the attempts to preempt: one for each decision about a group that found too few nodes. The ledger
+// names the victims directly after the group, if there are some.
+func (m *groupMetrics) evaluated(decisions []step.Decision) {
+	for i := range decisions {
+		d := &decisions[i]
+		if d.Kind != step.GroupWaits {
+			continue
+		}
+		result := "Unschedulable"
+		if i+1 < len(decisions) && decisions[i+1].Kind == step.Preempts && decisions[i+1].PodGroup == d.PodGroup {
+			result = "Success"
+			m.victims.Observe(float64(len(decisions[i+1].Victims)))
+		}
+		m.preempted.WithLabelValues(result).Inc()
+	}
 }

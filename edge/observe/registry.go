@@ -156,8 +156,10 @@ func newMetrics(r *registry) *Metrics {
 		attempts:  r.counters("podgroup_schedule_attempts_total", "Number of attempts to schedule pod groups, by result: scheduled when enough members got nodes, or unschedulable.", "result", "profile"),
 		duration:  r.histograms("podgroup_scheduling_attempt_duration_seconds", "Pod group scheduling attempt latency: the attempt's share of the decisions made together.", exp(0.001, 2, 15), "result", "profile"),
 		algorithm: r.histogram("podgroup_scheduling_algorithm_duration_seconds", "Pod group scheduling algorithm latency: the attempt's share of the decisions made together.", exp(0.001, 2, 15)),
+		preempted: r.counters("workload_preemption_attempts_total", "Number of attempts to schedule pod groups that found too few nodes, by whether victims were found (Success or Unschedulable). Each counts as a preemption attempt, as in kube-scheduler.", "result"),
+		victims:   r.histogram("workload_preemption_victims", "Number of selected preemption victims of pod groups.", exp(1, 2, 11)),
 	}
-	m.victims = r.histogram("preemption_victims", "Number of selected preemption victims.", exp(1, 2, 7))
+	m.victims = r.histogram("preemption_victims", "Number of selected preemption victims of single pods.", exp(1, 2, 7))
 	m.attempted = r.counter("preemption_attempts_total", "Number of scheduling attempts that found no node. Each counts as a preemption attempt, as in kube-scheduler, also if the pod may not preempt.")
 	m.pending = r.gauges("pending_pods", "Number of pending pods by queue: active, backoff, unschedulable, or gated, which includes pods whose preemption victims are being deleted. incomplete and pending are always 0: pods whose pod group can't be tried count as gated.", "queue")
 	m.entities = r.gauges("queued_entities", "Number of entities that are scheduled as one, by queue as in pending_pods and by type: a pod group with its pending members, or a pod without one.", "queue", "type")

@@ -2,6 +2,7 @@ package scaledown
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -38,13 +39,31 @@ var setSizes = [...]int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32}
 // maxSets is how many sets are tried in one search.
 const maxSets = 64
 
-// replaceable is a node that may be one of a set.
+// replaceable is a node that may be one of a set, or nodes that go together (podgroups.go).
 type replaceable struct {
+	parts []part // at least one
+	uses  []use
+	price float64
+	worth float64 // its price at what the cluster pays for what its pods request
+}
+
+// part is a node that may be replaced, with the pods that would be moved.
+type part struct {
 	node   *cluster.Node
 	movers []*cluster.Pod
-	uses   []use
-	price  float64
-	worth  float64 // its price at what the cluster pays for what its pods request
+}
+
+// has reports whether one of the nodes is among some, by name.
+func (r *replaceable) has(names map[string]bool) bool {
+	return slices.ContainsFunc(r.parts, func(p part) bool { return names[p.node.Name] })
+}
+
+// countNodes returns how many nodes are in a set.
+func countNodes(set []*replaceable) (n int) {
+	for _, r := range set {
+		n += len(r.parts)
+	}
+	return n
 }
 
 // search is one search for a consolidation.
@@ -70,7 +89,7 @@ func (s *Simulator) Consolidate(req *autoscaler.Request, seed uint64, questions 
 	all := x.replaceables(plan)
 	x.grow(x.admit(all))
 	for _, g := range s.world.Groups() {
-		of := slices.DeleteFunc(slices.Clone(all), func(r *replaceable) bool { return r.node.Group != g.ID })
+		of := slices.DeleteFunc(slices.Clone(all), func(r *replaceable) bool { return r.parts[0].node.Group != g.ID })
 		if len(of) > 0 && len(of) < len(all) {
 			x.grow(x.admit(of))
 		}
@@ -93,24 +112,31 @@ func (x *search) replaceables(plan *autoscaler.Plan) (out []*replaceable) {
 			}
 		}
 	})
+	kept, seen := map[string]autoscaler.KeptReason{}, map[string]bool{}
+	for i := range plan.Kept {
+		kept[plan.Kept[i].Node] = plan.Kept[i].Reason
+	}
 	for i := range plan.Kept {
 		k := &plan.Kept[i]
-		if k.Reason != autoscaler.KeptUtilized && k.Reason != autoscaler.KeptNoPlace {
+		if seen[k.Node] || k.Reason != autoscaler.KeptUtilized && k.Reason != autoscaler.KeptNoPlace {
 			continue
 		}
-		r := x.replaceable(x.world.NodeByName(k.Node))
+		r := x.replaceable(x.world.NodeByName(k.Node), kept)
 		if r == nil {
 			continue
 		}
-		for i, id := range resources {
-			if all[i] > 0 {
-				r.worth += x.price / float64(len(all)) * float64(r.node.Requested.At(id)) / all[i]
+		for _, part := range r.parts {
+			seen[part.node.Name] = true
+			for i, id := range resources {
+				if all[i] > 0 {
+					r.worth += x.price / float64(len(all)) * float64(part.node.Requested.At(id)) / all[i]
+				}
 			}
 		}
 		out = append(out, r)
 	}
 	slices.SortStableFunc(out, func(a, b *replaceable) int { // by price for worth, without dividing by 0
-		return cmp.Or(cmp.Compare(b.price*a.worth, a.price*b.worth), strings.Compare(a.node.Name, b.node.Name))
+		return cmp.Or(cmp.Compare(b.price*a.worth, a.price*b.worth), strings.Compare(a.parts[0].node.Name, b.parts[0].node.Name))
 	})
 	return out
 }
@@ -123,30 +149,51 @@ func (x *search) priceOf(n *cluster.Node) float64 {
 	return 0
 }
 
-// replaceable returns a node as one that may be replaced; nil when it mayn't be: its price
-// isn't known, it is a home, it goes together with others, or one of its pods has to stay or to
-// end by itself.
-func (x *search) replaceable(n *cluster.Node) *replaceable {
-	if n == nil || x.priceOf(n) == 0 || !n.Ready() || x.isHome(n.Index) {
+// replaceable returns a node as one that may be replaced, with those that go together with it; nil when one of them
+// mayn't be: its price isn't known, it is a home, it stays for another reason than its use or its pods' homes (by kept, why
+// the nodes stay), or one of its pods has to stay or to end by itself.
+func (x *search) replaceable(n *cluster.Node, kept map[string]autoscaler.KeptReason) *replaceable {
+	if n == nil {
 		return nil
+	}
+	set := x.goesWith(n.Index)
+	if set.nodes == nil {
+		set.nodes = []cluster.NodeIndex{n.Index}
+	}
+	r := &replaceable{}
+	var movers []*cluster.Pod
+	for _, i := range set.nodes {
+		part, ok := x.part(x.world.Node(i))
+		reason := kept[x.world.Node(i).Name]
+		together := reason == autoscaler.KeptBlockedByPod && len(set.nodes) > 1 // as the pass says of nodes that stay for others
+		if !ok || reason != autoscaler.KeptUtilized && reason != autoscaler.KeptNoPlace && !together {
+			return nil
+		}
+		r.parts, r.price = append(r.parts, part), r.price+x.priceOf(part.node)
+		movers = append(movers, part.movers...)
+	}
+	r.uses = x.budgets.appendUses(nil, movers)
+	return r
+}
+
+// part returns a node with the pods that would be moved; ok is false when the node has to stay.
+func (x *search) part(n *cluster.Node) (out part, ok bool) {
+	if x.priceOf(n) == 0 || !n.Ready() || x.isHome(n.Index) {
+		return out, false
 	}
 	if g := x.world.Group(n.Group); g.Options != nil && g.Options.ZeroOrMax {
-		return nil
+		return out, false
 	}
-	if x.goesWith(n.Index).nodes != nil {
-		return nil
-	}
-	r := &replaceable{node: n, price: x.priceOf(n)}
+	out.node = n
 	for _, pod := range n.Pods {
 		switch x.judge.Judge(pod).Outcome {
 		case drainability.Block, drainability.WaitFor:
-			return nil
+			return out, false
 		case drainability.Evict:
-			r.movers = append(r.movers, pod)
+			out.movers = append(out.movers, pod)
 		}
 	}
-	r.uses = x.budgets.appendUses(nil, r.movers)
-	return r
+	return out, true
 }
 
 // admit returns the nodes that may go together, in order: as far as disruption budgets,
@@ -159,17 +206,32 @@ func (x *search) admit(list []*replaceable) (out []*replaceable) {
 	}
 	of := map[string]int{}
 	for _, r := range list {
-		most, limited := x.down.Consolidate.Most[r.node.Group]
-		over, _ := x.budgets.refuse(r.uses)
-		if over != nil || x.minimums.May(r.node) != nil || limited && of[r.node.Group] >= most {
+		if over, _ := x.budgets.refuse(r.uses); over != nil || !x.admitNodes(r, of) {
 			continue
 		}
 		x.budgets.draw(r.uses)
-		x.minimums.Remove(r.node)
-		of[r.node.Group]++
 		out = append(out, r)
 	}
 	return out
+}
+
+// admitNodes reports whether minimums and node budgets let all nodes go, and counts them then; of is how many of each group
+// go so far.
+func (x *search) admitNodes(r *replaceable, of map[string]int) bool {
+	groups, totals, before := maps.Clone(x.minimums.groups), slices.Clone(x.minimums.totals), maps.Clone(of)
+	for _, part := range r.parts {
+		n := part.node
+		most, limited := x.down.Consolidate.Most[n.Group]
+		if x.minimums.May(n) != nil || limited && of[n.Group] >= most {
+			x.minimums.groups, x.minimums.totals = groups, totals
+			clear(of)
+			maps.Copy(of, before)
+			return false
+		}
+		x.minimums.Remove(n)
+		of[n.Group]++
+	}
+	return true
 }
 
 // grow tries the first nodes of a list together, more and more of them. A node one of whose
@@ -183,7 +245,7 @@ func (x *search) grow(list []*replaceable) {
 		x.tried++
 		stuck := x.try(list[:size])
 		if len(stuck) > 0 {
-			list = slices.DeleteFunc(slices.Clone(list), func(r *replaceable) bool { return stuck[r.node.Name] })
+			list = slices.DeleteFunc(slices.Clone(list), func(r *replaceable) bool { return r.has(stuck) })
 			continue
 		}
 		last, k = size, k+1
@@ -199,11 +261,13 @@ func (x *search) try(set []*replaceable) (stuck map[string]bool) {
 	mark := x.world.Mark()
 	on := map[types.UID]string{}
 	for _, r := range set {
-		x.world.SetNode(asLeaving(r.node.NodeInfo))
-		for _, pod := range r.movers {
-			on[pod.UID] = r.node.Name
-			x.engine(pod).TakeOff(pod)
-			req.Pending = append(req.Pending, pod)
+		for _, part := range r.parts {
+			x.world.SetNode(asLeaving(part.node.NodeInfo))
+			for _, pod := range part.movers {
+				on[pod.UID] = part.node.Name
+				x.engine(pod).TakeOff(pod)
+				x.askFor(req, pod)
+			}
 		}
 	}
 	slices.SortStableFunc(req.Pending, largestFirst)
@@ -218,9 +282,11 @@ func (x *search) try(set []*replaceable) (stuck map[string]bool) {
 		}
 		return stuck
 	}
-	found := &autoscaler.Consolidation{Pods: len(req.Pending)}
+	found := &autoscaler.Consolidation{Pods: len(on)}
 	for _, r := range set {
-		found.Nodes = append(found.Nodes, r.node.Name)
+		for _, part := range r.parts {
+			found.Nodes = append(found.Nodes, part.node.Name)
+		}
 		found.Before += r.price
 	}
 	for _, up := range bought.ScaleUps {
@@ -229,13 +295,30 @@ func (x *search) try(set []*replaceable) (stuck map[string]bool) {
 			return nil // nobody knows what it costs
 		}
 		found.After += float64(up.Nodes) * price
-		up.Pods, up.Bins, up.Replaces = nil, nil, len(set)
+		up.Pods, up.Bins, up.Gang, up.Replaces = nil, nil, "", countNodes(set)
 		found.ScaleUps = append(found.ScaleUps, up)
 	}
 	if bought.Sick == "" && bought.Unplanned == 0 && x.worthwhile(found) && x.confirmSet(req, set, found) {
 		x.best = found
 	}
 	return nil
+}
+
+// askFor has a pod that is moved be asked for: with the other members of its group, if these are moved together.
+func (x *search) askFor(req *autoscaler.Request, pod *cluster.Pod) {
+	key, whole := x.primary.GoesWhole(pod)
+	if !whole {
+		req.Pending = append(req.Pending, pod)
+		return
+	}
+	i := slices.IndexFunc(req.Gangs, func(g autoscaler.Gang) bool { return g.Key == key })
+	if i < 0 {
+		i = len(req.Gangs)
+		req.Gangs = append(req.Gangs, autoscaler.Gang{Key: key, Topology: cluster.RequiredTopology(x.primary.PodGroup(key))})
+	}
+	g := &req.Gangs[i]
+	g.Members = append(g.Members, pod)
+	g.MinCount = len(g.Members)
 }
 
 // worthwhile reports whether a consolidation saves enough for what it moves, and more than what
@@ -254,13 +337,18 @@ func (x *search) worthwhile(found *autoscaler.Consolidation) bool {
 func (x *search) confirmSet(req *autoscaler.Request, set []*replaceable, found *autoscaler.Consolidation) bool {
 	mark := x.world.Mark()
 	defer x.world.Rollback(mark)
-	req.Pending = nil
+	req.Pending, req.Gangs = nil, nil
 	x.packer.Stand(req, found.ScaleUps)
-	var all, moved []*candidate
+	var all [][]*candidate // by what goes together
+	var moved []*candidate
 	for _, r := range set {
-		c := &candidate{node: r.node.Index, info: r.node.NodeInfo}
-		all = append(all, c)
-		x.world.SetNode(c.info.WithTaint(replacedTaint)) // as closeReplaced has it
+		var list []*candidate
+		for _, part := range r.parts {
+			c := &candidate{node: part.node.Index, info: part.node.NodeInfo}
+			list = append(list, c)
+			x.world.SetNode(c.info.WithTaint(replacedTaint)) // as closeReplaced has it
+		}
+		all = append(all, list)
 	}
 	defer func() {
 		for _, c := range moved {
@@ -269,11 +357,15 @@ func (x *search) confirmSet(req *autoscaler.Request, set []*replaceable, found *
 			}
 		}
 	}()
-	for i, c := range all {
-		if x.move(c, slices.Clone(set[i].movers)) != nil {
+	for i, list := range all {
+		var movers [][]*cluster.Pod
+		for _, part := range set[i].parts {
+			movers = append(movers, slices.Clone(part.movers))
+		}
+		if x.moveAll(list, movers) != nil {
 			return false
 		}
-		moved = append(moved, c)
+		moved = append(moved, list...)
 	}
 	for _, c := range slices.Concat(x.candidates, moved) {
 		for _, h := range c.homes {

@@ -83,7 +83,7 @@ type failedGang struct {
 // shape returns what a plan reads of members: two gangs of one shape fare alike, as long as no other
 // is placed. Members about which objects of theirs have a say have a shape of their own.
 func (b *builder) shape(g *gang, pods []*cluster.Pod, need int) string {
-	key := fmt.Sprint(g.Topology, need)
+	key := fmt.Sprint(g.Topology, need, b.mayBuyFor(g))
 	if b.State.PlacedMembers(g.Key) > 0 {
 		key += g.Key.String()
 	}
@@ -98,6 +98,9 @@ func (b *builder) shape(g *gang, pods []*cluster.Pod, need int) string {
 // growing returns the groups of which nodes may be bought for a gang in a domain.
 func (b *builder) growing(g *gang, d *gangDomain) map[string]bool {
 	out := map[string]bool{}
+	if !b.mayBuyFor(g) {
+		return out
+	}
 	for id, m := range b.models {
 		if d.value == "" || m.domainOf(g.Topology) == d.value {
 			out[id] = true
@@ -105,6 +108,9 @@ func (b *builder) growing(g *gang, d *gangDomain) map[string]bool {
 	}
 	return out
 }
+
+// mayBuyFor reports whether nodes may be bought for a gang: one that would rather preempt has room on coming ones only.
+func (b *builder) mayBuyFor(g *gang) bool { return !b.req.NotFor[g.Members[0].UID] }
 
 // try packs members in a domain, with nodes of some groups, and returns the attempt, or how many have
 // places if these are too few. The state and the plan are as they were.

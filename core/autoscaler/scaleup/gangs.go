@@ -241,5 +241,8 @@ func (b *builder) givenUp() map[string]int {
 
 // noHelpForGang has the plan say why no purchase helps the members of a gang that have no place.
 func (b *builder) noHelpForGang(g *gang) {
+	if !b.mayBuyFor(g) {
+		return // whether nodes would help isn't asked
+	}
 	b.plan.NoHelp = append(b.plan.NoHelp, autoscaler.NoHelp{Pods: uids(expander.Pods{g.left}), Reasons: b.whyNot(g), Later: b.mayHelpLater(g)})
 }

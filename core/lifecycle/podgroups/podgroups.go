@@ -15,6 +15,7 @@ import (
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/core/weighing"
 )
 
 // Members is who follows single pods: the core.
@@ -31,8 +32,11 @@ type Members interface {
 	Placed(t *lifecycle.Turn, item *queue.Item, d scheduler.Decision, seen cluster.Seq)
 	// Waits carries out that a member found no node, and is nominated as the decision has it.
 	Waits(t *lifecycle.Turn, item *queue.Item, why string)
-	// Preempts carries out that pods have to leave for a group.
-	Preempts(t *lifecycle.Turn, g *schedulingv1beta1.PodGroup, members []*cluster.Pod, victims *framework.Victims)
+	// Preempts carries out that pods have to leave for a group; weighed says what else there was.
+	Preempts(t *lifecycle.Turn, g *schedulingv1beta1.PodGroup, members []*cluster.Pod, victims *framework.Victims, weighed *weighing.Result)
+	// Asks carries out that members without a place ask for one on nodes that are coming or are bought for the
+	// group, all of them; with nil for weighed, that they don't.
+	Asks(t *lifecycle.Turn, items []*queue.Item, weighed *weighing.Result)
 	// FitsNowhere carries out that a member with claims would fit on no node alone, with why.
 	FitsNowhere(t *lifecycle.Turn, pod *cluster.Pod, d *engine.Diagnosis)
 	// KeepPlace nominates a waiting member to a node, and FreePlace withdraws the nomination.
@@ -267,6 +271,13 @@ func (m *Machine) wait(t *lifecycle.Turn, g *queue.Group, items []*queue.Item, r
 		waits = nil
 	}
 	t.Queue.RejectGroup(t.Now, g, waits)
+	if len(d.Places) == 0 {
+		var asks *weighing.Result
+		if d.Asks() {
+			asks = d.Weighed
+		}
+		m.members.Asks(t, items, asks)
+	}
 	m.freeDevices(t, r, d)
 }
 
@@ -300,6 +311,9 @@ func (m *Machine) note(t *lifecycle.Turn, key cluster.PodGroupKey, items []*queu
 		if d.Domain != "" {
 			note.Reason += " in " + d.Domain
 		}
+	}
+	if d.Asks() { // of a group that preempts Preempts says it
+		note.Weighed = d.Weighed
 	}
 	if d.Diagnosis != nil {
 		note.Rejected = step.WhyRejected(d.Diagnosis)

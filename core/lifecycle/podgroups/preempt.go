@@ -24,7 +24,7 @@ func (m *Machine) preempts(t *lifecycle.Turn, object *schedulingv1beta1.PodGroup
 	for i := range r.Members {
 		pods[i] = r.Members[i].Pod
 	}
-	m.members.Preempts(t, object, pods, d.Victims)
+	m.members.Preempts(t, object, pods, d.Victims, d.Weighed)
 }
 
 // NodesChanged retries the groups whose nominated nodes have changed, if all of their nominated members wait in

@@ -7,6 +7,7 @@ import (
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/core/weighing"
 )
 
 // This file has victims leave for a pod group. Of the group itself nothing is followed here: no group is held
@@ -23,8 +24,8 @@ type Groups interface {
 // PreemptForGroup has victims leave their nodes for a pod group, whose members the decision has
 // nominated. Nobody is held for that: the group waits for its classes, and doesn't preempt again while
 // victims are on their way.
-func (m *Machine) PreemptForGroup(t *lifecycle.Turn, g *schedulingv1beta1.PodGroup, members []*cluster.Pod, v *framework.Victims) {
-	NoteGroup(t, g, len(members), v)
+func (m *Machine) PreemptForGroup(t *lifecycle.Turn, g *schedulingv1beta1.PodGroup, members []*cluster.Pod, v *framework.Victims, w *weighing.Result) {
+	NoteGroup(t, g, len(members), v, w)
 	for _, p := range members {
 		if n := t.State.NodeByName(t.State.NominatedTo(p.UID)); n != nil {
 			m.withdrawLessImportant(t, n, p.Priority)
@@ -34,8 +35,8 @@ func (m *Machine) PreemptForGroup(t *lifecycle.Turn, g *schedulingv1beta1.PodGro
 }
 
 // NoteGroup is Note for a pod group.
-func NoteGroup(t *lifecycle.Turn, g *schedulingv1beta1.PodGroup, members int, v *framework.Victims) {
-	t.Decide(preempts(v, step.Decision{PodGroup: g.Namespace + "/" + g.Name, Members: members}))
+func NoteGroup(t *lifecycle.Turn, g *schedulingv1beta1.PodGroup, members int, v *framework.Victims, w *weighing.Result) {
+	t.Decide(preempts(v, step.Decision{PodGroup: g.Namespace + "/" + g.Name, Members: members, Weighed: w}))
 }
 
 // kind is what kube-scheduler calls a preemptor.

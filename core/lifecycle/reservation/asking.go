@@ -53,11 +53,13 @@ func (m *Machine) Limit(uid types.UID, until time.Time) {
 }
 
 // Advance releases the pods that have asked, or waited for their place, for long enough.
-// Places change with inputs and plans only.
+// Places change with inputs and plans only. TimedOut returns these pods.
 func (m *Machine) Advance(t *lifecycle.Turn) {
+	m.timedOut = m.timedOut[:0]
 	for _, uid := range m.Asking() {
 		if !t.Now.Before(m.asks[uid]) {
 			m.ReleasePod(t, uid)
+			m.timedOut = append(m.timedOut, uid)
 		}
 	}
 	if len(m.limits) == 0 {
@@ -70,9 +72,13 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 		delete(m.limits, uid)
 		if _, placed := t.State.Placed(uid); !placed {
 			m.ReleasePod(t, uid)
+			m.timedOut = append(m.timedOut, uid)
 		}
 	}
 }
+
+// TimedOut returns the pods that the last Advance has released. The list is valid until the next.
+func (m *Machine) TimedOut() []types.UID { return m.timedOut }
 
 // Join gives pods the room that a plan has found for them on a node that is coming, and
 // returns them; none when the place that the node had is no more.

@@ -40,6 +40,7 @@ type Machine struct {
 	placeByNode map[string]*Place
 	asks        map[types.UID]time.Time // pods that ask for a place, and until when they do
 	limits      map[types.UID]time.Time // until when pods wait for their place, of those that could preempt
+	timedOut    []types.UID             // by the last Advance
 	spare       map[string]int          // by group: ordered nodes whose pods all need them no more
 }
 
