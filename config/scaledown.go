@@ -60,6 +60,7 @@ func (a *Autoscaler) scaleDownFlags() []flag {
 		durationFlag("node-deletion-batcher-interval", &c.DeletionBatchInterval, zeroOrMore, "how long node deletions are collected to delete the nodes of a group in one batch"),
 		unlessFlag("keep-evicted-pod-homes", &c.NoHomes, "reserve the room that was found for evicted pods for their replacements; specific to Berth"),
 		durationFlag("evicted-pod-home-time", &c.HomeTime, moreThanZero, "how long room is reserved for the replacement of an evicted pod; specific to Berth"),
+		valueFlag("node-interruption-marks", &interruptionMarks{target: &c.Interruptions}, "node taints, and conditions as condition:TYPE, by which the cloud or a termination handler announces that it is about to take a node, each with how long before as =DURATION where that is known; room for the node's pods is then reserved or bought, and the node drained; replaces the default, may be repeated, empty to take no notice as Cluster Autoscaler does; specific to Berth"),
 		boolFlag("surge", &c.Removal.Surge, "start the replacement of a pod before evicting it from a node that is drained, for Deployments with one replica whose pod template has the annotation berth.dev/surge: \"true\"; specific to Berth"),
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/consolidation"
 	"github.com/berthproject/berth/core/lifecycle/draining"
 	"github.com/berthproject/berth/core/lifecycle/homes"
+	"github.com/berthproject/berth/core/lifecycle/interruption"
 	"github.com/berthproject/berth/core/lifecycle/keptnodes"
 	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
@@ -37,7 +38,9 @@ type autoscaling struct {
 	candidates *candidates.Machine
 	deletions  *nodedeletion.Machine
 	homes      *homes.Machine
-	planning   *planning.Machine
+	// interruptions are the nodes that the cloud is about to take.
+	interruptions *interruption.Machine
+	planning      *planning.Machine
 	// consolidation is at rest for good unless consolidations are wanted. lookedFor says that
 	// the open request asks for one.
 	consolidation *consolidation.Machine
@@ -90,8 +93,12 @@ func newAutoscaling(a *Autoscale, state *cluster.State, sched *scheduler.Schedul
 		InitialBackoff: a.InitialBackoff, MaxBackoff: a.MaxBackoff, BackoffReset: a.BackoffReset,
 	}, s.deletions, s.launches)
 	s.deletions.Connect(s.groups, s.candidates, s.homes)
+	s.interruptions = interruption.New(interruption.Config{
+		Marks: a.Interruptions, Rules: a.Removal, NoDrain: a.DisableScaleDown, DelayAfterTaint: a.DeleteDelayAfterTaint,
+		MaxGrace: a.MaxGracefulTermination, Patience: a.MaxProvisionTime,
+	}, s.homes, s.deletions)
 	s.nodes = nodestatus.New(nodestatus.Config{DisableScaleDown: a.DisableScaleDown, MaxDeletions: a.MaxScaleDown, MaxDrains: a.MaxDrain},
-		state, s.groups, s.keptNodes, s.candidates, s.deletions)
+		state, s.groups, s.keptNodes, s.candidates, s.deletions, s.interruptions)
 	s.consolidation = consolidation.New(consolidation.Config{Settle: a.UnneededTime, Patience: a.MaxProvisionTime})
 	s.planning = planning.New(planning.Config{ScanInterval: a.ScanInterval, OnDemand: !a.DisableFrequentLoops})
 	return s
@@ -132,6 +139,8 @@ func DefaultAutoscale() Autoscale {
 		DeletionDelayTimeout:   2 * time.Minute,
 		HomeTime:               5 * time.Minute,
 
+		Interruptions: autoscaler.DefaultInterruptionMarks(),
+
 		MaxProvisionTime: 15 * time.Minute,
 		InitialBackoff:   5 * time.Minute,
 		MaxBackoff:       30 * time.Minute,
@@ -157,12 +166,18 @@ func (a *Autoscale) NeedsPrices() (flags []string) {
 	return flags
 }
 
+// podChanged tells the machines that follow nodes that a pod of one has come, has changed or is gone.
+func (s *autoscaling) podChanged(t *lifecycle.Turn, node string) {
+	s.deletions.PodChanged(t, node)
+	s.interruptions.PodChanged(node)
+}
+
 // machines returns the autoscaler's lifecycle machines; none when Berth only schedules.
 func (s *autoscaling) machines() []lifecycle.Machine {
 	if s.groups == nil {
 		return nil
 	}
-	return []lifecycle.Machine{s.launches, s.groups, s.keptNodes, s.candidates, s.deletions, s.homes, s.consolidation, s.planning}
+	return []lifecycle.Machine{s.launches, s.groups, s.keptNodes, s.candidates, s.deletions, s.homes, s.interruptions, s.consolidation, s.planning}
 }
 
 // nextWake returns when the autoscaler next has something to do by itself.
@@ -171,7 +186,7 @@ func (s *autoscaling) nextWake() time.Time {
 		return time.Time{} // nothing goes on before the provider has told of its groups
 	}
 	next := s.homes.NextWake()
-	for _, m := range []lifecycle.Machine{s.launches, s.candidates, s.deletions, s.planning} {
+	for _, m := range []lifecycle.Machine{s.launches, s.candidates, s.deletions, s.interruptions, s.planning} {
 		next = lifecycle.Earliest(next, m.NextWake())
 	}
 	return next

@@ -61,3 +61,21 @@ func TestASoftTaintThatFailsWakesTheCore(t *testing.T) {
 		t.Errorf("the core wakes at %s, want %s: 5 s after the failure", got, want)
 	}
 }
+
+// TestANewLeaderSeesInterruptions stands by while a node gets the mark of a termination handler, and
+// becomes the leader: from then on no pod is placed there, though the mark itself keeps none away.
+func TestANewLeaderSeesInterruptions(t *testing.T) {
+	var binds int
+	d := newDriven(t, autoscaling(func(*core.Autoscale) {}), inlinePlans{}, defaults,
+		drive.HookFunc(func(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) { binds += len(r.Binds) }))
+	node := testkit.Node("n").Alloc("cpu", "4", "memory", "8Gi").Taint("aws-node-termination-handler/spot-itn", "", v1.TaintEffectPreferNoSchedule).Obj()
+	now := time.Unix(1000, 0)
+	if err := d.StandBy(now, step.NodeSet{Node: node, Group: "g"}, step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: 5, Target: 1, Template: testkit.Node("n").Alloc("cpu", "4", "memory", "8Gi").Obj()}}}); err != nil {
+		t.Fatal(err)
+	}
+	d.BecomeLeader(now.Add(time.Second))
+	d.stepOut(now.Add(2*time.Second), step.PodSet{Pod: testkit.Pod("web").Req("cpu", "1").Obj()})
+	if said := d.Core().Invariants(); binds > 0 || len(said) > 0 {
+		t.Errorf("%d pods are placed on a node that the cloud is about to take, and of the state: %v", binds, said)
+	}
+}

@@ -3,6 +3,7 @@ package core
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -129,6 +130,9 @@ type Autoscale struct {
 	HomeTime time.Duration
 	// NoHomes has no room kept for evicted pods' replacements (--keep-evicted-pod-homes=false).
 	NoHomes bool
+	// Interruptions are the marks by which the cloud says that it is about to take a node
+	// (--node-interruption-marks); none to take no notice.
+	Interruptions []autoscaler.InterruptionMark `json:",omitempty"`
 	// ForceDeleteUnregistered deletes instances that don't become nodes even in a group
 	// at its minimum (--force-delete-unregistered-nodes).
 	ForceDeleteUnregistered bool
@@ -310,8 +314,17 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 		for _, p := range cfg.Profiles {
 			a.Readiness.Parts |= p.NeedsParts()
 		}
+		if cfg.Shadow != nil {
+			a.Interruptions = nil // who carries out what the other decides sees to these nodes
+		}
+		for _, m := range a.Interruptions {
+			if m.Taint != "" {
+				a.Readiness.InterruptionTaints = append(slices.Clip(a.Readiness.InterruptionTaints), m.Taint)
+			}
+		}
 		c.cfg.Autoscale = &a
 		c.scale = newAutoscaling(&a, state, sched, &cfg)
+		c.scale.homes.Connect(standIns{c})
 		if cfg.Shadow != nil {
 			a.Consolidation = false // nobody would have the new nodes come, which it waits for
 			c.nodeComparison = nodecomparison.New(a.MaxProvisionTime, c.scale.candidates)

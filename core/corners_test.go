@@ -17,6 +17,7 @@ import (
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/plugins/podtopologyspread"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/test/testkit"
 )
 
@@ -257,5 +258,32 @@ func TestAMoreImportantPodTakesTheRoomOfVictims(t *testing.T) {
 			f.pass(time.Minute)
 			f.want(map[types.UID]string{"pod-high": "n", "pod-mid": "m"})
 		})
+	}
+}
+
+// TestRoomTakenTwice has another scheduler place a pod where Berth has just placed one: the ledger says so
+// once, and not for a pod that has room.
+func TestRoomTakenTwice(t *testing.T) {
+	var said []string
+	d := newDriven(t, core.DefaultConfig(), drive.Unanswered{}, defaults, drive.HookFunc(func(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
+		for _, x := range r.Decisions {
+			if x.Kind == step.RoomTakenTwice {
+				said = append(said, x.Pod+" on "+x.Node+": "+x.Reason)
+			}
+		}
+	}))
+	now := time.Unix(1000, 0)
+	others := func(name, cpu string) step.Input {
+		p := testkit.Pod(name).Req("cpu", cpu).On("n").Obj()
+		p.Spec.SchedulerName = "other"
+		return step.PodSet{Pod: p}
+	}
+	d.stepOut(now, step.NodeSet{Node: testkit.Node("n").Alloc("cpu", "4", "memory", "8Gi").Obj()}, step.PodSet{Pod: testkit.Pod("ours").Req("cpu", "2").Obj()})
+	d.stepOut(now.Add(time.Second), others("small", "1"))
+	d.stepOut(now.Add(2*time.Second), others("second", "2"))
+	d.stepOut(now.Add(3*time.Second), others("second", "2"))
+	want := "default/second on n: scheduler other has placed it there while others were placed; the node's pods request 125 % of its cpu, and the kubelet rejects one of them"
+	if len(said) != 1 || said[0] != want {
+		t.Errorf("the ledger says\n%q\nwant\n%q", said, want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/headroom"
+	"github.com/berthproject/berth/core/lifecycle/homes"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/scheduler"
@@ -17,13 +18,16 @@ import (
 )
 
 // This file has stand-ins go through the core as pods do: they have records and items in the
-// queue, are decided on and planned for. What becomes of a decision is the machine
-// headroom's: nothing of them goes out.
+// queue, are decided on and planned for. What becomes of a decision is for the machine that has
+// queued them, headroom or homes: nothing of them goes out.
 
-// standIns are the records of the core's stand-ins; it implements headroom.Records.
+// standIns are the records of the core's stand-ins; it implements headroom.Records and homes.Orders.
 type standIns struct{ c *Core }
 
-var _ headroom.Records = standIns{}
+var (
+	_ headroom.Records = standIns{}
+	_ homes.Orders     = standIns{}
+)
 
 func (s standIns) part() record.Part[headroom.Pod] {
 	return record.PartOf(s.c.pods, func(p *record.Pod) *headroom.Pod { return &p.Headroom })
@@ -44,6 +48,39 @@ func (s standIns) Queue(t *lifecycle.Turn, standIn *cluster.Pod) {
 // Drop implements headroom.Records.
 func (s standIns) Drop(uid types.UID) { s.c.podGone(uid) }
 
+// HandOver implements homes.Orders.
+func (s standIns) HandOver(t *lifecycle.Turn, standIn, pod types.UID) {
+	s.c.reservation.HandOver(t, standIn, pod)
+}
+
+// Coming implements homes.Orders.
+func (s standIns) Coming(standIn types.UID) bool { return s.c.reservation.WaitsFor(standIn) }
+
+// placed has whoever has queued a stand-in keep its room.
+func (s standIns) placed(item *queue.Item, node string) {
+	if homes := s.c.scale.homes; homes != nil && homes.Knows(item.Pod()) {
+		homes.StandInPlaced(s.c.turn, item.Pod(), node)
+		return
+	}
+	s.c.headroom.StandInPlaced(s.c.turn, item, node)
+}
+
+// rejected tells headroom that no node takes a stand-in. Homes needn't know: they ask until one does.
+func (s standIns) rejected(item *queue.Item, message string) {
+	if homes := s.c.scale.homes; homes == nil || !homes.Knows(item.Pod()) {
+		s.c.headroom.StandInRejected(s.c.turn, item, message)
+	}
+}
+
+// noHelp tells whoever has queued a stand-in why no node group would help it.
+func (s standIns) noHelp(standIn *cluster.Pod, reasons string) {
+	if homes := s.c.scale.homes; homes.Knows(standIn) {
+		homes.NoHelp(standIn, reasons)
+		return
+	}
+	s.c.headroom.NoHelp(standIn, reasons)
+}
+
 // standInDecided carries out a decision for a stand-in.
 func (c *Core) standInDecided(item *queue.Item, d *scheduler.Decision) {
 	p := c.pods[item.Pod().UID]
@@ -52,14 +89,14 @@ func (c *Core) standInDecided(item *queue.Item, d *scheduler.Decision) {
 		c.queue.SetNominated(item, p.Nomination.Reserved())
 		if d.Failure != "" {
 			c.queue.Fail(c.turn.Now, item)
-			c.headroom.StandInRejected(c.turn, item, d.Failure)
+			standIns{c}.rejected(item, d.Failure)
 			return
 		}
 		c.queue.Reject(c.turn.Now, item, d.Diagnosis)
 		if !item.Nominated() {
 			c.wantPlan(p)
 		}
-		c.headroom.StandInRejected(c.turn, item, d.Message)
+		standIns{c}.rejected(item, d.Message)
 		return
 	}
 	c.queue.Placed(item)
@@ -70,7 +107,7 @@ func (c *Core) standInDecided(item *queue.Item, d *scheduler.Decision) {
 	p.Planned = false
 	// It has come, as far as it ever will; only then is it taken off the node again.
 	c.reservation.PodBound(c.turn, item.Pod().UID, d.Node.Name)
-	c.headroom.StandInPlaced(c.turn, item, d.Node.Name)
+	standIns{c}.placed(item, d.Node.Name)
 }
 
 // objectSet takes in an object that rules or the autoscaler read as it stands. Headroom is

@@ -122,7 +122,8 @@ func (m deciding) nodeShown(obj *v1.Node, info *cluster.NodeInfo) *cluster.NodeI
 	if c.cfg.Autoscale == nil {
 		return info
 	}
-	return c.scale.candidates.NodeSet(info, c.scale.deletions.NodeSet(c.turn, info))
+	n := c.scale.candidates.NodeSet(info, c.scale.deletions.NodeSet(c.turn, info))
+	return c.scale.interruptions.NodeSet(c.turn, info, n)
 }
 
 func (m deciding) reportNode(n *cluster.NodeInfo) {

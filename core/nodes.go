@@ -45,6 +45,7 @@ func (c *Core) nodeGone(in step.NodeGone) {
 		c.scale.launches.NodeGone(in.Name)
 		c.scale.groups.NodeGone(in.Name)
 		c.scale.candidates.NodeGone(in.Name)
+		c.scale.interruptions.NodeGone(c.turn, in.Name)
 		c.scale.deletions.NodeGone(c.turn, in.Name)
 	}
 }

@@ -260,7 +260,7 @@ func (c *Core) reportNoHelp(plan *autoscaler.Plan) {
 				c.scale.reported = nil
 			case p.Parsed.StandsIn():
 				c.scale.reported = nil
-				c.headroom.NoHelp(p.Parsed, reasons)
+				standIns{c}.noHelp(p.Parsed, reasons)
 			case !p.Reports.SaysNoHelp(reasons):
 				why[uid] = reasons
 				items = append(items, c.queue.Get(uid))

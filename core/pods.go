@@ -1,6 +1,8 @@
 package core
 
 import (
+	"fmt"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -47,7 +49,7 @@ func (c *Core) podGone(uid types.UID) {
 	c.preemption.BeforePodRemoved(c.turn, uid) // 1
 	c.comparison.PodRemoved(c.turn, c.compared(uid), uid)
 	if n := c.state.NodeOf(uid); n != nil && c.cfg.Autoscale != nil {
-		c.scale.deletions.PodChanged(c.turn, n.Name)
+		c.scale.podChanged(c.turn, n.Name)
 	}
 	c.podTerminating(uid)
 	c.state.Remove(uid) // 2
@@ -89,14 +91,35 @@ func (c *Core) podRuns(obj *v1.Pod) {
 		if obj.Status.Phase == v1.PodRunning {
 			c.scale.launches.PodRuns(c.turn.Now, obj.Spec.NodeName, pod)
 		}
-		c.scale.deletions.PodChanged(c.turn, obj.Spec.NodeName)
+		c.scale.podChanged(c.turn, obj.Spec.NodeName)
 	}
 	c.mode.reportProblems(pod)
 	if n := c.state.NodeOf(obj.UID); n == nil || n.Name != obj.Spec.NodeName || !cluster.SamePod(c.state.PodOn(obj.UID), pod) {
 		c.state.Place(pod, obj.Spec.NodeName)
 	} // else it is there as assumed, and nothing that a rule reads has changed
+	if isNew && c.stepped {
+		noteConflict(c, pod)
+	}
 	c.state.SetReady(obj.UID, pod.Ready())
 	c.preemption.PodBound(c.turn, pod)
+}
+
+// noteConflict enters into the ledger that another scheduler has placed a pod in room that was given away
+// already: the kubelet will reject one of the two.
+func noteConflict(c *Core, pod *cluster.Pod) {
+	n := c.state.NodeOf(pod.UID)
+	if n == nil || pod.OfNode || c.cfg.ExternalScheduler || c.cfg.Shadow != nil || c.sched.Responsible(pod) {
+		return
+	}
+	for _, id := range [...]cluster.ResourceID{cluster.CPU, cluster.Memory} {
+		over := n.Requested.At(id) - n.Allocatable.At(id)
+		if over > 0 && over <= pod.Request.At(id) && n.Allocatable.At(id) > 0 {
+			c.turn.Decide(step.Decision{Kind: step.RoomTakenTwice, Pod: pod.Name(), Node: n.Name, Reason: fmt.Sprintf(
+				"scheduler %s has placed it there while others were placed; the node's pods request %d %% of its %s, and the kubelet rejects one of them",
+				pod.Object.Spec.SchedulerName, 100*n.Requested.At(id)/n.Allocatable.At(id), id.Name())})
+			return
+		}
+	}
 }
 
 // podPends queues a pod without a node, or records how it changed.

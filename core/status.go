@@ -44,6 +44,7 @@ func (c *Core) Invariants() []string {
 		out = append(out, c.scale.candidates.InvariantsIn(c.state)...)
 		out = append(out, c.scale.deletions.InvariantsIn(c.state)...)
 		out = append(out, c.scale.homes.InvariantsIn(c.state)...)
+		out = append(out, c.scale.interruptions.InvariantsIn(c.state)...)
 	}
 	for _, uid := range slices.Sorted(maps.Keys(c.pods)) {
 		if c.queue.Get(uid) == nil {

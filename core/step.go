@@ -77,6 +77,9 @@ func (c *Core) BecomeLeader(now time.Time) {
 			c.mode.resumeNode(n.NodeInfo)
 		}
 	})
+	if c.cfg.Autoscale != nil {
+		c.scale.interruptions.BecomeLeader(c.turn)
+	}
 	for _, uid := range slices.Sorted(maps.Keys(c.pods)) {
 		p := c.pods[uid]
 		c.mode.reportProblems(p.Parsed)
@@ -95,7 +98,8 @@ func (c *Core) BecomeLeader(now time.Time) {
 //     groups: the room that comes free is a change that may help others.
 //  3. Objects that ask for headroom are looked at: the queue is asked about the headrooms
 //     that they get, and their stand-ins are tried. Homes of evicted pods end for the same
-//     reason before it is asked. After that, pods that have asked for a
+//     reason before it is asked, and those for pods of nodes that the cloud is about to take
+//     begin, so that their stand-ins are tried in this Step. After that, pods that have asked for a
 //     place for long enough, or whose node comes no more, are to be tried without it in this
 //     Step, before a plan buys nodes for them: they may preempt. A shadow gives up decisions
 //     that nobody carries out, which makes room, too.
@@ -111,7 +115,7 @@ func (c *Core) BecomeLeader(now time.Time) {
 //     may have replaced them.
 //  9. Messages of waiting classes are refreshed after the decisions, of classes that
 //     wait still.
-//  10. Launches and node deletions go on, and a plan is asked for, last: new nodes have got
+//  10. Launches and node deletions go on, first those of nodes that the cloud is about to take, and a plan is asked for, last: new nodes have got
 //     their first pods by then, nodes that were given a pod aren't empty, and the plan is
 //     made for the pods that have found no node in this Step. Candidates come after the
 //     node deletions: they see which nodes these let stay.
@@ -128,6 +132,7 @@ func (c *Core) Step(now time.Time, inputs ...door.Input) step.Ready {
 	c.podGroups.Advance(c.turn)
 	c.headroom.Advance(c.turn)
 	if c.cfg.Autoscale != nil {
+		c.scale.interruptions.Advance(c.turn)
 		c.scale.homes.Advance(c.turn)
 	}
 	c.reservation.Advance(c.turn)
@@ -146,6 +151,7 @@ func (c *Core) Step(now time.Time, inputs ...door.Input) step.Ready {
 	c.reporting.Advance(c.turn)
 	if c.cfg.Autoscale != nil {
 		c.advanceLaunches()
+		c.scale.interruptions.Drain(c.turn)
 		c.scale.deletions.Advance(c.turn)
 		c.scale.candidates.Advance(c.turn)
 		if mayPlan {

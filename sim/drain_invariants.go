@@ -142,7 +142,7 @@ func (w *World) checkDrained() {
 // and with no way to buy it back.
 var roomFaults = []string{
 	scenario.StockOut, scenario.LaunchFails, scenario.LaunchVanishes, scenario.NeverRegisters, scenario.NeverReady, scenario.WrongShape,
-	scenario.ExtraInstance, scenario.NoTemplate, scenario.SpotReclaim, scenario.ReclaimDraining, scenario.Cordon, scenario.Relabel,
+	scenario.ExtraInstance, scenario.NoTemplate, scenario.SpotReclaim, scenario.SpotWarning, scenario.ReclaimDraining, scenario.Cordon, scenario.Relabel,
 	scenario.NodeMoves, scenario.SpotReplaced, scenario.TaintNode, scenario.ListedLate,
 }
 

@@ -127,6 +127,8 @@ func (w *World) runEvent(x *scenario.Fault) {
 		w.taintNode(x, pick)
 	case scenario.SpotReclaim:
 		_ = w.reclaimInstance(x.Group, pick, func(*instance) bool { return true })
+	case scenario.SpotWarning:
+		w.warnOfReclaim(x, pick)
 	case scenario.ReclaimDraining:
 		_ = w.reclaimInstance(x.Group, pick, (*instance).draining)
 	case scenario.ForbidEvictions:

@@ -155,6 +155,15 @@ func TestWhatEventsDo(t *testing.T) {
 		}
 		return "cordoned: " + strings.Join(out, " ")
 	}
+	warned := func(w *World) string {
+		var out []string
+		for _, n := range w.sortedNodes() {
+			if n.hasTaint(spotTaint) {
+				out = append(out, n.obj.Name)
+			}
+		}
+		return fmt.Sprintf("warned: %s, %d instances of %d", strings.Join(out, " "), len(w.groups[0].instances), w.groups[0].target)
+	}
 	zones := func(w *World) string {
 		labelled := 0
 		for _, n := range w.nodes {
@@ -176,6 +185,7 @@ func TestWhatEventsDo(t *testing.T) {
 		{"kind: WatchStall", stalled, "nothing is shown for 0s", "nothing is shown for 30s", 30 * time.Second, "nothing is shown for 0s"},
 		{"kind: WatchStall, for: 2m", stalled, "nothing is shown for 0s", "nothing is shown for 2m0s", 2 * time.Minute, "nothing is shown for 0s"},
 		{"kind: SpotReclaim", instances, "1 instances of 1, 5 nodes", "0 instances of 0, 5 nodes", 2 * time.Second, "0 instances of 0, 4 nodes"},
+		{"kind: SpotWarning, for: 30s", warned, "warned: , 1 instances of 1", "warned: g-0001, 1 instances of 1", 32 * time.Second, "warned: , 0 instances of 0"},
 		{"kind: DeletePod", (*World).podNames, "a b", "a", time.Hour, "a"},
 		{"kind: EvictPod", (*World).podNames, "a b", "a(terminating) b", 5 * time.Second, "b"},
 		{"kind: Cordon, group: g", cordoned, "cordoned: ", "cordoned: g-0001", 10 * time.Minute, "cordoned: "},

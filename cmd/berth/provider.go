@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -62,7 +61,7 @@ removed node it deletes the object. Only one such process may serve a cluster at
 	}
 	var s cliflag.NamedFlagSets
 	fs := s.FlagSet("misc")
-	fs.StringVar(&f.listen, "listen", "127.0.0.1:8086", "address to serve on, host:port; without TLS it must be a loopback address")
+	fs.StringVar(&f.listen, "listen", "127.0.0.1:8086", "address to serve on, host:port or unix:///PATH; without TLS it must be a loopback address or a socket")
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "path to a kubeconfig file (default: $KUBECONFIG, or the pod's service account)")
 	fs.StringVar(&f.cloudConfig, "cloud-config", "", "path to the file with the node groups")
 	fs = s.FlagSet("secure serving")
@@ -104,9 +103,9 @@ func (f *providerFlags) serve(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.listen)
+	listener, err := externalgrpc.Listen(ctx, f.listen)
 	if err != nil {
-		return fmt.Errorf("--listen: %w; choose a host:port that is free on this machine", err)
+		return fmt.Errorf("--listen: %w; choose a host:port, or a socket, that is free on this machine", err)
 	}
 	p := simulated.New(api.Client.CoreV1().Nodes(), file, time.Now, log)
 	// Nodes of these groups that exist count before the first call is answered: otherwise a client would

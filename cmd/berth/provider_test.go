@@ -28,12 +28,12 @@ func TestProviderRefusesWhatItCantDo(t *testing.T) {
 	groups := filepath.Join("..", "..", "examples", "demo", "groups.yaml")
 	for _, x := range []struct{ args, want string }{
 		{"simulated", "--cloud-config is required; set it to the path of a file with node groups"},
-		{"simulated --listen 8086 --cloud-config " + groups, `--listen is "8086"; it must be host:port`},
+		{"simulated --listen 8086 --cloud-config " + groups, `--listen is "8086"; it must be host:port, or unix:// and the absolute path of a socket`},
 		{"simulated --listen :8086 --cloud-config " + groups, `--listen is ":8086", and anyone who can reach it could remove nodes; set --tls-cert-file, --tls-private-key-file and --client-ca-file, or listen on 127.0.0.1`},
 		{"simulated --cloud-config /none.yaml", "reading node groups: open /none.yaml: no such file or directory"},
 		{"simulated --tls-cert-file a.crt --cloud-config " + groups, "--tls-cert-file, --tls-private-key-file and --client-ca-file go together; set all three, or none for unencrypted connections"},
 		{"simulated --tls-cert-file /a.crt --tls-private-key-file /a.key --client-ca-file /ca.crt --cloud-config " + groups, "--tls-cert-file: open /a.crt: no such file or directory; it must be the path of a PEM file with a certificate"},
-		{"check localhost", `address is "localhost"; it must be host:port`},
+		{"check localhost", `address is "localhost"; it must be host:port, or unix:// and the absolute path of a socket`},
 		{"check localhost:1 --cert a.crt", "key is missing; cert, key and cacert go together: set all three, or none for an unencrypted connection"},
 		{"check localhost:1 --timeout 0s", "grpc_timeout is 0s; it must be greater than 0, such as 5s"},
 	} {

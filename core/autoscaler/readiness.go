@@ -27,6 +27,9 @@ type Readiness struct {
 	// StatusTaints are the keys of taints that say something of one node's condition:
 	// new nodes of its group don't have them (--status-taint).
 	StatusTaints []string
+	// InterruptionTaints are the keys of taints that say that the cloud is about to take a node: its
+	// group's new nodes don't have them. The core sets it.
+	InterruptionTaints []string `json:"-"`
 	// Parts are those that a profile's plugins need nodes to have (framework.PartsNeeder): new nodes
 	// are waited for until they have those that are promised. The core sets it.
 	Parts cluster.NodeParts `json:"-"`
@@ -98,7 +101,8 @@ func (r *Readiness) TaintType(t v1.Taint) string {
 // a new node of its group nor the node itself, once it is usable, carries it.
 func (r *Readiness) passing(t v1.Taint) bool {
 	return r.startingTaint(t) || slices.Contains(conditionTaints, t.Key) || slices.Contains(r.StatusTaints, t.Key) ||
-		strings.HasPrefix(t.Key, statusTaintPrefix) || t.Key == ToBeDeletedTaint || t.Key == DeletionCandidateTaint
+		strings.HasPrefix(t.Key, statusTaintPrefix) || t.Key == ToBeDeletedTaint || t.Key == DeletionCandidateTaint ||
+		t.Key == InterruptedTaint || slices.Contains(r.InterruptionTaints, t.Key)
 }
 
 // missing returns the extended resources that a template has and a node hasn't.
@@ -150,7 +154,7 @@ func (r *Readiness) Starting(n *cluster.NodeInfo, g *cluster.NodeGroup, serverNo
 	if g != nil {
 		template = g.Template
 	}
-	return !r.Late(n, g, serverNow) && !n.HasTaint(ToBeDeletedTaint) && !r.Usable(n, template)
+	return !r.Late(n, g, serverNow) && !n.HasTaint(ToBeDeletedTaint) && !n.HasTaint(InterruptedTaint) && !r.Usable(n, template)
 }
 
 // Started returns what a node that is starting will be once it is usable: ready, without

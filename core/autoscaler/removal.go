@@ -124,6 +124,7 @@ const (
 	KeptUnready       KeptReason = "ScaleDownUnreadyDisabled"    // unready nodes aren't removed
 	KeptStarting      KeptReason = "Starting"                    // it isn't ready yet and is waited for
 	KeptLeaving       KeptReason = "CurrentlyBeingDeleted"       // it is on its way out
+	KeptInterrupted   KeptReason = "AboutToBeInterrupted"        // the cloud is about to take it, and it goes by another way
 	KeptUtilized      KeptReason = "NotUnderutilized"            // its utilization is above the threshold
 	KeptReplaced      KeptReason = "AwaitsReplacement"           // it goes when the nodes are there that are to replace it
 	KeptReplacement   KeptReason = "IsReplacement"               // its group has grown to replace other nodes, which are still going

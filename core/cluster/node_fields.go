@@ -44,7 +44,7 @@ var nodeFields = []field[v1.Node, *NodeInfo]{
 		return slices.Equal(a.Features, b.Features)
 	}},
 	{"status.conditions", func(to, from *v1.Node) { to.Status.Conditions = trimReady(from.Status.Conditions) }, func(a, b *NodeInfo) bool {
-		return a.Ready() == b.Ready()
+		return a.Ready() == b.Ready() && sameAnnouncements(a.Object.Status.Conditions, b.Object.Status.Conditions)
 	}},
 }
 
@@ -106,13 +106,39 @@ func trimTaints(in []v1.Taint) []v1.Taint {
 	return out
 }
 
-// trimReady keeps whether the node is ready. What other conditions keep pods
-// away for comes as taints.
-func trimReady(in []v1.NodeCondition) []v1.NodeCondition {
+// trimReady keeps whether the node is ready, and what somebody else's conditions announce. What the
+// kubelet's other conditions keep pods away for comes as taints.
+func trimReady(in []v1.NodeCondition) (out []v1.NodeCondition) {
 	for i := range in {
-		if in[i].Type == v1.NodeReady {
-			return []v1.NodeCondition{{Type: v1.NodeReady, Status: in[i].Status}}
+		if in[i].Type == v1.NodeReady || announces(&in[i]) {
+			out = append(out, v1.NodeCondition{Type: in[i].Type, Status: in[i].Status})
 		}
 	}
-	return nil
+	return out
 }
+
+// announces reports whether a condition is True that neither the kubelet nor the cloud's node controller
+// sets: it may say that the cloud is about to take the node.
+func announces(c *v1.NodeCondition) bool {
+	switch c.Type {
+	case v1.NodeReady, v1.NodeMemoryPressure, v1.NodeDiskPressure, v1.NodePIDPressure, v1.NodeNetworkUnavailable:
+		return false
+	}
+	return c.Status == v1.ConditionTrue
+}
+
+// sameAnnouncements reports whether two lists have the same announcements, in the same order.
+func sameAnnouncements(a, b []v1.NodeCondition) bool {
+	for {
+		i, j := slices.IndexFunc(a, isAnnouncement), slices.IndexFunc(b, isAnnouncement)
+		if i < 0 || j < 0 {
+			return i == j
+		}
+		if a[i].Type != b[j].Type {
+			return false
+		}
+		a, b = a[i+1:], b[j+1:]
+	}
+}
+
+func isAnnouncement(c v1.NodeCondition) bool { return announces(&c) }

@@ -136,6 +136,9 @@ func (v *View) explainStay(n *cluster.Node, at nodestatus.Status, x *NodeExplana
 	switch at.Reason {
 	case autoscaler.KeptNotAutoscaled, autoscaler.KeptStarting, autoscaler.KeptLeaving, autoscaler.KeptSomebodyElsesTask:
 		return // where its pods would go is of no interest
+	case autoscaler.KeptInterrupted:
+		v.explainHomes(n, x)
+		return
 	case autoscaler.KeptBlockedByPod:
 		x.Blocks = v.blocks(n)
 	}
@@ -187,11 +190,25 @@ func (v *View) explainCandidate(n *cluster.Node, at nodestatus.Status, x *NodeEx
 func (v *View) explainLeaving(n *cluster.Node, at nodestatus.Status, x *NodeExplanation) {
 	leaving := leavingOf(&at)
 	x.Leaving = &leaving
+	v.explainHomes(n, x)
+}
+
+// explainHomes fills in which pods are still on a node that goes, and what is kept for their
+// replacements.
+func (v *View) explainHomes(n *cluster.Node, x *NodeExplanation) {
 	for _, p := range n.Pods {
-		if !p.OfNode {
-			home, _ := v.Autoscaler.Homes.Of(p.UID)
-			x.Pods = append(x.Pods, PodHome{Pod: p.Name(), Home: home})
+		if p.OfNode {
+			continue
 		}
+		kept, _ := v.Autoscaler.Homes.Kept(p.UID)
+		home := PodHome{Pod: p.Name(), Home: kept.Node}
+		switch {
+		case kept.Coming:
+			home.Why = "a node is coming that has room for its replacement"
+		case kept.Why != "":
+			home.Why = kept.Why
+		}
+		x.Pods = append(x.Pods, home)
 	}
 	slices.SortFunc(x.Pods, func(a, b PodHome) int { return strings.Compare(a.Pod, b.Pod) })
 }
@@ -235,6 +252,14 @@ func (v *View) NodeNames() (names []string, ok bool) {
 func utcTime(t time.Time) *time.Time {
 	t = t.UTC()
 	return &t
+}
+
+// NodesInterrupted returns how many nodes the cloud is about to take; none when Berth only schedules.
+func (v *View) NodesInterrupted() int {
+	if v.Autoscaler == nil {
+		return 0
+	}
+	return v.Autoscaler.Interruptions.Count()
 }
 
 // NodesLeaving returns how many nodes are on their way out, in O(of them); none when Berth only

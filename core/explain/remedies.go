@@ -24,6 +24,7 @@ var remedies = map[autoscaler.KeptReason]remedy{
 	autoscaler.KeptUnready:     says("it becomes ready; or set --scale-down-unready-enabled=true"),
 	autoscaler.KeptStarting:    says("it becomes ready, or stays unready for longer than --max-node-startup-time or its node group's option"),
 	autoscaler.KeptLeaving:     says("nothing: it is already being removed"),
+	autoscaler.KeptInterrupted: says("nothing to do: it is drained once its pods have room elsewhere, or go with it when the cloud takes it"),
 	autoscaler.KeptUtilized:    remedyUtilized,
 	autoscaler.KeptReplaced:    says("nothing to do: it is removed once the nodes that replace it have room for its pods"),
 	autoscaler.KeptReplacement: says("the nodes that its node group replaces are removed, or their consolidation is given up"),

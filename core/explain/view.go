@@ -13,6 +13,7 @@ import (
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/lifecycle/candidates"
+	"github.com/berthproject/berth/core/lifecycle/homes"
 	"github.com/berthproject/berth/core/lifecycle/keptnodes"
 	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
@@ -67,6 +68,8 @@ type Autoscaler struct {
 	Candidates Candidates
 	Deletions  Deletions
 	Homes      Homes
+	// Interruptions counts the nodes that the cloud is about to take.
+	Interruptions interface{ Count() int }
 }
 
 // Scheduler has the rules by which pods are placed. Engine returns the engine of the pod's
@@ -94,6 +97,8 @@ type Queue interface {
 type Pods interface {
 	Describe(types.UID) (record.Description, bool)
 	All() iter.Seq[record.Description] // in no particular order
+	// WaitsSince returns when the pod was first seen that has waited longest; zero when none waits.
+	WaitsSince() time.Time
 }
 
 // Victims describes the pods that are to leave their nodes for others. A victim is listed from
@@ -196,7 +201,7 @@ type Deletions interface {
 
 // Homes describes the room that is kept for evicted pods.
 type Homes interface {
-	Of(types.UID) (node string, ok bool)
+	Kept(types.UID) (homes.Kept, bool)
 	Knows(standIn *cluster.Pod) bool
 	Named(standIn *cluster.Pod) string
 }

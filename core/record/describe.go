@@ -47,6 +47,17 @@ func (p Pods) Describe(uid types.UID) (d Description, ok bool) {
 	return r.describe(), true
 }
 
+// WaitsSince returns when the pod was first seen that has waited longest for a node; zero when none waits. Pods
+// that a gate of theirs holds, and stand-ins, aren't counted. It costs O(pods without a node).
+func (p Pods) WaitsSince() (oldest time.Time) {
+	for _, r := range p { // in any order
+		if !r.Parsed.StandsIn() && r.Node() == "" && len(r.Parsed.Object.Spec.SchedulingGates) == 0 && (oldest.IsZero() || r.Seen.Before(oldest)) {
+			oldest = r.Seen
+		}
+	}
+	return oldest
+}
+
 // All ranges over what is known of all pods, in no particular order.
 func (p Pods) All() iter.Seq[Description] {
 	return func(yield func(Description) bool) {

@@ -34,6 +34,7 @@ const (
 	Gated              DecisionKind = "Gated"              // a plugin keeps a pod out of the queue
 	Permitting         DecisionKind = "Permitting"         // a pod that got a node waits for permission to be bound
 	Permitted          DecisionKind = "Permitted"          // a pod has all permissions that it waited for
+	RoomTakenTwice     DecisionKind = "RoomTakenTwice"     // another scheduler's pod is on a node whose pods now request more than it has
 	Unplaced           DecisionKind = "Unplaced"           // a bind failed: the pod is off the node again
 	Refused            DecisionKind = "Refused"            // a plugin refused a pod's node, or didn't give permission in time
 	ScaledUp           DecisionKind = "ScaledUp"           // nodes were ordered
@@ -64,6 +65,8 @@ const (
 	HomeTaken          DecisionKind = "HomeTaken"          // a pod replaces one that was evicted, and has the room kept for it, if there is some
 	HomeLost           DecisionKind = "HomeLost"           // the node doesn't keep the room any more
 	HomeEnded          DecisionKind = "HomeEnded"          // no room is kept for the replacement any more, and it hasn't come for it
+	NodeInterrupted    DecisionKind = "NodeInterrupted"    // the cloud is about to take a node: room is kept for its pods, and bought where there is none
+	InterruptionEnded  DecisionKind = "InterruptionEnded"  // the node is gone, its mark is, or the cloud hasn't taken it for long
 	HeadroomSet        DecisionKind = "HeadroomSet"        // how much room is kept for whom
 	HeadroomRefused    DecisionKind = "HeadroomRefused"    // an object asks for headroom that can't be made out
 	Booked             DecisionKind = "Booked"             // room for a ProvisioningRequest was found, or is being bought

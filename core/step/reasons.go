@@ -46,6 +46,7 @@ func EventReasons() []EventReason {
 		{aboutNode, "ScaleDown", false, fromAutoscaler, "it was marked for removal, or the provider was asked to delete it"},
 		{aboutNode, "ScaleDownFailed", true, fromAutoscaler, "its removal failed, and it stays"},
 		{aboutNode, "ScaleDownCancelled", false, fromAutoscaler, "its removal was cancelled: a pending pod fits on it and would otherwise need a new node"},
+		{aboutNode, "NodeInterrupted", true, fromAutoscaler, "the cloud is about to take it (--node-interruption-marks): room for its pods is being reserved or bought"},
 		{aboutNode, "InvalidQuantity", true, fromBerth, "it has invalid values; the message says how Berth treats them"},
 
 		{aboutStatus, "ScaledUpGroup", false, fromAutoscaler, "a node group is being scaled up; and was scaled up"},

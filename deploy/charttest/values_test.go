@@ -54,6 +54,7 @@ func TestValuesWithAMistake(t *testing.T) {
 		{"dnsPolicy: Cluster", "/dnsPolicy"},
 		{"volumes: []", "'volumes' not allowed"},
 		{"provider: {args: [a]}", "provider.args is set, and no provider runs without provider.image.repository"},
+		{"provider: {socket: true}", "provider.socket is set, and no provider runs without provider.image.repository"},
 		{"provider: {check: true}", "provider.check is set, and no provider runs without provider.image.repository"},
 		{"provider: {tls: {secretName: s}}", "provider.tls or provider.image is set, and no provider runs"},
 		{"provider: {image: {repository: p}}", "provider.image.repository has neither provider.image.tag nor provider.image.digest"},

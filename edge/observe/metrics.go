@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core"
@@ -45,6 +46,8 @@ type Metrics struct {
 	decisions     *prometheus.CounterVec
 	beyond        *prometheus.CounterVec
 	badObjects    prometheus.Counter
+	oldest        prometheus.Gauge
+	conflicts     *prometheus.CounterVec
 	stalledBinds  prometheus.Counter
 
 	// list is that of all metrics, for the reference; it doesn't change after NewMetrics.
@@ -71,6 +74,12 @@ type Metrics struct {
 	lastIncoming    map[core.Incoming]int
 	lastEvaluations map[evaluation]uint64
 }
+
+// What another scheduler may be faster at: values of a label of conflicts.
+const (
+	conflictPod  = "pod"
+	conflictRoom = "room"
+)
 
 // bind is a bind without an outcome. Its time counts from when it was handed out, and with it that of
 // the decision, as kube-scheduler's attempt has both.
@@ -113,6 +122,8 @@ func (m *Metrics) Step(now time.Time, took time.Duration, inputs []step.Input, r
 		switch d := &ready.Decisions[i]; d.Kind {
 		case step.Placed, step.Waits, step.Failed:
 			tried++
+		case step.RoomTakenTwice:
+			m.conflicts.WithLabelValues(conflictRoom).Inc()
 		case step.GroupWaits:
 			tried += d.Members
 		}
@@ -174,6 +185,9 @@ func (m *Metrics) bindDone(now time.Time, done step.BindDone) {
 	result, status := "scheduled", "Success"
 	if done.Err != nil {
 		result, status = "error", "Error"
+		if apierrors.IsConflict(done.Err) {
+			m.conflicts.WithLabelValues(conflictPod).Inc()
+		}
 	}
 	took := now.Sub(b.handedOut)
 	m.attempts.WithLabelValues(result, b.Profile).Inc()
@@ -205,6 +219,11 @@ func (m *Metrics) State(c *core.Core) {
 		m.entities.WithLabelValues(queues[i], entityPod).Set(float64(n - q.Members[i]))
 		m.entities.WithLabelValues(queues[i], entityPodGroup).Set(float64(q.Groups[i]))
 	}
+	waits := 0.0
+	if since := c.View().Pods.WaitsSince(); !since.IsZero() {
+		waits = max(c.View().Now().Sub(since), 0).Seconds()
+	}
+	m.oldest.Set(waits)
 	m.unschedulable.Reset()
 	for by, n := range c.Rejecters() {
 		m.unschedulable.WithLabelValues(by.Plugin, by.Profile).Set(float64(n))

@@ -27,7 +27,8 @@ type scaleDownMetrics struct {
 	skipped     prometheus.Gauge
 	evicted     *prometheus.CounterVec // by result
 	status      *prometheus.GaugeVec   // by status
-	price       *prometheus.GaugeVec   // by state and reason
+	interrupted prometheus.Gauge
+	price       *prometheus.GaugeVec // by state and reason
 
 	removed    *prometheus.CounterVec // by reason, and what the node has
 	removedGPU *prometheus.CounterVec
@@ -60,6 +61,7 @@ func newScaleDownMetrics(r *registry) scaleDownMetrics {
 	r.subsystem = "berth"
 	m.status = r.gauges("scale_down_status", "1 for the current status of scale-down (docs/why-a-node-stays.md), 0 for the others; as of the last plan.", "status")
 	m.price = r.gauges("nodes_price_hourly", "Hourly price of nodes, where the provider knows it, by their state for scale-down, with the reason for nodes that stay and removable nodes that wait; as of the last plan.", "state", "reason")
+	m.interrupted = r.gauge("interrupted_nodes", "Number of nodes that the cloud is about to take (--node-interruption-marks); as of the last plan.")
 	for _, reason := range []step.RemovalReason{step.RemovedEmpty, step.RemovedUnderutilized, step.RemovedUnready} {
 		m.removed.WithLabelValues(string(reason), "", "", "")
 	}
@@ -150,6 +152,7 @@ func (m *scaleDownMetrics) state(c *core.Core) {
 		return
 	}
 	m.pending.Set(float64(c.View().NodesLeaving()))
+	m.interrupted.Set(float64(c.View().NodesInterrupted()))
 	if planned.Equal(m.plan) && !planned.IsZero() {
 		return
 	}

@@ -184,6 +184,11 @@ func newMetrics(r *registry) *Metrics {
 	r.gauges("build_info", "Always 1, with the version of Berth, the commit that it was built from, and the version of Go as labels.", "version", "revision", "goversion").
 		WithLabelValues(v.Version, v.Revision, v.Go).Set(1)
 	m.badObjects = r.counter("bad_objects_total", "Number of objects with invalid values.")
+	m.oldest = r.gauge("oldest_pending_pod_seconds", "How long the pod has waited that has waited longest for a node, since this instance first saw it. Gated pods are not counted.")
+	m.conflicts = r.counters("scheduler_conflicts_total", "Number of times another scheduler was faster, by what: pod if it had bound the pod already, room if its pod and Berth's together request more than their node has, so that the kubelet rejects one.", "about")
+	for _, about := range []string{conflictPod, conflictRoom} {
+		m.conflicts.WithLabelValues(about)
+	}
 	m.stalledBinds = r.counter("stalled_binds_total", "Number of binds that had no outcome for a minute: the API server or a webhook says that it can't serve them now, or where their pods are can't be read.")
 	m.scaleDown = newScaleDownMetrics(r)
 	m.cluster = newClusterMetrics(r)

@@ -165,7 +165,7 @@ func (c *Config) open(api *apiserver.Connection, flags *core.Autoscale, log *slo
 		if c.unknown != "" {
 			log.Warn("--cloud-config has an unknown key", "err", c.unknown)
 		}
-		if !c.external.Encrypted() {
+		if !c.external.Private() {
 			log.Warn("the connection to the external provider is not encrypted, so anyone who can reach the server can remove nodes; set cert, key and cacert in --cloud-config", "server", c.external.Address)
 		}
 		p, err := externalgrpc.NewClient(c.external, groupDefaults(flags), time.Now, log)

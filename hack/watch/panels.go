@@ -47,6 +47,8 @@ var rows = []row{
 			[]series{{`sum(max by (queue) (scheduler_pending_pods{queue!="gated"}))`, "pods"}}},
 		{stat, "Unschedulable pods", "Pending pods that were tried and fit on no node. kubectl berth explain pod NAME says why one of them waits, and what would change that.", "short",
 			[]series{{`max(cluster_autoscaler_unschedulable_pods_count{type="unschedulable"})`, "pods"}}},
+		{stat, "Longest wait", "How long the pod has waited that has waited longest for a node. kubectl berth status groups pending pods by what they wait for.", "s",
+			[]series{{`max(berth_oldest_pending_pod_seconds)`, "seconds"}}},
 		{stat, "Ready nodes", "Nodes that are ready. kubectl berth top lists them.", "short",
 			[]series{{`max(cluster_autoscaler_nodes_count{state="ready"})`, "nodes"}}},
 		{stat, "Nodes launching", "Instances that were ordered and aren't nodes yet. kubectl berth explain group says when they are expected.", "short",

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -24,6 +25,7 @@ var stayWords = map[autoscaler.KeptReason]string{
 	autoscaler.KeptUnready:           "not ready, and unready nodes are not removed",
 	autoscaler.KeptStarting:          "starting",
 	autoscaler.KeptLeaving:           "being removed",
+	autoscaler.KeptInterrupted:       "the cloud is about to take it",
 	autoscaler.KeptUtilized:          "utilization above the threshold",
 	autoscaler.KeptReplaced:          "being replaced by new nodes",
 	autoscaler.KeptReplacement:       "its node group was scaled up to replace nodes",
@@ -139,14 +141,17 @@ func nodePods(b *strings.Builder, x *explain.NodeExplanation) {
 		explain.NodeStays: "Where its pods would go if it alone were removed now:", explain.NodeCandidate: "Where its pods would go:",
 		explain.NodeLeaving: "Pods that are still on it, and where room is reserved for their replacements:",
 	}[x.State]
+	if x.Reason == autoscaler.KeptInterrupted {
+		title = "Pods that are still on it, and where room is reserved for their replacements:"
+	}
 	fmt.Fprintf(b, "\n%s\n", title)
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "  POD\tNODE")
 	for _, p := range x.Pods {
 		where := p.Home
 		switch {
-		case where == "" && x.State == explain.NodeLeaving:
-			where = "-"
+		case where == "" && (x.State == explain.NodeLeaving || x.Reason == autoscaler.KeptInterrupted):
+			where = cmp.Or(p.Why, "-")
 		case where == "":
 			where = "nowhere: " + p.Why
 		}

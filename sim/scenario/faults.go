@@ -20,6 +20,7 @@ const (
 	ExtraInstance  = "ExtraInstance"  // for an instance that was ordered the cloud makes two, up to the group's maximum
 	NoTemplate     = "NoTemplate"     // the cloud can't say what a group's nodes look like while the fault lasts; without a rate
 	SpotReclaim    = "SpotReclaim"    // event: the cloud takes an instance back
+	SpotWarning    = "SpotWarning"    // event: a termination handler taints a node, and the cloud takes its instance back `for` later (2 min when absent)
 	CrashBerth     = "CrashBerth"     // event: Berth is down `for` a while (5 s when absent)
 	WatchStall     = "WatchStall"     // event: changes aren't seen `for` a while (30 s when absent)
 	DeletePod      = "DeletePod"      // event: somebody deletes a pod
@@ -82,8 +83,8 @@ var faultKinds = map[string]faultKind{
 	WrongShape: {rate: true, late: true}, ExtraInstance: {rate: true, late: true}, NoTemplate: {late: true},
 	ForbidEvictions: {event: true, late: true}, ReclaimDraining: {event: true, late: true}, SlowStop: {rate: true, late: true},
 	ControllerStalls: {rate: true, late: true, ungrouped: true}, DeletionFails: {rate: true, late: true},
-	CloudNoAnswer: {rate: true, late: true},
-	GroupRenamed:  {event: true, late: true}, GroupTwice: {rate: true, late: true}, GroupsOverlap: {rate: true, late: true},
+	CloudNoAnswer: {rate: true, late: true}, SpotWarning: {event: true, late: true},
+	GroupRenamed: {event: true, late: true}, GroupTwice: {rate: true, late: true}, GroupsOverlap: {rate: true, late: true},
 	GroupUnlisted: {rate: true, late: true}, ListedLate: {rate: true, late: true}, InstanceAgain: {rate: true, late: true},
 	NodeMoves: {event: true, late: true}, SpotReplaced: {event: true, late: true}, NodeLingers: {rate: true, late: true},
 	TaintNode: {event: true, late: true}, FutureStamp: {rate: true, late: true}, ClockAhead: {late: true, ungrouped: true},

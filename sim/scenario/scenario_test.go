@@ -202,7 +202,7 @@ func TestFaultsSayHowOftenOrWhenTheyCome(t *testing.T) {
 		scenario.APIError: rate, scenario.APIConflict: rate, scenario.APITimeout: rate, scenario.AnswerLost: rate,
 		scenario.CloudError: rate, scenario.CloudLost: rate,
 		scenario.LaunchFails: rate, scenario.LaunchVanishes: rate, scenario.NeverRegisters: rate, scenario.NeverReady: rate, scenario.WrongShape: rate, scenario.ExtraInstance: rate, scenario.NoTemplate: "",
-		scenario.SpotReclaim: event, scenario.CrashBerth: event, scenario.WatchStall: event, scenario.DeletePod: event,
+		scenario.SpotReclaim: event, scenario.SpotWarning: event, scenario.CrashBerth: event, scenario.WatchStall: event, scenario.DeletePod: event,
 		scenario.EvictPod: event, scenario.Cordon: event, scenario.Relabel: event,
 		scenario.ForbidEvictions: event, scenario.ReclaimDraining: event,
 		scenario.SlowStop: rate, scenario.ControllerStalls: rate, scenario.DeletionFails: rate, scenario.CloudNoAnswer: rate,

@@ -6,7 +6,8 @@ package homes
 //   - byPod, byOwner and byNode have the same homes, in the order in which they were kept;
 //     roomless has those of them without a node;
 //   - a home with a node has its stand-in nominated there, and no other stand-in of this
-//     machine's is nominated (InvariantsIn).
+//     machine's is nominated (InvariantsIn), but for places on coming nodes (queued);
+//   - a home that is queued has no node.
 
 import (
 	"cmp"
@@ -56,6 +57,9 @@ type Machine struct {
 	// their nodes have their room.
 	fitting   map[types.UID]bool
 	tried     cluster.Seq // homes without room were tried with the changes up to here
+	untried   bool        // homes were added to roomless since findRoom looked last
+	orders    Orders      // nil until Connect
+	version   int         // counts changes of where homes are
 	unsettled bool        // since endDue last looked an owner has changed, a pod has left, or a home has ended
 	wake      time.Time   // when endDue has something to do though nothing changes; zero for never
 }
@@ -70,6 +74,11 @@ type home struct {
 	node    string       // where, "" while there is none
 	known   bool         // the owner was known when the room was kept
 	surging bool         // SuccessorRequested was called: the owner is the pod's Deployment
+	asks    bool         // nodes may be bought for it (Anticipate)
+	queued  bool         // the stand-in is tried and planned for like a pod
+	gaveUp  bool         // the stand-in went to a node that goes, too: it isn't tried again
+	taken   bool         // NodeTaken was called: the pod goes with its node
+	why     string       // why no node group helps the stand-in, as the last plan has it
 	evicted bool         // PodEvicted was called
 	left    time.Time    // when the pod was evicted, or was first shown leaving; zero before
 	until   time.Time    // when the home ends for want of a replacement
@@ -204,7 +213,7 @@ func (m *Machine) ReleaseUnevicted(t *lifecycle.Turn, node string) {
 	var list []*home
 	for _, h := range m.byNode[node] {
 		pod := t.State.PodOn(h.pod.UID)
-		if !h.evicted && (pod == nil || !leaves(pod)) {
+		if !h.evicted && !h.taken && (pod == nil || !leaves(pod)) {
 			list = append(list, h)
 		}
 	}
@@ -220,6 +229,9 @@ func (m *Machine) PodAppearedPending(t *lifecycle.Turn, pod *cluster.Pod) (node 
 		return ""
 	}
 	node = h.node
+	if h.queued {
+		m.orders.HandOver(t, h.standIn.UID, pod.UID)
+	}
 	m.end(t, h)
 	t.Decide(step.Decision{Kind: step.HomeTaken, Pod: pod.Name(), Node: node, Reason: fmt.Sprintf("it replaces pod %s", h.pod.Name())})
 	return node
@@ -273,6 +285,8 @@ func (m *Machine) endAll(t *lifecycle.Turn, list []*home, why func(*home) string
 // end forgets a home and its stand-in: whoever waits for the room is asked about the change.
 func (m *Machine) end(t *lifecycle.Turn, h *home) {
 	m.unsettled = true // another home of the owner may be needed in its place
+	m.version++
+	m.unqueue(h)
 	t.State.Nominate(h.standIn, "")
 	delete(m.byPod, h.pod.UID)
 	delete(m.roomless, h.pod.UID)
@@ -312,7 +326,7 @@ func (m *Machine) endDue(t *lifecycle.Turn) {
 	spare := m.spare(t.State)
 	var due []*home
 	for _, h := range m.byPod { // in any order
-		if h.left.IsZero() {
+		if h.left.IsZero() && !h.taken {
 			continue
 		}
 		if next := m.ends(t, h, spare[h]); !t.Now.Before(next) {
@@ -338,6 +352,8 @@ func (m *Machine) endDue(t *lifecycle.Turn) {
 // no pod for it.
 func (m *Machine) ends(t *lifecycle.Turn, h *home, spare bool) time.Time {
 	switch {
+	case h.left.IsZero(): // its node was taken, and the API shows the pod still
+		return h.until
 	case h.known && t.State.OwnerOf(h.pod) == nil:
 		h.full = time.Time{}
 		return t.Now
@@ -389,6 +405,9 @@ func inOrder(homes iter.Seq[*home]) []*home {
 func (m *Machine) Displaced(s *cluster.State) (out []*cluster.Pod) {
 	lacks := map[owner]int{}
 	for _, h := range inOrder(maps.Values(m.roomless)) {
+		if h.queued {
+			continue // it is among the pending pods of the request
+		}
 		if w := s.OwnerOf(h.pod); m.cfg.NoRoom && !h.left.IsZero() && !h.awaitsSuccessor() && w != nil && keepsReplicas(w) {
 			if lacks[h.owner]++; lacks[h.owner] > w.Replicas.Missing() {
 				continue

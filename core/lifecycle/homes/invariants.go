@@ -42,7 +42,10 @@ func (m *Machine) Invariants() (out []string) {
 // home is nominated where the home is, and nowhere else.
 func (m *Machine) InvariantsIn(s *cluster.State) (out []string) {
 	for _, h := range inOrder(maps.Values(m.byPod)) {
-		if at := s.NominatedTo(h.standIn.UID); at != h.node {
+		if h.queued && h.node != "" {
+			out = append(out, fmt.Sprintf("the home of %s is on %q, and its stand-in is queued", h.pod.Name(), h.node))
+		}
+		if at := s.NominatedTo(h.standIn.UID); at != h.node && !h.queued {
 			out = append(out, fmt.Sprintf("the home of %s is on %q, and the state says %q", h.pod.Name(), h.node, at))
 		}
 	}

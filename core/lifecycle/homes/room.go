@@ -93,6 +93,7 @@ func (m *Machine) allFit(t *lifecycle.Turn, list []*home) bool {
 
 // nominate keeps room for a home on a node, "" for none.
 func (m *Machine) nominate(t *lifecycle.Turn, h *home, node string) {
+	m.version++
 	if h.node = node; node == "" {
 		m.roomless[h.pod.UID] = h
 	} else {
@@ -145,6 +146,8 @@ func (m *Machine) lost(t *lifecycle.Turn, h *home) string {
 		return "the node no longer exists"
 	case n.HasTaint(autoscaler.ToBeDeletedTaint):
 		return "the node is being removed"
+	case n.HasTaint(autoscaler.InterruptedTaint):
+		return "the cloud is about to take the node"
 	}
 	class := m.scheduler.Engine(h.standIn).Class(h.standIn)
 	if m.scheduler.FitsNominated(h.standIn, class) || m.fitsWithoutPod(t, h, class) {
@@ -173,15 +176,17 @@ func (m *Machine) takeOff(t *lifecycle.Turn, pod *cluster.Pod) {
 	t.State.Remove(pod.UID)
 }
 
-// findRoom tries the homes that have lost their room, if anything has changed since it did
-// so last. Of stand-ins that no rule can tell apart one that finds no node speaks for all.
+// findRoom tries the homes that have no room, if anything has changed since it did so last. Of
+// stand-ins that no rule can tell apart one that finds no node speaks for all. Those that find
+// none and for which nodes may be bought are queued.
 func (m *Machine) findRoom(t *lifecycle.Turn) {
-	if m.cfg.NoRoom || len(m.roomless) == 0 || m.tried == t.State.Head() {
+	if len(m.roomless) == 0 || m.tried == t.State.Head() && !m.untried {
 		return
 	}
+	m.untried = false
 	rejected := map[*engine.Class]bool{}
 	for _, h := range inOrder(maps.Values(m.roomless)) {
-		if !m.scheduler.Responsible(h.standIn) {
+		if h.queued || h.gaveUp || m.cfg.NoRoom && !h.asks || !m.scheduler.Responsible(h.standIn) {
 			continue
 		}
 		e := m.scheduler.Engine(h.standIn)
@@ -193,9 +198,15 @@ func (m *Machine) findRoom(t *lifecycle.Turn) {
 		if rejected[class] = !ok; !ok {
 			continue
 		}
-		if n := t.State.Node(best.Node); n.Name != h.from && !n.HasTaint(autoscaler.ToBeDeletedTaint) {
+		if n := t.State.Node(best.Node); n.Name != h.from && stays(n) {
 			m.nominate(t, h, n.Name)
 		}
 	}
+	m.queueAll(t)
 	m.tried = t.State.Head()
+}
+
+// stays reports whether a node isn't on its way out, nor about to be taken by the cloud.
+func stays(n *cluster.Node) bool {
+	return !n.HasTaint(autoscaler.ToBeDeletedTaint) && !n.HasTaint(autoscaler.InterruptedTaint)
 }

@@ -198,14 +198,53 @@ func (m *Machine) leaveHomeless(t *lifecycle.Turn, node, why string, before map[
 // pods; "" when it wasn't.
 func (m *Machine) Homeless(node string) (why string) { return m.homeless[node] }
 
+// BeginInterrupted begins to remove a node that the cloud is about to take, with the pods that have to
+// leave; not all of them need have homes. Limits on how many nodes may go at a time, delays and node
+// budgets don't hold: the cloud doesn't wait. It returns why not, "" when it has begun.
+func (m *Machine) BeginInterrupted(t *lifecycle.Turn, r *autoscaler.Removal, why string) (stays string) {
+	n := t.State.NodeByName(r.Node)
+	group := t.State.Group(n.Group)
+	switch {
+	case m.deletions[n.Name] != nil:
+		return "an earlier removal of it is being undone"
+	case taintOf(n.Object) >= 0:
+		return "another client is removing it"
+	case !m.groups.Known():
+		return "the provider has not listed its node groups yet"
+	case atomic(group):
+		return "its node group is removed as a whole or not at all"
+	}
+	if stays = m.whyStays(t, n, func(uid types.UID) bool {
+		return slices.ContainsFunc(r.Homes, func(h autoscaler.Home) bool { return h.Pod == uid })
+	}); stays != "" {
+		return stays
+	}
+	if !m.mayShrink(t, group, 1) {
+		return "its node group is at its minimum"
+	}
+	m.mark(t, r, why, why)
+	m.deletions[n.Name].interrupted = true
+	return ""
+}
+
+// Leaving reports whether a node is on its way out.
+func (m *Machine) Leaving(node string) bool {
+	d := m.deletions[node]
+	return d != nil && !d.stays()
+}
+
 // begin has the node marked.
 func (m *Machine) begin(t *lifecycle.Turn, x *candidates.Due) {
-	n := t.State.NodeByName(x.Node)
-	why := fmt.Sprintf("%s for %s", x.Why, x.For)
-	t.Decide(step.Decision{Kind: step.NodeTainted, Node: n.Name, Group: n.Group, Reason: why})
-	d := &deletion{group: n.Group, marking: marking{deletionTaint(t.Now), !m.cfg.KeepSchedulable, why}, why: x.Why, homes: homesOf(x.Removal), with: setOf(x.With), state: tainting{}}
+	m.mark(t, x.Removal, x.Why, fmt.Sprintf("%s for %s", x.Why, x.For))
+}
+
+// mark has a node marked, for a reason and with a note about it.
+func (m *Machine) mark(t *lifecycle.Turn, r *autoscaler.Removal, why, note string) {
+	n := t.State.NodeByName(r.Node)
+	t.Decide(step.Decision{Kind: step.NodeTainted, Node: n.Name, Group: n.Group, Reason: note})
+	d := &deletion{group: n.Group, marking: marking{deletionTaint(t.Now), !m.cfg.KeepSchedulable, note}, why: why, homes: homesOf(r), with: setOf(r.With), state: tainting{}}
 	m.enter(n.Name, d)
 	t.Ready.Taints = append(t.Ready.Taints, d.put(n.Name))
-	tellBegun(t, x.Removal)
+	tellBegun(t, r)
 	t.State.SetNode(d.on(n.NodeInfo))
 }

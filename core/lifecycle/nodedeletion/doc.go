@@ -59,7 +59,8 @@
 // is taken for alive only if the provider lists its instance; then its deletion
 // begins again with tainted.
 //
-// A deletion begins in four ways: with a plan (tainting); with a node that carries the taint
+// A deletion begins in five ways: with a plan (tainting); with a node that the cloud is about to take
+// (tainting; it can't be recalled, and no limit on how many go holds); with a node that carries the taint
 // and Berth's note although this process has not written them, so a process before this one
 // has (resumed); and with a node that is shown for an instance which is being deleted, in
 // doubt or deleted because it had not become a node in time (deleting, in doubt, deleted). A

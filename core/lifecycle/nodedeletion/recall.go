@@ -50,7 +50,10 @@ func (d *deletion) asRecallable(n *cluster.NodeInfo) autoscaler.Recallable {
 
 // recallable reports whether the node could stay. One that another process has marked is looked at
 // first: pods may be leaving it. Who has left it by then isn't known, nor where they are to go.
-func (d *deletion) recallable() bool {
+func (d *deletion) recallable() bool { return !d.interrupted && d.undisturbed() }
+
+// undisturbed reports whether no pod has been told to leave, and the provider hasn't been asked.
+func (d *deletion) undisturbed() bool {
 	switch s := d.state.(type) {
 	case tainting, tainted:
 		return true
@@ -65,7 +68,7 @@ func (d *deletion) recallable() bool {
 // evicted reports whether pods may have been told to leave.
 func (d *deletion) evicted() bool {
 	_, taken := d.state.(resumed)
-	return d.drains() && !taken && !d.recallable()
+	return d.drains() && !taken && !d.undisturbed()
 }
 
 // Recall has nodes stay that a plan needs, if why says for what; "" has one go on. Of an atomic

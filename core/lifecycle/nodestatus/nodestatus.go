@@ -9,6 +9,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/scaledown"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle/candidates"
+	"github.com/berthproject/berth/core/lifecycle/interruption"
 	"github.com/berthproject/berth/core/lifecycle/keptnodes"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
 )
@@ -66,6 +67,11 @@ type Deletions interface {
 	Homeless(node string) (why string)
 }
 
+// Interruptions describes nodes that the cloud is about to take.
+type Interruptions interface {
+	Describe(node string) (interruption.Description, bool)
+}
+
 // Reader reads the status of nodes. Only the core's goroutine may call it.
 type Reader struct {
 	cfg        Config
@@ -74,14 +80,16 @@ type Reader struct {
 	keptNodes  KeptNodes
 	candidates Candidates
 	deletions  Deletions
+	// interruptions comes first of all that keeps a node: it goes by itself.
+	interruptions Interruptions
 	// overBudget are the nodes whose time had come when the last plan was committed and that a
 	// node budget kept, with why; nil for none.
 	overBudget map[string]string
 }
 
 // New returns a reader of a state and of these machines.
-func New(cfg Config, state *cluster.State, groups Groups, keptNodes KeptNodes, candidates Candidates, deletions Deletions) *Reader {
-	return &Reader{cfg: cfg, state: state, groups: groups, keptNodes: keptNodes, candidates: candidates, deletions: deletions}
+func New(cfg Config, state *cluster.State, groups Groups, keptNodes KeptNodes, candidates Candidates, deletions Deletions, interruptions Interruptions) *Reader {
+	return &Reader{cfg: cfg, state: state, groups: groups, keptNodes: keptNodes, candidates: candidates, deletions: deletions, interruptions: interruptions}
 }
 
 // SetOverBudget records the nodes that a node budget keeps though their time has come, with why;
@@ -99,6 +107,9 @@ func (r *Reader) Of(now time.Time, n *cluster.Node, removal *autoscaler.Removal)
 	case n.HasTaint(autoscaler.ToBeDeletedTaint):
 		k := &autoscaler.Kept{Node: n.Name, Reason: autoscaler.KeptSomebodyElsesTask, Detail: "it has the taint " + autoscaler.ToBeDeletedTaint + ", which Berth did not set"}
 		return Status{State: Stays, Reason: k.Reason, Detail: k.Detail, Stay: keptnodes.Stay{Kept: k, Since: stay.Since}}
+	case n.HasTaint(autoscaler.InterruptedTaint):
+		k := r.interrupted(n)
+		return Status{State: Stays, Reason: k.Reason, Detail: k.Detail, Stay: keptnodes.Stay{Kept: k, Since: stay.Since}}
 	case could:
 		s := Status{State: Candidate, Candidate: candidate, Removal: removal}
 		s.Reason, s.Detail = r.candidateWaits(now, n, &s)
@@ -109,6 +120,23 @@ func (r *Reader) Of(now time.Time, n *cluster.Node, removal *autoscaler.Removal)
 		return Status{State: Stays, Reason: stay.Reason, Detail: stay.Detail, Stay: stay}
 	}
 	return Status{State: Unknown, Detail: r.NotPlanned()}
+}
+
+// interrupted says what is known of a node that the cloud is about to take.
+func (r *Reader) interrupted(n *cluster.Node) *autoscaler.Kept {
+	k := &autoscaler.Kept{Node: n.Name, Reason: autoscaler.KeptInterrupted, Detail: "the cloud is about to take it"}
+	x, ok := r.interruptions.Describe(n.Name)
+	if !ok {
+		return k
+	}
+	k.Detail = fmt.Sprintf("it has had the %s since %s", x.Mark, utc(x.Since))
+	if !x.Until.IsZero() {
+		k.Detail += fmt.Sprintf(", which means that it is taken at %s", utc(x.Until))
+	}
+	if x.Why != "" {
+		k.Detail += "; it is not drained yet: " + x.Why
+	}
+	return k
 }
 
 // candidateWaits says what a node that could go waits for: "" when it goes with the next plan.

@@ -42,7 +42,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{/* The text of the provider's configuration file that the chart writes. */}}
 {{- define "berth.cloudConfig" -}}
 {{- if .Values.provider.image.repository -}}
-address: localhost:{{ .Values.provider.port }}
+address: {{ include "berth.providerAddress" . }}
 grpc_timeout: {{ .Values.provider.timeout }}
 {{- if .Values.provider.tls.secretName }}
 cert: /etc/berth-provider/tls.crt
@@ -104,4 +104,9 @@ capabilities: {drop: [ALL]}
 {{- $written := not .Values.shadow.enabled }}
 {{- if and $written (hasKey .Values.flags "write-status-configmap") }}{{ $written = index .Values.flags "write-status-configmap" }}{{ end }}
 {{- if eq (toString $written) "true" }}{{ index .Values.flags "status-config-map-name" | default "cluster-autoscaler-status" }}{{ end }}
+{{- end }}
+
+{{/* Where the provider in Berth's pod serves. */}}
+{{- define "berth.providerAddress" -}}
+{{ if .Values.provider.socket }}unix:///run/berth-provider/provider.sock{{ else }}localhost:{{ .Values.provider.port }}{{ end }}
 {{- end }}

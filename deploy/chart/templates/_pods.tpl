@@ -38,8 +38,11 @@
   {{- with $p.resources }}
   resources: {{- toYaml . | nindent 4 }}
   {{- end }}
-  {{- if or $p.tls.secretName (not $p.serviceAccountToken) $p.volumeMounts }}
+  {{- if or $p.tls.secretName $p.socket (not $p.serviceAccountToken) $p.volumeMounts }}
   volumeMounts:
+  {{- if $p.socket }}
+  - {name: provider-socket, mountPath: /run/berth-provider}
+  {{- end }}
   {{- if $p.tls.secretName }}
   - {name: provider-tls, mountPath: /etc/berth-provider, readOnly: true}
   {{- end }}
@@ -55,7 +58,7 @@
   args:
   - provider
   - check
-  - localhost:{{ $p.port }}
+  - {{ include "berth.providerAddress" .root }}
   - --timeout={{ $p.timeout }}
   {{- if $p.tls.secretName }}
   - --cert=/etc/berth-provider/tls.crt
@@ -63,9 +66,14 @@
   - --cacert=/etc/berth-provider/ca.crt
   {{- end }}
   securityContext: {{- include "berth.confinement" .root | nindent 4 }}
-  {{- if $p.tls.secretName }}
+  {{- if or $p.tls.secretName $p.socket }}
   volumeMounts:
+  {{- if $p.socket }}
+  - {name: provider-socket, mountPath: /run/berth-provider}
+  {{- end }}
+  {{- if $p.tls.secretName }}
   - {name: provider-tls, mountPath: /etc/berth-provider, readOnly: true}
+  {{- end }}
   {{- end }}
 {{- end }}
 {{- end }}

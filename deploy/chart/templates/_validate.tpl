@@ -46,14 +46,14 @@
 {{- if not (or $p.image.tag $p.image.digest) }}
 {{- fail "provider.image.repository has neither provider.image.tag nor provider.image.digest; set one of them" }}
 {{- end }}
-{{- if and .Values.hostNetwork (not $p.tls.secretName) }}
-{{- fail "with hostNetwork everything on the node reaches the provider's port, and could remove nodes; set provider.tls.secretName, or hostNetwork to false" }}
+{{- if and .Values.hostNetwork (not $p.tls.secretName) (not $p.socket) }}
+{{- fail "with hostNetwork everything on the node reaches the provider's port, and could remove nodes; set provider.socket or provider.tls.secretName, or hostNetwork to false" }}
 {{- end }}
-{{- if eq (int $p.port) (int (index .Values.flags "secure-port")) }}
+{{- if and (eq (int $p.port) (int (index .Values.flags "secure-port"))) (not $p.socket) }}
 {{- fail (printf "provider.port and flags.secure-port are both %d; choose another port for one of them" (int $p.port)) }}
 {{- end }}
 {{- else }}
-{{- range $name := list "command" "args" "env" "envFrom" "volumeMounts" "check" "serviceAccountToken" }}
+{{- range $name := list "command" "args" "env" "envFrom" "volumeMounts" "socket" "check" "serviceAccountToken" }}
 {{- if index $p $name }}
 {{- fail (printf "provider.%s is set, and no provider runs without provider.image.repository" $name) }}
 {{- end }}
@@ -93,7 +93,7 @@
 {{- end }}
 {{- end }}
 {{- range .Values.extraVolumes }}
-{{- if has .name (list "configuration" "cloud-config" "provider-tls" "no-token") }}
+{{- if has .name (list "configuration" "cloud-config" "provider-tls" "provider-socket" "no-token") }}
 {{- fail (printf "extraVolumes has a volume named %s, as the chart has; give it another name" .name) }}
 {{- end }}
 {{- end }}

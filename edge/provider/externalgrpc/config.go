@@ -30,7 +30,7 @@ const (
 // Config says where the server is, and who the client is. Keys are those of Cluster Autoscaler's
 // file.
 type Config struct {
-	Address string `json:"address"` // host:port
+	Address string `json:"address"` // host:port, or unix:// and the path of a socket
 	// Cert and Key are the paths of the client's certificate and its key, CACert that of the
 	// authority of the server's certificate. Without any of them the connection isn't encrypted.
 	Cert    string           `json:"cert,omitempty"`
@@ -62,19 +62,21 @@ func LoadConfig(path string) (c *Config, unknown string, err error) {
 
 // Validate names what is wrong with a configuration: a value, or a file that it names.
 func (c *Config) Validate() error {
-	host, port, err := net.SplitHostPort(c.Address)
-	if err != nil || host == "" || port == "" {
-		return fmt.Errorf("address is %q; it must be host:port", c.Address)
+	if err := checkAddress(c.Address); err != nil {
+		return fmt.Errorf("address is %q; %w", c.Address, err)
 	}
 	if c.Timeout != nil && c.Timeout.Duration <= 0 {
 		return fmt.Errorf("grpc_timeout is %s; it must be greater than 0, such as 5s", c.Timeout.Duration)
 	}
-	_, err = c.credentials()
+	_, err := c.credentials()
 	return err
 }
 
-// Encrypted reports whether the connection is.
-func (c *Config) Encrypted() bool { return c.Cert != "" }
+// Private reports whether nobody can listen in: the connection is encrypted, or is a socket of this machine.
+func (c *Config) Private() bool {
+	_, socket := socketOf(c.Address)
+	return socket || c.Cert != ""
+}
 
 func (c *Config) timeout() time.Duration {
 	if c.Timeout == nil {
@@ -101,9 +103,11 @@ func (c *Config) credentials() (credentials.TransportCredentials, error) {
 	if err != nil {
 		return nil, err
 	}
-	host, _, err := net.SplitHostPort(c.Address)
-	if err != nil {
-		return nil, err
+	host := "localhost"
+	if _, socket := socketOf(c.Address); !socket {
+		if host, _, err = net.SplitHostPort(c.Address); err != nil {
+			return nil, err
+		}
 	}
 	return credentials.NewTLS(&tls.Config{
 		ServerName: host, RootCAs: roots,
@@ -121,8 +125,12 @@ func (c *Config) dial() (*grpc.ClientConn, error) {
 	}
 	pauses := backoff.DefaultConfig
 	pauses.MaxDelay = maxReconnect
-	// The address goes to the dialer as it is, with its zone, if it has one.
-	conn, err := grpc.NewClient("passthrough:///"+c.Address, grpc.WithTransportCredentials(secured),
+	// The address goes to the dialer as it is, with its zone, if it has one. grpc knows sockets.
+	target := c.Address
+	if _, socket := socketOf(target); !socket {
+		target = "passthrough:///" + target
+	}
+	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(secured),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: pauses, MinConnectTimeout: c.timeout()}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)))
 	if err != nil {
@@ -141,9 +149,15 @@ type ServerTLS struct {
 // MayListen refuses an address of --listen. Without TLS the protocol knows no client from another, so that only this
 // machine may call.
 func (s ServerTLS) MayListen(address string) error {
+	if _, socket := socketOf(address); socket {
+		if err := checkAddress(address); err != nil {
+			return fmt.Errorf("--listen is %q; %w", address, err)
+		}
+		return nil
+	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || port == "" {
-		return fmt.Errorf("--listen is %q; it must be host:port", address)
+		return fmt.Errorf("--listen is %q; it must be host:port, or %s and the absolute path of a socket", address, socketPrefix)
 	}
 	if ip := net.ParseIP(host); s == (ServerTLS{}) && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return fmt.Errorf("--listen is %q, and anyone who can reach it could remove nodes; set --tls-cert-file, --tls-private-key-file and --client-ca-file, or listen on 127.0.0.1", address)

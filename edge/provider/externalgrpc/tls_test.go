@@ -248,8 +248,8 @@ func TestAConfigurationIsChecked(t *testing.T) {
 		{"no encryption", "address: localhost:8086\n", ""},
 		{"a key of somebody else's", full + "region: eu\n", ""},
 		{"no YAML", "address: [", `error converting YAML to JSON: yaml: line 1: did not find expected node content; it must be YAML with the keys address, cert, key, cacert and grpc_timeout`},
-		{"no address", "grpc_timeout: 5s", `address is ""; it must be host:port`},
-		{"no port", "address: localhost", `address is "localhost"; it must be host:port`},
+		{"no address", "grpc_timeout: 5s", `address is ""; it must be host:port, or unix:// and the absolute path of a socket`},
+		{"no port", "address: localhost", `address is "localhost"; it must be host:port, or unix:// and the absolute path of a socket`},
 		{"no time", "address: localhost:1\ngrpc_timeout: 0s", `grpc_timeout is 0s; it must be greater than 0, such as 5s`},
 		{"no authority", fmt.Sprintf("address: localhost:1\ncert: %s\nkey: %s\n", a.Path("client.crt"), a.Path("client.key")), `cacert is missing; cert, key and cacert go together: set all three, or none for an unencrypted connection`},
 		{"an authority only", "address: localhost:1\ncacert: " + a.Path("ca.crt"), `cert is missing; cert, key and cacert go together: set all three, or none for an unencrypted connection`},
@@ -263,7 +263,7 @@ func TestAConfigurationIsChecked(t *testing.T) {
 			path := file("config.yaml", x.text)
 			cfg, unknown, err := externalgrpc.LoadConfig(path)
 			if x.want == "" {
-				if err != nil || cfg.Address != "localhost:8086" || cfg.Encrypted() != strings.Contains(x.text, "cert") || (unknown != "") != strings.Contains(x.text, "region") {
+				if err != nil || cfg.Address != "localhost:8086" || cfg.Private() != strings.Contains(x.text, "cert") || (unknown != "") != strings.Contains(x.text, "region") {
 					t.Errorf("got %+v, unknown %q, %v", cfg, unknown, err)
 				}
 				return

@@ -1,0 +1,135 @@
+package homes
+
+// This file keeps homes for pods that will lose their node before any plan has found one: their node
+// is about to be taken by the cloud. Such a home begins without room. It is tried on the nodes that
+// are there; if none has room, its stand-in is queued like a pod, so that a plan has a place for it on a
+// coming node, or buys one. When the stand-in is placed it leaves the queue, and its room is kept
+// like that of any home. A replacement that comes before that takes over the stand-in's place.
+
+import (
+	"maps"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle"
+)
+
+// Orders has stand-ins tried and planned for like pods.
+type Orders interface {
+	// Queue makes a record of a stand-in and queues it.
+	Queue(t *lifecycle.Turn, standIn *cluster.Pod)
+	// Drop forgets a stand-in: it leaves the queue and the state, and its place ends.
+	Drop(standIn types.UID)
+	// HandOver gives the place of a stand-in on a coming node to a pod, if it has one.
+	HandOver(t *lifecycle.Turn, standIn, pod types.UID)
+	// Coming reports whether a stand-in has a place on a coming node.
+	Coming(standIn types.UID) bool
+}
+
+// Connect sets what queues stand-ins. It must be called before Anticipate.
+func (m *Machine) Connect(orders Orders) { m.orders = orders }
+
+// Anticipate keeps homes for the replacements of pods that will lose their node. Pods that leave
+// already, that this scheduler doesn't place, or whose replacement needs more than room on one node
+// (devices, a pod group), have none.
+func (m *Machine) Anticipate(t *lifecycle.Turn, node string, pods []*cluster.Pod) {
+	for _, pod := range pods {
+		h := m.byPod[pod.UID]
+		switch {
+		case h != nil:
+			h.asks = !h.gaveUp
+			m.untried = m.untried || h.node == "" && !h.queued
+		case leaves(pod) || pod.Group != nil || len(pod.Object.Spec.ResourceClaims) > 0 || !m.scheduler.Responsible(pod):
+		default:
+			h = newHome(t.State, pod, node, "")
+			keepClaims(h.standIn.Object, pod.Object)
+			h.asks, m.untried = true, true
+			m.add(h)
+			m.roomless[pod.UID] = h
+			m.version++
+		}
+	}
+}
+
+// keepClaims gives a stand-in the pod's claims that are bound, so that rules keep it where their
+// volumes are.
+func keepClaims(standIn, pod *v1.Pod) {
+	for i := range pod.Spec.Volumes {
+		if pod.Spec.Volumes[i].PersistentVolumeClaim != nil {
+			standIn.Spec.Volumes = append(standIn.Spec.Volumes, pod.Spec.Volumes[i])
+		}
+	}
+}
+
+// queueAll queues the stand-ins for which nodes may be bought and that have found no room.
+func (m *Machine) queueAll(t *lifecycle.Turn) {
+	for _, h := range inOrder(maps.Values(m.roomless)) {
+		if h.asks && !h.queued && !h.gaveUp {
+			h.queued = true
+			m.orders.Queue(t, h.standIn)
+		}
+	}
+}
+
+// unqueue takes the stand-in of a home out of the queue, if it is there.
+func (m *Machine) unqueue(h *home) {
+	if h.queued {
+		h.queued = false
+		m.orders.Drop(h.standIn.UID)
+	}
+}
+
+// StandInPlaced keeps room on the node on which a decision has placed a stand-in. A pod that tolerates
+// everything may be placed on a node that goes, too: for such a one nothing is kept.
+func (m *Machine) StandInPlaced(t *lifecycle.Turn, standIn *cluster.Pod, node string) {
+	h := m.byPod[leaver(standIn)]
+	t.State.Remove(standIn.UID)
+	m.unqueue(h)
+	h.why = ""
+	if n := t.State.NodeByName(node); node == h.from || !stays(n) {
+		h.gaveUp, h.asks = true, false
+		m.version++
+		return
+	}
+	m.nominate(t, h, node)
+}
+
+// NoHelp records why no node group would help a stand-in.
+func (m *Machine) NoHelp(standIn *cluster.Pod, reasons string) {
+	if h := m.byPod[leaver(standIn)]; h != nil {
+		h.why = reasons
+	}
+}
+
+// NodeTaken records that a node is gone with its pods: their replacements are expected, though the API may
+// show the pods for a while.
+func (m *Machine) NodeTaken(t *lifecycle.Turn, node string) {
+	for _, h := range m.byNode[node] {
+		if h.taken = true; h.left.IsZero() {
+			h.until = t.Now.Add(m.cfg.Time)
+			m.unsettled, m.wake = true, lifecycle.Earliest(m.wake, h.until)
+		}
+	}
+}
+
+// Version changes whenever a home has begun, has ended, or has its room elsewhere.
+func (m *Machine) Version() int { return m.version }
+
+// Kept is what is kept for the replacement of one pod.
+type Kept struct {
+	Node   string // that has the room; "" while none has
+	Coming bool   // a place on a coming node is kept instead
+	Waits  bool   // room is looked for still
+	Why    string // why no node group helps, as the last plan has it; "" when that isn't known
+}
+
+// Kept returns what is kept for the replacement of a pod; ok is false when there is no home.
+func (m *Machine) Kept(pod types.UID) (k Kept, ok bool) {
+	h := m.byPod[pod]
+	if h == nil {
+		return Kept{}, false
+	}
+	return Kept{Node: h.node, Coming: h.queued && m.orders.Coming(h.standIn.UID), Waits: h.node == "" && h.asks, Why: h.why}, true
+}
