@@ -70,7 +70,7 @@ func Run(ctx context.Context, o Options) error {
 	r.watch = checker.NewWatcher(r.bed.client, checker.Config{
 		GroupLabel: groupLabel, Patience: patience,
 		WholeNode: func(g string) bool { return g != general }, Gang: gangOf,
-		Serves:    serves, Extended: map[v1.ResourceName]string{devices.ExtendedResource: devices.Class},
+		Serves: serves, Extended: map[v1.ResourceName]string{devices.ExtendedResource: devices.Class},
 	})
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
