@@ -54,6 +54,10 @@ func readGates(list string) map[string]gateOf {
 // status.nominatedNodeName.
 const NominatedNodeNameForExpectation = "NominatedNodeNameForExpectation"
 
+// GenericWorkload has the members of PodGroups placed together. Unlike kube-scheduler, Berth does so unless
+// the gate is set to false: an API server without the gate keeps no groups of pods.
+const GenericWorkload = "GenericWorkload"
+
 // Gates of rules.
 const (
 	storageCapacityScoring = "StorageCapacityScoring"
@@ -61,7 +65,7 @@ const (
 )
 
 // honouredGates are those that have their effect in Berth. A gate of a rule is also in setGates.
-var honouredGates = []string{NominatedNodeNameForExpectation, storageCapacityScoring, volumeLimitScaling}
+var honouredGates = []string{GenericWorkload, NominatedNodeNameForExpectation, storageCapacityScoring, volumeLimitScaling}
 
 // Why a gate that kube-scheduler reads has no effect.
 const (
@@ -85,7 +89,6 @@ var ineffectiveGates = map[string]string{
 
 	"CompositePodGroup":               compositeGate,
 	"GangScheduling":                  podGroupGate,
-	"GenericWorkload":                 podGroupGate,
 	"PodGroupPreemptionPolicy":        groupPreemptionGate,
 	"TopologyAwareWorkloadScheduling": podGroupGate,
 	"WorkloadAwarePreemption":         groupPreemptionGate,

@@ -38,7 +38,7 @@ func TestFeatureGatesAreHonouredIgnoredOrRefused(t *testing.T) {
 		want       [2]outcome // under 1.36, and under 1.37; VERSION stands for these
 	}{
 		{"nothing", "", both(outcome{})},
-		{"defaults", "PodLevelResources=true,kube:GenericWorkload=false,SchedulerAsyncPreemption=true,NominatedNodeNameForExpectation=true", both(outcome{honoured: "NominatedNodeNameForExpectation=true"})},
+		{"defaults", "PodLevelResources=true,kube:GenericWorkload=false,SchedulerAsyncPreemption=true,NominatedNodeNameForExpectation=true", both(outcome{honoured: "GenericWorkload=false,NominatedNodeNameForExpectation=true"})},
 		{"the default of one version", "StorageCapacityScoring=true,VolumeLimitScaling=false", both(outcome{honoured: "StorageCapacityScoring=true,VolumeLimitScaling=false"})},
 		{"another component's", "ComponentFlagz=true,ContainerStopSignals=true", both(note("ContainerStopSignals has no effect: no rule of kube-scheduler depends on it"))},
 		{"another component's, whose default has changed", "KubeletInUserNamespace=true", [2]outcome{note("KubeletInUserNamespace has no effect: no rule of kube-scheduler depends on it"), {}}},
@@ -48,7 +48,7 @@ func TestFeatureGatesAreHonouredIgnoredOrRefused(t *testing.T) {
 		{"how kube-scheduler 1.37 works", "SchedulerPreQueueingHints=true", [2]outcome{note("SchedulerPreQueueingHints has no effect: kube-scheduler 1.37 has this gate, and 1.36 doesn't"), note("SchedulerPreQueueingHints" + inside)}},
 		{"of devices", "DRAPartitionableDevices=false", both(refused("DRAPartitionableDevices=false", byRule+"true for this gate; remove it"))},
 		{"of devices, locked in 1.37", "DRAExtendedResource=false", [2]outcome{refused("DRAExtendedResource=false", byRule+"true for this gate; remove it"), refused("DRAExtendedResource=false", "it is locked to true in 1.37; remove it")}},
-		{"of pod groups", "GenericWorkload=true", both(note("GenericWorkload" + groups))},
+		{"of pod groups", "GenericWorkload=true,TopologyAwareWorkloadScheduling=true", both(outcome{notes: "--feature-gates: TopologyAwareWorkloadScheduling" + groups, honoured: "GenericWorkload=true"})},
 		{"of pod groups in 1.36", "GangScheduling=true", [2]outcome{note("GangScheduling" + groups), note("GangScheduling has no effect: kube-scheduler 1.36 has this gate, and 1.37 doesn't")}},
 		{"expected nodes", "NominatedNodeNameForExpectation=false", both(outcome{honoured: "NominatedNodeNameForExpectation=false"})},
 		{"a rule", "TaintTolerationComparisonOperators=true", both(refused("TaintTolerationComparisonOperators=true", byRule+"false for this gate; remove it"))},

@@ -34,6 +34,12 @@ func (r Rules) Enabled(gate string) bool {
 	return gatesByVersion[r.Version][gate].on
 }
 
+// PodGroups reports whether the members of PodGroups are placed together: unless GenericWorkload is false.
+func (r Rules) PodGroups() bool {
+	on, given := r.Gates[GenericWorkload]
+	return on || !given
+}
+
 // DefaultFor returns the configuration without a file.
 func DefaultFor(r Rules) Scheduler {
 	out := Default()

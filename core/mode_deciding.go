@@ -27,7 +27,7 @@ func (m deciding) class(p *cluster.Pod) *engine.Class { return m.c.sched.Class(p
 
 // placed enters the decision into the ledger before what plugins say about it.
 func (m deciding) assumed(p *record.Pod, pod *cluster.Pod, writes []cluster.ObjectChange) {
-	m.c.binding.Assume(&p.Binding, pod, writes)
+	m.c.binding.Assume(m.c.state, &p.Binding, pod, writes)
 }
 
 func (m deciding) placed(p *record.Pod, item *queue.Item, d scheduler.Decision, seen cluster.Seq) {

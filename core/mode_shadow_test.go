@@ -27,6 +27,7 @@ type shadow struct {
 	now      time.Time
 	compared []step.Comparison     // in the last call of after
 	nodes    []step.NodeComparison // likewise
+	groups   []step.Decision       // about pod groups, of all calls
 }
 
 func newShadow(t rapid.TB, change func(*core.Config)) *shadow {
@@ -38,6 +39,11 @@ func newShadow(t rapid.TB, change func(*core.Config)) *shadow {
 	s.driven = newDriven(t, cfg, inlinePlans{}, defaults, drive.HookFunc(func(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
 		s.nodes = append(s.nodes, r.NodeComparisons...)
 		s.compared = append(s.compared, r.Comparisons...)
+		for i := range r.Decisions {
+			if r.Decisions[i].PodGroup != "" {
+				s.groups = append(s.groups, r.Decisions[i])
+			}
+		}
 		if work := asksFor(r); work != "" {
 			t.Errorf("the shadow asks for %s: %+v", work, r)
 		}
@@ -138,6 +144,51 @@ func TestAShadowComparesPlacements(t *testing.T) {
 			}
 			if left := s.Core().Unsettled(); len(left) > 0 {
 				t.Errorf("what is left over: %q", left)
+			}
+		})
+	}
+}
+
+// TestAShadowComparesPodGroups: where the first member of a gang goes is measured by the domain that Berth has
+// chosen for all of them, though a node elsewhere would suit that member better; where the others go, by the
+// domain where the first is.
+func TestAShadowComparesPodGroups(t *testing.T) {
+	node := func(name, rack, cpu string) step.Input {
+		return step.NodeSet{Node: testkit.Node(name).Alloc("cpu", cpu, "memory", "64Gi", "pods", "10").Label("rack", rack).Obj()}
+	}
+	for _, c := range []struct {
+		name  string
+		nodes []string // of the members, by the other scheduler
+		want  string
+	}{
+		{"in Berth's domain", []string{"b0", "b1", "b2"}, "p0 same, p1 same, p2 same"},
+		{"the first where a single pod would go", []string{"a0"}, "p0 better"},
+		{"the second in another domain", []string{"b0", "a0"}, "p0 same, p1 notAllowed by TopologyPlacementGenerator"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newShadow(t, func(*core.Config) {})
+			// Rack a has the emptiest node, and room for two of three.
+			s.after(0, node("a0", "a", "8"), node("b0", "b", "4"), node("b1", "b", "4"), node("b2", "b", "4"), step.ObjectSet{Object: testkit.PodGroup("gang", 3, "rack")})
+			s.after(0, set(testkit.Pod("old").Req("cpu", "1").On("a0"))...)
+			member := func(i int) *testkit.PodBuilder {
+				return testkit.Pod(fmt.Sprint("p", i)).Req("cpu", "3").PodGroup("gang")
+			}
+			s.after(time.Second, set(member(0), member(1), member(2))...)
+			for i := range 3 {
+				if on := s.Core().State().NodeOf(member(i).UID); on == nil || on.Object.Labels["rack"] != "b" {
+					t.Fatalf("member %d is on %v, want a node of rack b", i, on)
+				}
+			}
+			if g := s.groups; len(g) != 1 || g[0].Kind != step.GroupPlaced || g[0].PodGroup != "default/gang" || g[0].Members != 3 {
+				t.Errorf("the records about the group are %+v, want one, that its three members were placed", g)
+			}
+			var got []string
+			for i, at := range c.nodes {
+				s.after(10*time.Second, set(member(i).On(at))...)
+				got = append(got, strings.ReplaceAll(s.verdicts(), " equal", " same"))
+			}
+			if got := strings.Join(got, ", "); got != c.want {
+				t.Errorf("the verdicts are %q, want %q", got, c.want)
 			}
 		})
 	}

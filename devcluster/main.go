@@ -86,6 +86,7 @@ kubelets, and what is placed on their node runs in containers. They need root.`,
 	cmd.Flags().IntVar(&o.Port, "port", 0, "port of the API server (default: a free one)")
 	cmd.Flags().StringVar(&o.AuditLog, "audit-log", "", "where the API server writes what the service accounts of kube-system ask for (default: nowhere)")
 	cmd.Flags().BoolVar(&o.NoKubelets, "no-kubelets", false, "leave the simulated kubelets out")
+	cmd.Flags().BoolVar(&o.PodGroups, "pod-groups", false, "serve Workloads and PodGroups, and have Jobs make their groups")
 	cmd.Flags().StringVar(&real, "real-node", "", "name of a node that runs containers on this machine, as root, with what ./hack/build-node builds (default: none)")
 	cmd.Flags().IntVar(&driver.PerNode, "devices", 0, "number of devices of each node (default: no driver)")
 	cmd.Flags().DurationVar(&driver.Delay, "devices-after", 0, "how long after a node is ready its devices are published")

@@ -101,15 +101,19 @@ func (w *World) claimsFor(p *v1.Pod, o *controller) {
 // bindClaims writes what Berth has reserved for a bind, and does what the volume
 // controller and a provisioner do then: they bind reserved volumes, and make others. It
 // fails, before it writes anything, if one of the objects has changed since Berth read
-// it; and in the end, if a claim of the pod isn't bound.
+// it, other than by the bind of a pod that shares it; and in the end, if a claim of the pod isn't bound.
 func (w *World) bindClaims(job *step.Bind) error {
+	var writes []cluster.Object
 	for _, o := range job.Writes {
 		now := w.objects[objectKey{cluster.KindOf(o), o.GetNamespace(), o.GetName()}]
-		if now == nil || now.GetResourceVersion() != o.GetResourceVersion() {
+		switch {
+		case now != nil && now.GetResourceVersion() == o.GetResourceVersion():
+			writes = append(writes, o)
+		case now == nil || !cluster.ReservesAs(now, o):
 			return fmt.Errorf("reserving volumes: %T %s has been modified", o, o.GetName())
 		}
 	}
-	for _, o := range job.Writes {
+	for _, o := range writes {
 		switch o := o.(type) {
 		case *v1.PersistentVolume:
 			o = o.DeepCopy()

@@ -299,6 +299,7 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ 
 	}
 	o.Core.Engine.Seed, o.Core.Queue = p.flags.seed, cfg.Queue
 	o.Core.NoExpectedNominations = !cfg.Enabled(config.NominatedNodeNameForExpectation)
+	o.NoPodGroups = !cfg.PodGroups()
 	o.Core.ExternalScheduler = p.flags.mode == modeAutoscaler
 	if p.flags.shadow {
 		how := core.DefaultShadow()

@@ -178,6 +178,23 @@ func (s *State) FreeVolumes(class string, n *v1.Node) (anywhere, here []*v1.Pers
 // list is valid until the next change.
 func (s *State) VolumesClaimed(c ClaimKey) []*v1.PersistentVolume { return s.objects.volumesByClaim[c] }
 
+// ReservesAs reports whether an object as it is now reserves what was to be written of it: a volume for the same
+// claim, or a claim's provisioning for the same node. Then the write, which others may have made, is needless.
+func ReservesAs(now, wanted Object) bool {
+	if now.GetUID() != wanted.GetUID() {
+		return false
+	}
+	switch now := now.(type) {
+	case *v1.PersistentVolume:
+		ref, want := now.Spec.ClaimRef, wanted.(*v1.PersistentVolume).Spec.ClaimRef
+		return ref != nil && want != nil && ref.UID != "" && ref.UID == want.UID
+	case *v1.PersistentVolumeClaim:
+		node := now.Annotations[AnnSelectedNode]
+		return node != "" && node == wanted.GetAnnotations()[AnnSelectedNode]
+	}
+	return false
+}
+
 // Disk is what an attach limit counts: a volume of a CSI driver. Disks of equal
 // names are one, whichever claims lead to them.
 type Disk struct{ Driver, Name string }

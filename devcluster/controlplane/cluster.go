@@ -39,6 +39,12 @@ type Options struct {
 	// Fairness has the API server limit requests by PriorityLevelConfigurations and
 	// FlowSchemas, as clusters do. Without it nothing is limited, which benchmarks want.
 	Fairness bool
+	// PodGroups turns on the feature gates of pod groups, which are off by default: the API server serves
+	// Workloads and PodGroups and keeps spec.schedulingGroup of pods, and the controller of Jobs makes
+	// their groups. The versions before 1.37 refuse to start with it.
+	PodGroups bool
+	// APIServerFlags are more flags of the API server.
+	APIServerFlags []string
 	// APIServer is the path of a kube-apiserver of another version (hack/build-apiserver) to run in
 	// place of this binary's; by default what the environment variable APIServerVariable names, if anything.
 	APIServer string
@@ -129,7 +135,10 @@ func (c *Cluster) bringUp(ctx context.Context, o Options) error {
 		}
 		flags = append(flags, audit...)
 	}
-	if err := c.start("kube-apiserver", flags...); err != nil {
+	if o.PodGroups {
+		flags = append(flags, podGroupGates, "--runtime-config="+podGroupAPI+"=true")
+	}
+	if err := c.start("kube-apiserver", append(flags, o.APIServerFlags...)...); err != nil {
 		return err
 	}
 	if err := c.waitReady(ctx, 5*time.Minute); err != nil {
@@ -139,7 +148,7 @@ func (c *Cluster) bringUp(ctx context.Context, o Options) error {
 		return nil
 	}
 	fmt.Fprintln(o.Progress, "starting kube-controller-manager and the simulated kubelets …")
-	if err := c.start("kube-controller-manager", c.controllerFlags(ports.controllers, certs)...); err != nil {
+	if err := c.start("kube-controller-manager", c.controllerFlags(ports.controllers, certs, o.PodGroups)...); err != nil {
 		return err
 	}
 	if err := c.waitAccount(ctx, 3*time.Minute); err != nil {

@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -82,8 +83,25 @@ func apiServerFlags(port int, etcd string, certs *devpki.Authority) []string {
 	}
 }
 
-func (c *Cluster) controllerFlags(port int, certs *devpki.Authority) []string {
-	return []string{
+// What a cluster with pod groups has beyond others.
+const (
+	// PodGroupFeatures are the feature gates of pod groups, as Berth and kube-scheduler take them, too.
+	PodGroupFeatures = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
+
+	podGroupGates      = "--feature-gates=" + PodGroupFeatures + ",WorkloadWithJob=true"
+	podGroupAPI        = "scheduling.k8s.io/v1beta1"
+	podGroupController = "podgroup-protection-controller" // keeps a group whose pods exist
+)
+
+// controllerFlags returns the flags of kube-controller-manager, which runs the controllers of pod groups
+// if there are any.
+func (c *Cluster) controllerFlags(port int, certs *devpki.Authority, podGroups bool) []string {
+	controllers := controllers
+	var more []string
+	if podGroups {
+		controllers, more = append(slices.Clone(controllers), podGroupController), []string{podGroupGates}
+	}
+	return append([]string{
 		"--kubeconfig=" + c.Kubeconfig, "--authentication-kubeconfig=" + c.Kubeconfig, "--authorization-kubeconfig=" + c.Kubeconfig,
 		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port), "--cert-dir=" + filepath.Join(c.dir, "kcm"),
 		"--controllers=" + strings.Join(controllers, ","), "--leader-elect=false",
@@ -92,5 +110,5 @@ func (c *Cluster) controllerFlags(port int, certs *devpki.Authority) []string {
 		"--kube-api-qps=2000", "--kube-api-burst=4000",
 		"--concurrent-job-syncs=10", "--concurrent-gc-syncs=10", "--node-monitor-grace-period=180s",
 		"--profiling=false", "-v=0",
-	}
+	}, more...)
 }

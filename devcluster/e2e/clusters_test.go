@@ -35,6 +35,7 @@ type shared struct {
 	*controlplane.Cluster
 	client kubernetes.Interface
 	audit  string // path of the API server's audit log
+	groups bool   // serves pod groups
 }
 
 // idle are the control planes that no test has.
@@ -47,11 +48,22 @@ var idle struct {
 // that it hasn't got only as far as they are given.
 func startCluster(t *testing.T, forbidden ...string) (*controlplane.Cluster, kubernetes.Interface) {
 	t.Helper()
-	s := takeIdle()
+	return startShared(t, false, forbidden)
+}
+
+// startGroupCluster is startCluster for a cluster that serves pod groups.
+func startGroupCluster(t *testing.T) (*controlplane.Cluster, kubernetes.Interface) {
+	t.Helper()
+	return startShared(t, true, nil)
+}
+
+func startShared(t *testing.T, groups bool, forbidden []string) (*controlplane.Cluster, kubernetes.Interface) {
+	t.Helper()
+	s := takeIdle(func(s *shared) bool { return s.groups == groups })
 	if s == nil {
-		s = &shared{audit: newAuditLog(t)}
+		s = &shared{audit: newAuditLog(t), groups: groups}
 		var err error
-		if s.Cluster, s.client, err = bringUp(t, s.audit); err != nil {
+		if s.Cluster, s.client, err = bringUp(t, controlplane.Options{AuditLog: s.audit, PodGroups: groups}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -64,14 +76,16 @@ func startCluster(t *testing.T, forbidden ...string) (*controlplane.Cluster, kub
 	return s.Cluster, s.client
 }
 
-func takeIdle() *shared {
+// takeIdle takes a control plane that no test has and that suits, nil if there is none.
+func takeIdle(suits func(*shared) bool) *shared {
 	idle.Lock()
 	defer idle.Unlock()
-	if len(idle.clusters) == 0 {
+	i := slices.IndexFunc(idle.clusters, suits)
+	if i < 0 {
 		return nil
 	}
-	s := idle.clusters[len(idle.clusters)-1]
-	idle.clusters = idle.clusters[:len(idle.clusters)-1]
+	s := idle.clusters[i]
+	idle.clusters = slices.Delete(idle.clusters, i, i+1)
 	return s
 }
 
@@ -94,7 +108,8 @@ func (s *shared) giveBack(t *testing.T) {
 
 // stopIdle stops all control planes that no test has.
 func stopIdle() {
-	for s := takeIdle(); s != nil; s = takeIdle() {
+	all := func(*shared) bool { return true }
+	for s := takeIdle(all); s != nil; s = takeIdle(all) {
 		s.Stop()
 	}
 }
@@ -102,7 +117,7 @@ func stopIdle() {
 // startClusterWithLog starts a cluster that is stopped with the test, with an audit log at a path.
 func startClusterWithLog(t *testing.T, log string) (*controlplane.Cluster, kubernetes.Interface) {
 	t.Helper()
-	c, client, err := bringUp(t, log)
+	c, client, err := bringUp(t, controlplane.Options{AuditLog: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,8 +126,9 @@ func startClusterWithLog(t *testing.T, log string) (*controlplane.Cluster, kuber
 }
 
 // bringUp starts a cluster.
-func bringUp(t *testing.T, log string) (*controlplane.Cluster, kubernetes.Interface, error) {
-	c, err := controlplane.Start(t.Context(), controlplane.Options{Progress: &lines{t: t}, AuditLog: log})
+func bringUp(t *testing.T, o controlplane.Options) (*controlplane.Cluster, kubernetes.Interface, error) {
+	o.Progress = &lines{t: t}
+	c, err := controlplane.Start(t.Context(), o)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -52,7 +52,6 @@ var rightsOfOthers = map[string]string{
 	"delete resourceclaims.resource.k8s.io":                               "such a pod whose bind has failed",
 	"update resourceclaims/binding.resource.k8s.io":                       "the API server asks for it when a claim is allocated or reserved (feature gate DRAResourceClaimGranularStatusAuthorization); no request names it",
 	"list podgroups.scheduling.k8s.io":                                    oldServer,
-	"patch podgroups/status.scheduling.k8s.io":                            "an API server with the feature gate GenericWorkload",
 	"list jobs.batch":                                                     oldServer,
 	"list namespaces":                                                     oldServer,
 	"list persistentvolumeclaims":                                         oldServer,

@@ -97,9 +97,9 @@ func schedulerConfig(t *testing.T, c *controlplane.Cluster, text string) string 
 }
 
 // startScheduler starts kube-scheduler with a configuration file.
-func startScheduler(t *testing.T, c *controlplane.Cluster, config string) *controlplane.Process {
+func startScheduler(t *testing.T, c *controlplane.Cluster, config string, flags ...string) *controlplane.Process {
 	t.Helper()
-	p, err := c.StartComponent("kube-scheduler", "--config", config, "--secure-port", "0")
+	p, err := c.StartComponent("kube-scheduler", append([]string{"--config", config, "--secure-port", "0"}, flags...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

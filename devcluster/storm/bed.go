@@ -35,6 +35,7 @@ type bed struct {
 	berths  []*berth
 	groups  *controlplane.NodeGroups
 	toNodes *proxy // between all Berths and the node groups
+	gangs   bool   // the API server serves pod groups: it isn't of another version
 	dir     string // of logs and kubeconfigs
 	keep    bool   // the directory was given
 
@@ -78,7 +79,8 @@ func startBed(ctx context.Context, o Options) (_ *bed, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a directory for logs: %w", err)
 	}
-	if b.cluster, err = controlplane.Start(ctx, controlplane.Options{Progress: o.Out, Fairness: true}); err != nil {
+	b.gangs = os.Getenv(controlplane.APIServerVariable) == ""
+	if b.cluster, err = controlplane.Start(ctx, controlplane.Options{Progress: o.Out, Fairness: true, PodGroups: b.gangs}); err != nil {
 		return nil, err
 	}
 	if b.client, err = api.New(b.cluster.Config); err != nil {

@@ -35,6 +35,7 @@ type load struct {
 	seed    uint64
 	watch   *checker.Watcher
 	devices bool // pods claim some
+	gangs   bool // there are pod groups
 }
 
 // start creates what stays during the storm: priority classes, services of several pods and
@@ -87,7 +88,7 @@ type loadPart struct {
 func (l *load) run(ctx context.Context) {
 	parts := []loadPart{
 		{150 * time.Millisecond, l.trickle}, {3 * time.Second, l.preempt}, {10 * time.Second, l.resize},
-		{2 * time.Second, l.wave}, {time.Second, l.sweep},
+		{2 * time.Second, l.wave}, {time.Second, l.sweep}, {time.Second, l.gang},
 	}
 	if l.devices {
 		parts = append(parts, l.claimParts()...)
@@ -176,6 +177,7 @@ func (l *load) clear(ctx context.Context) error {
 			var pods int
 			l.watch.Do(func(h *checker.History) { pods, _, _ = h.Counts() })
 			if pods == 0 {
+				l.dropGroups(ctx, metav1.ListOptions{})
 				return nil
 			}
 		}

@@ -69,15 +69,15 @@ func Run(ctx context.Context, o Options) error {
 	defer r.bed.stop()
 	r.watch = checker.NewWatcher(r.bed.client, checker.Config{
 		GroupLabel: groupLabel, Patience: patience,
-		WholeNode: func(g string) bool { return g != general },
-		Serves:    serves, Extended: map[v1.ResourceName]string{devices.ExtendedResource: devices.Class},
+		WholeNode: func(g string) bool { return g != general }, Gang: gangOf,
+		Serves: serves, Extended: map[v1.ResourceName]string{devices.ExtendedResource: devices.Class},
 	})
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { r.watch.Run(ctx) })
 	defer watching.Wait()
 	defer cancel()
-	l := &load{client: r.bed.client, seed: o.Seed, watch: r.watch, devices: o.Devices}
+	l := &load{client: r.bed.client, seed: o.Seed, watch: r.watch, devices: o.Devices, gangs: r.bed.gangs}
 	if err := l.start(ctx); err != nil {
 		return err
 	}

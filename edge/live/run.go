@@ -44,6 +44,8 @@ type Options struct {
 	Core core.Config
 	// Schema is what the profiles of Core were made with.
 	Schema *cluster.Schema
+	// NoPodGroups has the members of pod groups be placed as other pods are.
+	NoPodGroups bool
 	// Provider makes nodes; nil unless Core autoscales.
 	Provider nodegroup.Provider
 	// Host is in the reporting instance of events, as in SCHEDULER-HOST; "" means the machine's name.
@@ -167,7 +169,11 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 		w.scaleBy(&o, l.status, nodes, in)
 	}
 
-	c := newCaches(clients.watch, transformFor(o.Extenders != nil), o.Health, o.Log)
+	transform := transformFor(o.Extenders != nil)
+	if o.NoPodGroups {
+		transform = withoutPodGroups(transform)
+	}
+	c := newCaches(clients.watch, transform, o.Health, o.Log)
 	leads, err := l.waitToLead(work, &wg, &o, c, func(in *inbox, nodes *nodeFeed) error {
 		return watchAll(work, &wg, &o, clients, c, nodes, in)
 	}, nodes)

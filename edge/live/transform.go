@@ -49,6 +49,16 @@ func transformFor(extenders bool) cache.TransformFunc {
 	}
 }
 
+// withoutPodGroups returns a transform after which no pod is a member of a pod group.
+func withoutPodGroups(then cache.TransformFunc) cache.TransformFunc {
+	return func(obj any) (any, error) {
+		if p, ok := obj.(*v1.Pod); ok {
+			p.Spec.SchedulingGroup = nil
+		}
+		return then(obj)
+	}
+}
+
 // slimNode keeps nearly all of a node: there are few. The names of images are
 // shared, because most nodes have the same.
 func slimNode(o *v1.Node) *v1.Node {

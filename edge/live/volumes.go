@@ -90,8 +90,49 @@ type claimWait struct {
 }
 
 // write updates an object, and returns its new resource version. A conflict is the
-// decision's loss: someone else has changed what it was made on.
+// decision's loss: someone else has changed what it was made on. But if the API has it as it was to be
+// written, another pod's bind has written it, or an attempt of this one without an answer.
 func (b *volumeBinder) write(ctx context.Context, o cluster.Object) (version string, err error) {
+	if version, err = b.update(ctx, o); !apierrors.IsConflict(err) {
+		return version, err
+	}
+	var now cluster.Object
+	late := wait.PollUntilContextTimeout(ctx, b.period, conflictShownAfter, true, func(context.Context) (bool, error) {
+		now = b.shown(o)
+		return now == nil || newer(now, o), nil
+	})
+	if late != nil || now == nil || !cluster.ReservesAs(now, o) {
+		return "", err
+	}
+	return now.GetResourceVersion(), nil
+}
+
+// conflictShownAfter is for how long the cache may lag behind the version of an object that a write met.
+const conflictShownAfter = 10 * time.Second
+
+// shown returns a volume or claim as the cache has it, nil if it hasn't.
+func (b *volumeBinder) shown(o cluster.Object) cluster.Object {
+	switch o.(type) {
+	case *v1.PersistentVolume:
+		if pv, err := b.volumes.Get(o.GetName()); err == nil {
+			return pv
+		}
+	case *v1.PersistentVolumeClaim:
+		if claim, err := b.claims.PersistentVolumeClaims(o.GetNamespace()).Get(o.GetName()); err == nil {
+			return claim
+		}
+	}
+	return nil
+}
+
+// newer reports whether an object is of a later version than another one.
+func newer(a, b cluster.Object) bool {
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && order > 0
+}
+
+// update updates an object, and returns its new resource version.
+func (b *volumeBinder) update(ctx context.Context, o cluster.Object) (version string, err error) {
 	err = persist(ctx, func() (err error) {
 		var written metav1.Object
 		switch o := o.(type) {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/berthproject/berth/core/step"
@@ -21,6 +22,70 @@ import (
 
 	"github.com/berthproject/berth/core/cluster"
 )
+
+// TestAWriteThatAnotherBindHasMade has writes meet a conflict: the bind goes on if the API has what was to be
+// written, however late the cache shows it, and fails otherwise.
+func TestAWriteThatAnotherBindHasMade(t *testing.T) {
+	volume := func(version, claim types.UID) *v1.PersistentVolume {
+		pv := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv", UID: "pv", ResourceVersion: string(version)}}
+		if claim != "" {
+			pv.Spec.ClaimRef = &v1.ObjectReference{Namespace: "ns", Name: "c", UID: claim}
+		}
+		return pv
+	}
+	another := volume("6", "c")
+	another.UID = "another"
+	claim := func(version, node string) *v1.PersistentVolumeClaim {
+		return &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", ResourceVersion: version, Annotations: map[string]string{cluster.AnnSelectedNode: node}}}
+	}
+	for _, c := range []struct {
+		name    string
+		write   cluster.Object
+		first   cluster.Object // in the cache at first; nil for nothing
+		then    cluster.Object // a while after; nil for what was there at first
+		version string         // "" for an error
+	}{
+		{"the volume is reserved for the claim", volume("5", "c"), volume("6", "c"), nil, "6"},
+		{"it is, as the cache shows late", volume("5", "c"), volume("5", ""), volume("7", "c"), "7"},
+		{"for another claim", volume("5", "c"), volume("6", "d"), nil, ""},
+		{"for none", volume("5", "c"), volume("6", ""), nil, ""},
+		{"for the claim, and it is another volume", volume("5", "c"), another, nil, ""},
+		{"it is gone", volume("5", "c"), nil, nil, ""},
+		{"the claim has the node", claim("5", "n"), claim("6", "n"), nil, "6"},
+		{"the claim has another node", claim("5", "n"), claim("6", "m"), nil, ""},
+		{"the claim has no node any more", claim("5", "n"), claim("6", ""), nil, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := fake.NewClientset()
+				client.PrependReactor("update", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return true, nil, apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("changed"))
+				})
+				f := newCaches(client, transformFor(false), NewHealth(false), slog.New(slog.DiscardHandler))
+				v := newVolumeBinder(client, f)
+				put := func(o cluster.Object) {
+					into := f.volumes
+					if _, ok := o.(*v1.PersistentVolumeClaim); ok {
+						into = f.claims
+					}
+					if err := into.Objects().Add(o); err != nil {
+						t.Error(err)
+					}
+				}
+				if c.first != nil {
+					put(c.first)
+				}
+				if c.then != nil {
+					time.AfterFunc(3*time.Second, func() { put(c.then) })
+				}
+				version, err := v.write(t.Context(), c.write)
+				if version != c.version || (err != nil) != (c.version == "") || err != nil && !apierrors.IsConflict(err) {
+					t.Errorf("got version %q and %v, want %q", version, err, c.version)
+				}
+			})
+		})
+	}
+}
 
 // The ways in which binding a pod's volumes ends. What happens after the write
 // is put into the caches.

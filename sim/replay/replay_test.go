@@ -25,6 +25,30 @@ func record(t *testing.T, seed uint64, limit int64) (path string, run *scenario.
 	return recordUnder(t, seed, limit, scenario.Policy{}, nil)
 }
 
+// TestReplayPlacesPodGroupsTheSame records random worlds with pod groups, and replays them: groups are decided on
+// as one, with the same members on the same nodes, and wait for the same reasons.
+func TestReplayPlacesPodGroupsTheSame(t *testing.T) {
+	kinds := map[step.DecisionKind]int{}
+	for seed := range uint64(12) {
+		for _, world := range []func(uint64) *scenario.Scenario{soak.GeneratePodGroups, soak.GenerateGangs} {
+			path, _ := recordWorld(t, world(seed), 1<<30, nil)
+			r, err := replay.Play(t.Context(), path, replay.Policy{})
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			if r.Digest != r.Recorded {
+				t.Errorf("seed %d: %d decisions, digest %s, recorded %s", seed, len(r.Decisions), r.Digest, r.Recorded)
+			}
+			for i := range r.Decisions {
+				kinds[r.Decisions[i].Kind]++
+			}
+		}
+	}
+	if kinds[step.GroupPlaced] < 50 || kinds[step.GroupWaits] < 20 {
+		t.Errorf("groups were placed %d times and waited %d times; want 50 and 20 at least", kinds[step.GroupPlaced], kinds[step.GroupWaits])
+	}
+}
+
 // recordUnder is record under what a policy has beside the world's own, and with a bound on
 // plans.
 func recordUnder(t *testing.T, seed uint64, limit int64, policy scenario.Policy, watch autoscaler.Stopwatch) (path string, run *scenario.Run) {

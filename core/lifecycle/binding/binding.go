@@ -133,8 +133,9 @@ func (m *Machine) PodPlaced(t *lifecycle.Turn, p *Pod, item *queue.Item, n *clus
 }
 
 // Assume remembers what a decision has changed in objects for a pod. When one has placed several, they
-// may share objects: then what was assumed for each is told before PodPlaced of any.
-func (m *Machine) Assume(p *Pod, pod *cluster.Pod, writes []cluster.ObjectChange) {
+// may share objects: then what was assumed for each is told before PodPlaced of any, in the order in which
+// they were placed.
+func (m *Machine) Assume(state *cluster.State, p *Pod, pod *cluster.Pod, writes []cluster.ObjectChange) {
 	p.writes = nil
 	for _, w := range writes {
 		if cluster.KindOf(w.New) == cluster.ResourceClaimKind {
@@ -143,6 +144,7 @@ func (m *Machine) Assume(p *Pod, pod *cluster.Pod, writes []cluster.ObjectChange
 			p.writes = append(p.writes, w)
 		}
 	}
+	p.writes = append(p.writes, m.assumed.volumesOf(state, pod)...)
 	m.assumed.add(p.writes)
 }
 

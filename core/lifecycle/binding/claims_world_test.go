@@ -261,7 +261,7 @@ func (d *devicesWorld) placePod(uid types.UID, node string) bool {
 			writes = append(writes, *changes[i].Object)
 		}
 	}
-	d.m.Assume(d.pods[uid], item.Pod(), writes)
+	d.m.Assume(d.State, d.pods[uid], item.Pod(), writes)
 	d.m.PodPlaced(d.Turn, d.pods[uid], item, n)
 	d.collect()
 	return true

@@ -73,6 +73,24 @@ func (a assumptions) add(writes []cluster.ObjectChange) {
 	}
 }
 
+// volumesOf returns the changes by which other pods' binds reserve volumes for claims of a pod. The pod's own
+// bind writes them as well: it relies on them, and nobody else may come to write them.
+func (a assumptions) volumesOf(state *cluster.State, pod *cluster.Pod) (out []cluster.ObjectChange) {
+	if len(a) == 0 {
+		return nil
+	}
+	for _, ref := range pod.Claims {
+		for _, pv := range state.VolumesClaimed(cluster.ClaimKey{Namespace: pod.Object.Namespace, Name: ref.Name}) {
+			for _, c := range a[keyOf(pv)] {
+				if c.New == cluster.Object(pv) && !slices.ContainsFunc(out, func(x cluster.ObjectChange) bool { return x.New == c.New }) {
+					out = append(out, c)
+				}
+			}
+		}
+	}
+	return out
+}
+
 // takeBack forgets what was assumed for a pod and has not come true. What others assume of the same
 // objects stays.
 func (a assumptions) takeBack(state *cluster.State, p *Pod) {

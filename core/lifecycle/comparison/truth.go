@@ -1,6 +1,9 @@
 package comparison
 
 import (
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
@@ -78,10 +81,13 @@ func (t *truth) judge(pod *cluster.Pod, node, earlier string, explained func(*ju
 	} else if out.why = e.Explain(class, n.Index); out.why == nil {
 		out.score = scoreOf(e, class, n)
 	}
-	out.best, out.bestScore = t.choose(e, class, nominated)
 	if n := t.state.NodeByName(earlier); n != nil && e.Explain(class, n.Index) == nil {
 		out.earlierFits, out.earlierScore = true, scoreOf(e, class, n)
+		if t.anchor(pod, n) {
+			class = e.Class(pod)
+		}
 	}
+	out.best, out.bestScore = t.choose(e, class, nominated)
 	if explained(&out) {
 		out.scores = e.Scores(class)
 	}
@@ -96,6 +102,19 @@ func (t *truth) takeOff(pod *cluster.Pod, node string) {
 		t.sched.Engine(pod).TakeOff(pod)
 	}
 	t.state.Remove(pod.UID)
+}
+
+// anchor keeps the members of a pod's group in the topology domain of a node, where Berth has room for all of
+// them, if the group requires one and the API shows no member on a node: it reports whether it does. A single
+// pod might go elsewhere, and a member mustn't be measured by that. It is taken back with the judgement.
+func (t *truth) anchor(pod *cluster.Pod, n *cluster.Node) bool {
+	if pod.Group == nil || cluster.RequiredTopology(t.state.PodGroup(*pod.Group)) == "" || t.state.PlacedMembers(*pod.Group) > 0 {
+		return false
+	}
+	stub := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Group.Namespace, Name: "anchor", UID: "pod-group/anchor"}}
+	stub.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &pod.Group.Name}
+	t.state.PlaceAt(t.state.Schema.ParsePod(stub), n.Index)
+	return true
 }
 
 // choose returns Berth's choice for a class, and its score: the node that the pod is nominated

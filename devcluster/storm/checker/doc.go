@@ -5,6 +5,7 @@
 //	rules.go     what must hold while the storm is on
 //	rest.go      what must hold when the cluster has come to rest
 //	devices.go   what must hold of claims and of the devices that they have
+//	gangs.go     how far the gangs among the pods are
 //	purchases.go how many nodes the groups of whole-node pods may have
 //	watch.go     the watches that fill a History
 //

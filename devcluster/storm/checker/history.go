@@ -26,6 +26,9 @@ type Config struct {
 	// WholeNode reports whether each pod of a group takes a node of its own and nothing but
 	// these pods may be there: its pods select the group by GroupLabel.
 	WholeNode func(group string) bool
+	// Gang returns the gang that a pod is a member of, and how many of its members must be placed for any
+	// to be of use; "" for none. A nil Gang means that there are no gangs.
+	Gang func(*v1.Pod) (name string, minCount int)
 	// Patience is how long something that must not stay may stay in calm times.
 	Patience time.Duration
 	// Serves reports whether a device is one of a device class, and Extended is the class that backs
@@ -58,6 +61,7 @@ const (
 	GivenTwice     Kind = "a device allocated twice"
 	WithoutDevices Kind = "a pod bound without its devices"
 	DevicesKept    Kind = "devices kept for nobody"
+	GangInPart     Kind = "a gang that stays placed in part"
 )
 
 // Twice reports whether a violation is of something done twice; otherwise something was lost.
@@ -71,6 +75,7 @@ type History struct {
 	pods      map[types.UID]*podLife
 	nodes     map[types.UID]*nodeLife
 	purchases map[string]*purchases // by group
+	gangs     map[string]*gang      // by name
 	forgiven  map[types.UID]bool    // nodes that somebody deletes on purpose
 	// Every change of a pod, and of a node, up to these revisions has been observed.
 	podsSeen, nodesSeen int64
@@ -85,7 +90,7 @@ type History struct {
 // New returns an empty history.
 func New(c Config) *History {
 	return &History{
-		config: c, pods: map[types.UID]*podLife{}, nodes: map[types.UID]*nodeLife{}, purchases: map[string]*purchases{},
+		config: c, pods: map[types.UID]*podLife{}, nodes: map[types.UID]*nodeLife{}, purchases: map[string]*purchases{}, gangs: map[string]*gang{},
 		forgiven: map[types.UID]bool{}, known: map[string]bool{}, devices: newDevices(),
 	}
 }

@@ -26,7 +26,8 @@ type world struct {
 
 func newWorld() *world {
 	w := &world{now: time.Unix(1000, 0), rev: 100}
-	w.History = New(Config{GroupLabel: group, WholeNode: func(g string) bool { return g == "whole" }, Patience: 30 * time.Second})
+	w.History = New(Config{GroupLabel: group, WholeNode: func(g string) bool { return g == "whole" },
+		Gang: func(p *v1.Pod) (string, int) { return p.Labels["gang"], 2 }, Patience: 30 * time.Second})
 	w.Calm(w.now)
 	return w
 }
@@ -79,6 +80,7 @@ func changed[T interface{ DeepCopy() T }](o T, f func(T)) T {
 	return o
 }
 
+func member(p *v1.Pod)      { p.Labels = map[string]string{"gang": "g"} }
 func terminating(p *v1.Pod) { p.DeletionTimestamp = &metav1.Time{} }
 func selects(p *v1.Pod)     { p.Spec.NodeSelector = map[string]string{group: "whole"} }
 func doomed(n *v1.Node) {
@@ -162,6 +164,29 @@ func TestFindsWhatIsPlanted(t *testing.T) {
 		}},
 		{"a pod waits that could preempt", Unscheduled, func(w *world) {
 			w.has(node("n", ""), pod("a", "n"), pod("b", "n"), changed(pod("p", ""), func(p *v1.Pod) { p.Spec.Priority = new(int32(10)) }))
+			w.passes(time.Minute)
+		}},
+		{"a gang stays placed in part", GangInPart, func(w *world) {
+			w.has(node("n", ""), pod("x", "n"), changed(pod("a", "n"), member), changed(pod("b", ""), member))
+			w.passes(time.Minute)
+		}},
+		{"a gang is completed", "", func(w *world) {
+			w.has(node("n", ""), node("m", ""), changed(pod("a", "n"), member), changed(pod("b", ""), member))
+			w.passes(20 * time.Second)
+			w.has(changed(pod("b", "m"), member))
+			w.passes(time.Minute)
+		}},
+		{"a gang loses a member, which nobody replaces", "", func(w *world) {
+			w.has(node("n", ""), node("m", ""), changed(pod("a", "n"), member), changed(pod("b", "m"), member))
+			w.loses(changed(pod("b", "m"), member))
+			w.passes(time.Minute)
+		}},
+		{"a gang lacks a member and waits", "", func(w *world) {
+			w.has(node("n", ""), changed(pod("a", ""), member))
+			w.passes(time.Minute)
+		}},
+		{"a gang waits that fits", Unscheduled, func(w *world) {
+			w.has(node("n", ""), pod("x", "n"), node("m", ""), pod("y", "m"), changed(pod("a", ""), member), changed(pod("b", ""), func(p *v1.Pod) { member(p); p.Spec.NodeSelector = map[string]string{"a": "b"} }))
 			w.passes(time.Minute)
 		}},
 		{"a pod waits in bad times", "", func(w *world) {

@@ -1,6 +1,8 @@
 package checker
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -30,7 +32,7 @@ func (h *History) rest(now time.Time) {
 	nodes, pods := h.live()
 	for _, p := range pods {
 		l := h.pods[p.UID]
-		if !waits(l) {
+		if !waits(l) || h.lacksMembers(p) {
 			continue
 		}
 		if on := h.fits(p, nodes, pods); on != "" {
@@ -39,6 +41,12 @@ func (h *History) rest(now time.Time) {
 			h.add(now, Unscheduled, string(p.UID), "pod %s waits at rest for a node of group %s", name(p), p.Spec.NodeSelector[h.config.GroupLabel])
 		} else if h.claims(p) {
 			h.add(now, Unscheduled, string(p.UID), "pod %s waits at rest for devices; %s", name(p), h.devices.String())
+		}
+	}
+	counted := h.countGangs()
+	for _, name := range slices.Sorted(maps.Keys(counted)) {
+		if g := counted[name]; g.inPart() {
+			h.add(now, GangInPart, name, "gang %s has %d of %d members placed at rest, and needs %d", name, g.placed, g.pods, g.minCount)
 		}
 	}
 	for _, n := range nodes {

@@ -14,13 +14,15 @@ import (
 // forgives in calm times only as long as Patience: after a misfortune the count begins anew.
 
 // Check looks at everything as it is now, and records what breaks a rule. The order of the rules doesn't
-// matter but for the last two steps, which forget what the rules have judged.
+// matter but that gangs are counted before who waits is judged, and that the last two steps forget what the
+// rules have judged.
 func (h *History) Check(now time.Time) {
 	nodes, pods := h.live()
 	h.checkPlaces(now, nodes, pods)
 	h.checkDeletions(now)
 	h.checkPurchases(now)
 	h.checkTaints(now)
+	h.checkGangs(now)
 	h.checkWaiting(now, nodes, pods)
 	h.checkDevices(now)
 	h.endWaves()
@@ -110,7 +112,7 @@ func (h *History) on(node string) string {
 // checkWaiting finds pods without a node that could have one.
 func (h *History) checkWaiting(now time.Time, nodes []*v1.Node, pods []*v1.Pod) {
 	for _, l := range h.pods {
-		if !waits(l) {
+		if !waits(l) || h.lacksMembers(l.pod) {
 			l.fitsSince = time.Time{}
 			continue
 		}
