@@ -128,7 +128,9 @@ func reports(t *testing.T) (run, shadow string) {
 		Other:       core.ShadowQuantiles{Pods: 1000, P50: 20 * time.Millisecond, P99: time.Second, Max: 2 * time.Second},
 		Differences: []step.Comparison{{Time: at, Pod: "shop/<b>", Verdict: step.NotAllowed, Node: "n1", BerthNode: "n2", BerthScore: 300, Plugin: "TaintToleration", Reason: "node(s) had untolerated taint(s)"}},
 	}}}
-	if err := page.ShadowReport(f, x); err != nil {
+	report := api.ShadowOf(&x.ShadowReport, func(pod string) string { return pod })
+	report.At = x.At
+	if err := page.ShadowReport(f, report); err != nil {
 		t.Fatal(err)
 	}
 	return run, shadow

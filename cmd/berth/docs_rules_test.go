@@ -104,6 +104,9 @@ func ruleOfCommand(root *cobra.Command, args []string, whole bool) error {
 		return err
 	}
 	positional := cmd.Flags().Args()
+	if cmd.DisableFlagParsing { // it has commands
+		positional = rest
+	}
 	for _, arg := range positional {
 		if strings.HasPrefix(arg, "examples/") {
 			if _, err := os.Stat(arg); err != nil {
@@ -114,7 +117,7 @@ func ruleOfCommand(root *cobra.Command, args []string, whole bool) error {
 	if help, _ := cmd.Flags().GetBool("help"); help {
 		return nil
 	}
-	if whole && !cmd.Runnable() {
+	if whole && (!cmd.Runnable() || cmd.DisableFlagParsing && len(positional) == 0) {
 		return fmt.Errorf("%s needs a command", cmd.CommandPath())
 	}
 	err = cmd.ValidateArgs(positional)

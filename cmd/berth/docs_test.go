@@ -152,7 +152,7 @@ func TestRulesRefuseWhatDoesNotWork(t *testing.T) {
 		"kubectl berth simulate x.yaml":                              `unknown command "simulate"`,
 		"berth run --cloud-provder clusterapi":                       "there is no flag --cloud-provder",
 		"berth run --scan-interval soon":                             "invalid argument",
-		"berth explain pod":                                          "name a pod",
+		"berth explain pod":                                          "name one pod",
 		"berth simulate examples/night-batch/none.yaml":              "no such file",
 		"kubectl apply -k deploy/kustomize/overlays/eks":             "no such file",
 		"kubectl -n kube-system logs deployment/berths":              "no manifest in deploy/kustomize has the name berths",

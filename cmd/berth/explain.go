@@ -2,24 +2,21 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 	cliflag "k8s.io/component-base/cli/flag"
 
-	"github.com/berthproject/berth/edge/observe"
-	"github.com/berthproject/berth/edge/reach"
+	"github.com/berthproject/berth/internal/page"
 	"github.com/berthproject/berth/internal/term"
 )
 
-// This file asks a running Berth about a pod, a pod group, node groups or nodes (edge/reach), and prints the
-// answer.
+// This file asks a running Berth, or a file, about pods, pod groups, node groups or nodes, and prints the answer.
 
 // explainFlags are the flags of berth explain.
 type explainFlags struct {
-	reach  reach.Flags
-	output string // text or json
+	from   page.Source
+	output *term.Output
 }
 
 // reachText says in the help of each command that asks a running Berth how it is reached.
@@ -31,9 +28,9 @@ the command connects to that address instead.`
 // explainCommand returns berth explain. Arguments are checked before anything is asked, so that a
 // mistyped kind needs no cluster to be told.
 func explainCommand() *cobra.Command {
-	f := &explainFlags{}
+	f := &explainFlags{output: term.NewOutput(term.Text, term.Wide, term.Name)}
 	cmd := &cobra.Command{
-		Use:   "explain pod [NAMESPACE/]NAME | podgroup [NAMESPACE/]NAME | group [NAME] | node NAME | nodes",
+		Use:   "explain (pod | podgroup) [NAMESPACE/]NAME | (node | group) NAME | pods | podgroups | nodes | groups",
 		Short: "Explain why a pod or a pod group is pending or where it is, the state of node groups, and why nodes are not removed",
 		Long: `Explain queries a running Berth about a pod: its state, which plugin rejects which
 nodes and by how much the nearest one falls short, what would help, the scores of
@@ -52,7 +49,11 @@ For a node it shows why it is not removed, with the pod or limit that blocks its
 removal, since when, and what would change that; or, for a removable node, since
 when it is unneeded, what it waits for, and which nodes have room for its pods. For
 all nodes it shows how many are kept for which reason, how many are removable, and
-what they cost. Times are UTC.
+what they cost. For all pods it shows the pending ones by reason. Times are UTC.
+
+Kinds are written as in kubectl: pod/NAME, plurals, and po, no, ng (node group) and pg
+(pod group). With --file the question is put to a file, and no cluster is needed: what
+a scenario or a dump of objects comes to in a simulation, or the end of a recording.
 
 ` + reachText,
 		Example: `  kubectl berth explain pod web-0
@@ -61,51 +62,55 @@ what they cost. Times are UTC.
   berth explain group
   berth explain group spot-a
   berth explain nodes
-  berth explain node worker-7
+  berth explain node/worker-7
+  berth explain nodes -o wide
+  berth explain pods -o jsonpath='{.items[*].name}'
+  berth explain pod default/waits --file examples/explain/dump.yaml
   berth explain node worker-7 --server https://localhost:10259 --token-file token --insecure-skip-tls-verify`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			_, err := f.topic(program(cmd), args)
 			return err
 		},
-		ValidArgsFunction: term.Completer{Ask: f.reach.Ask, Namespace: f.reach.PodNamespace}.Complete,
+		ValidArgsFunction: f.completer().Complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := f.topic(program(cmd), args)
 			if err != nil {
 				return err
 			}
-			return f.run(cmd.Context(), cmd.OutOrStdout(), t)
+			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), t)
 		},
 	}
 	var s cliflag.NamedFlagSets
 	fs := s.FlagSet("misc")
-	fs.StringVarP(&f.reach.Namespace, "namespace", "n", "", "namespace of a pod or pod group given without one (default: that of the context)")
-	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
-	f.reach.Register(s.FlagSet("connection"))
+	fs.StringVarP(&f.from.Namespace, "namespace", "n", "", "namespace of a pod or pod group given without one (default: that of the context)")
+	f.output.Register(fs)
+	f.from.Register(fs, s.FlagSet("connection"))
 	term.SetSections(cmd, s)
+	f.from.Complete(cmd)
+	f.output.Complete(cmd)
 	return cmd
 }
 
 // topic reads the arguments; called is what the user has typed to call this program.
 func (f *explainFlags) topic(called string, args []string) (term.Topic, error) {
-	return term.TopicOf(called, args, f.reach.PodNamespace)
+	return term.TopicOf(called, args, f.from.PodNamespace)
 }
 
-// run asks about a topic, and prints the answer: as it came with --output=json. An older berth prints
-// what it knows of a newer Berth's answer.
-func (f *explainFlags) run(ctx context.Context, out io.Writer, t term.Topic) error {
-	if f.output != "text" && f.output != "json" {
-		return fmt.Errorf("--output is %q; it must be text or json", f.output)
+// completer completes the names of what can be asked about.
+func (f *explainFlags) completer() term.Completer {
+	open := func(ctx context.Context) (term.Source, func(), error) { return f.from.Open(ctx, io.Discard) }
+	return term.Completer{Open: open, Namespace: f.from.PodNamespace}
+}
+
+// run asks about a topic, and prints the answer. An older berth prints what it knows of a newer Berth's answer.
+func (f *explainFlags) run(ctx context.Context, out, log io.Writer, t term.Topic) error {
+	if _, err := f.output.Own(); err != nil {
+		return err
 	}
-	raw, err := f.reach.Ask(ctx, observe.ExplainPath+"?"+t.Query)
+	from, end, err := f.from.Open(ctx, log)
 	if err != nil {
 		return err
 	}
-	if f.output == "json" {
-		_, err := out.Write(raw)
-		return err
-	}
-	if err := t.Print(out, raw); err != nil {
-		return fmt.Errorf("printing the response of Berth: %w", err)
-	}
-	return nil
+	defer end()
+	return t.Explain(ctx, out, from, f.output)
 }

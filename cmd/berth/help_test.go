@@ -23,6 +23,7 @@ func TestHelpHasSections(t *testing.T) {
 		"explain":            "Misc, Connection, Global",
 		"shadow report":      "Misc, Connection, Global",
 		"ui":                 "Misc, Connection, Global",
+		"dump":               "Misc, Connection, Global",
 		"simulate":           "Output, Explanation, Simulation, Replay, Global",
 		"provider simulated": "Misc, Secure serving, Logs, Global",
 	}

@@ -6,7 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/berthproject/berth/internal/dump"
 	"github.com/berthproject/berth/internal/page"
+	"github.com/berthproject/berth/internal/term"
 )
 
 // This file makes the binary a plugin of kubectl: called as kubectl-berth it has the commands that
@@ -50,7 +52,7 @@ query the leader about what it is doing, and why.`,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // kubectl has one
 	}
-	hasVersion(cmd)
-	cmd.AddCommand(statusCommand(), topCommand(), explainCommand(), page.Command(reachText), shadowCommand(), versionCommand())
+	cmd.AddCommand(statusCommand(), topCommand(), explainCommand(), page.Command(reachText), shadowCommand(), dump.Command(program), versionCommand())
+	term.Polish(cmd, versionText())
 	return cmd
 }

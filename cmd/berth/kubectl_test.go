@@ -5,7 +5,7 @@ import "testing"
 // TestPluginHasEveryCommandThatAsksBerth: what asks a running Berth is a command of kubectl berth,
 // too, by the same name and with the same flags.
 func TestPluginHasEveryCommandThatAsksBerth(t *testing.T) {
-	for _, path := range [][]string{{"status"}, {"top"}, {"explain"}, {"shadow", "report"}} {
+	for _, path := range [][]string{{"status"}, {"top"}, {"explain"}, {"shadow", "report"}, {"ui"}, {"dump"}} {
 		ours, _, err := root().Find(path)
 		if err != nil {
 			t.Fatal(err)

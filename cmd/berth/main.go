@@ -7,8 +7,8 @@
 //	provider.go    berth provider: simulated node groups, and the check of a provider's server
 //	prices.go      price files of the lists that clouds publish
 //	migrate.go     values of the chart for what another program is started with
-//	status.go, top.go, explain.go, completion.go, shadow*.go
-//	               what asks a running Berth and prints the answer
+//	status.go, top.go, explain.go, shadow*.go
+//	               what asks a running Berth or a file and prints the answer
 //	simulate.go, replay.go, plan.go
 //	               what needs no cluster: simulations, replays and single plans
 //
@@ -17,8 +17,8 @@
 //   - results go to standard output, and all else (logs, notes, progress, errors) to standard error,
 //     so that the output of -o json can be piped;
 //   - whatever can be refused without a cluster or a file is refused first, by the flag's name;
-//   - the exit code is 1 after any error, also when a simulation misses what its scenario expects. An
-//     interrupt is no error of berth run.
+//   - the exit code is 2 after an error of arguments or flags, 3 when a simulation misses what its scenario
+//     expects, and 1 after any other error. An interrupt is no error of berth run.
 package main
 
 import (
@@ -31,7 +31,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berthproject/berth/core/compat"
+	"github.com/berthproject/berth/internal/dump"
 	"github.com/berthproject/berth/internal/page"
+	"github.com/berthproject/berth/internal/term"
 	"github.com/berthproject/berth/internal/version"
 )
 
@@ -43,7 +45,7 @@ func main() {
 	cmd := commandFor(os.Args)
 	if err := cmd.ExecuteContext(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", program(cmd), err)
-		os.Exit(1)
+		os.Exit(term.ExitCode(err))
 	}
 }
 
@@ -58,8 +60,8 @@ the cluster and one implementation of the scheduling rules.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	hasVersion(cmd)
-	cmd.AddCommand(runCommand(), statusCommand(), topCommand(), explainCommand(), simulateCommand(), planCommand(), page.Command(reachText), shadowCommand(), providerCommand(), pricesCommand(), migrateCommand(), versionCommand())
+	cmd.AddCommand(runCommand(), statusCommand(), topCommand(), explainCommand(), simulateCommand(), planCommand(), page.Command(reachText), shadowCommand(), providerCommand(), pricesCommand(), migrateCommand(), dump.Command(program), versionCommand())
+	term.Polish(cmd, versionText())
 	return cmd
 }
 
@@ -72,13 +74,6 @@ func versionCommand() *cobra.Command {
 			fmt.Fprint(cmd.OutOrStdout(), versionText())
 		},
 	}
-}
-
-// hasVersion gives a command the flag --version, which prints what berth version does.
-func hasVersion(cmd *cobra.Command) {
-	cmd.Version = versionText()
-	cmd.SetVersionTemplate("{{.Version}}")
-	cmd.InitDefaultVersionFlag()
 }
 
 // versionText returns what this program is, one fact a line.

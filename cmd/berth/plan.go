@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berthproject/berth/core/autoscaler/expander"
+	"github.com/berthproject/berth/internal/term"
 	"github.com/berthproject/berth/sim/plan"
 	"github.com/berthproject/berth/sim/scenario"
 )
@@ -41,7 +42,7 @@ price, and its ratio to a lower bound of the price of any scale-up. Nothing is
 simulated and no node is added. A FILE is what berth simulate takes: a scenario
 (docs/reference/scenario.md) with node groups and their prices, a dump, a manifest,
 or a folder with an openb trace.`,
-		Example: `  berth plan examples/night-batch/capped.yaml
+		Example: `  berth plan examples/prices/batch.yaml
   berth plan --empty examples/openb-money/groups.yaml DIR`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,6 +55,8 @@ or a folder with an openb trace.`,
 	fs.BoolVar(&f.empty, "empty", false, "ignore existing nodes and the pods on them, so that all capacity must be added")
 	fs.BoolVar(&f.explain, "explain", false, "also show what the pods of each class would need from each node group alone: nodes, pods that fit, and the unused share of each resource")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
+	term.Choices(cmd, "output", "text", "json")
+	term.Choices(cmd, "expanders", offlineExpanders()...)
 	return cmd
 }
 
@@ -66,11 +69,11 @@ func offlineExpanders() []string {
 // out. It refuses flags and files before it plans anything.
 func (f *planFlags) run(out, notes io.Writer, args []string) error {
 	if f.output != "text" && f.output != "json" {
-		return fmt.Errorf("--output is %q; it must be text or json", f.output)
+		return term.Usage(fmt.Errorf("--output is %q; it must be text or json", f.output))
 	}
 	for _, name := range f.expanders {
 		if !slices.Contains(offlineExpanders(), name) {
-			return fmt.Errorf("--expanders has %q; it must be one or more of %s, separated by commas", name, strings.Join(offlineExpanders(), ", "))
+			return term.Usage(fmt.Errorf("--expanders has %q; it must be one or more of %s, separated by commas", name, strings.Join(offlineExpanders(), ", ")))
 		}
 	}
 	runs, err := scenario.Load(args)

@@ -23,7 +23,7 @@ func TestFlagReference(t *testing.T) {
 	for _, name := range sections.Order {
 		fmt.Fprintf(&b, "\n### %s%s flags\n\n%s", strings.ToUpper(name[:1]), name[1:], flagTable(sections.FlagSets[name]))
 	}
-	for _, path := range []string{"status", "top", "explain", "simulate", "plan", "provider simulated", "provider check", "prices import", "migrate cluster-autoscaler"} {
+	for _, path := range []string{"status", "top", "explain", "dump", "simulate", "plan", "provider simulated", "provider check", "prices import", "migrate cluster-autoscaler"} {
 		cmd, _, err := root().Find(strings.Fields(path))
 		if err != nil {
 			t.Fatal(err)

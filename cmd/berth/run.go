@@ -54,7 +54,10 @@ and removes its nodes, until it is interrupted.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	term.SetSections(cmd, f.register(cmd.Flags()))
-	hasVersion(cmd)
+	term.HasVersion(cmd, versionText())
+	term.Choices(cmd, "cloud-provider", "externalgrpc", "clusterapi", "simulated")
+	term.Choices(cmd, "expander", expander.Names()...)
+	term.Choices(cmd, "mode", modeScheduler, modeAutoscaler)
 	return cmd
 }
 

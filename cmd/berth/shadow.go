@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	cliflag "k8s.io/component-base/cli/flag"
 
-	"github.com/berthproject/berth/edge/observe"
+	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 	"github.com/berthproject/berth/edge/reach"
 	"github.com/berthproject/berth/internal/page"
 	"github.com/berthproject/berth/internal/term"
@@ -34,11 +33,11 @@ func shadowCommand() *cobra.Command {
 type shadowFlags struct {
 	reach  reach.Flags
 	file   string // path of a report as JSON, "" to ask a running shadow
-	output string // text, json or html
+	output *term.Output
 }
 
 func shadowReportCommand() *cobra.Command {
-	f := &shadowFlags{}
+	f := &shadowFlags{output: term.NewOutput(term.Text, term.HTML)}
 	cmd := &cobra.Command{
 		Use:   "report",
 		Short: "Compare another scheduler's placements with Berth's",
@@ -46,10 +45,11 @@ func shadowReportCommand() *cobra.Command {
 it agrees with the other scheduler, how long both took, and the ten largest
 differences with the scores behind them. docs/shadow.md explains how to read it.
 
-The shadow is queried over a port-forward through the API server, or with --server at
-an address; you need the roles berth-viewer, or access to the path /debug/shadow. A
+A shadow holds no Lease: its pod is found by the label app.kubernetes.io/name=berth in
+the namespace of --lease, unless --pod names it. It is queried over a port-forward
+through the API server, or with --server at an address; you need the roles berth-viewer, or access to /api/v1alpha1/shadow. A
 report saved with -o json can be read with --file after the shadow has stopped.`,
-		Example: `  kubectl berth shadow report --pod kube-system/berth-5b8c9d7f6-x2x4z
+		Example: `  kubectl berth shadow report
   kubectl berth shadow report --pod kube-system/berth-5b8c9d7f6-x2x4z -o json > shadow.json
   berth shadow report --file shadow.json -o html > shadow.html`,
 		Args: cobra.NoArgs,
@@ -58,44 +58,46 @@ report saved with -o json can be read with --file after the shadow has stopped.`
 	var s cliflag.NamedFlagSets
 	fs := s.FlagSet("misc")
 	fs.StringVar(&f.file, "file", "", "path of a report saved with -o json, to read instead of querying a running shadow")
-	fs.StringVarP(&f.output, "output", "o", "text", "text, json or html")
+	f.output.Register(fs)
 	f.reach.Register(s.FlagSet("connection"))
 	term.SetSections(cmd, s)
+	f.reach.Complete(cmd)
+	f.output.Complete(cmd)
 	return cmd
 }
 
 func (f *shadowFlags) run(ctx context.Context, out io.Writer) error {
-	write := map[string]func(io.Writer, *observe.ShadowReport) error{
-		"text": func(w io.Writer, r *observe.ShadowReport) error { return report.Shadow(w, &r.ShadowReport, r.At) },
-		"html": func(w io.Writer, r *observe.ShadowReport) error { return page.ShadowReport(w, r) },
-		"json": func(w io.Writer, r *observe.ShadowReport) error { return report.JSON(w, r) },
-	}[f.output]
-	if write == nil {
-		return fmt.Errorf("--output is %q; it must be text, json or html", f.output)
+	own, err := f.output.Own()
+	if err != nil {
+		return err
 	}
 	r, err := f.read(ctx)
 	if err != nil {
 		return err
 	}
-	return write(out, r)
+	switch own {
+	case term.Text:
+		return report.Shadow(out, term.ShadowOf(r), r.At)
+	case term.HTML:
+		return page.ShadowReport(out, r)
+	}
+	return f.output.PrintValue(out, "Shadow", r)
 }
 
 // read returns the report of a file or of a running shadow.
-func (f *shadowFlags) read(ctx context.Context) (*observe.ShadowReport, error) {
-	from := f.file
-	var raw []byte
-	var err error
-	if from == "" {
-		from = "the shadow"
-		if f.reach.Server == "" && f.reach.Pod == "" {
-			return nil, errors.New("a shadow holds no Lease to find it by; set its pod with --pod NAMESPACE/NAME, its address with --server, or a saved report with --file")
+func (f *shadowFlags) read(ctx context.Context) (*v1alpha1.Shadow, error) {
+	if f.file != "" {
+		raw, err := os.ReadFile(f.file)
+		if err != nil {
+			return nil, fmt.Errorf("--file: %w; it must be the path of a report saved with berth shadow report -o json", err)
 		}
-		raw, err = f.reach.Ask(ctx, observe.ShadowPath)
-	} else if raw, err = os.ReadFile(from); err != nil {
-		err = fmt.Errorf("--file: %w; it must be the path of a report saved with berth shadow report -o json", err)
+		return term.ReadShadow(raw, f.file)
 	}
+	f.reach.Shadow = true
+	c, err := f.reach.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return observe.ReadShadowReport(raw, from)
+	defer c.Close()
+	return term.Read[v1alpha1.Shadow](ctx, c, "shadow")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/edge/api"
 	"github.com/berthproject/berth/edge/observe"
 )
 
@@ -61,12 +62,14 @@ func exampleNodes(at time.Time) *core.ShadowNodes {
 
 // TestShadowReport asks a shadow, and reads a file, in each format.
 func TestShadowReport(t *testing.T) {
-	raw, err := json.Marshal(exampleReport())
+	example := api.ShadowOf(&exampleReport().ShadowReport, func(pod string) string { return pod })
+	example.At = exampleReport().At
+	raw, err := json.Marshal(example)
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != observe.ShadowPath {
+		if r.URL.Path != api.Prefix+"shadow" {
 			w.WriteHeader(http.StatusNotFound)
 		}
 		_, _ = w.Write(raw)
@@ -90,8 +93,9 @@ func TestShadowReport(t *testing.T) {
 			"3. 01:46:40.000  shop/c was placed only by Berth, on n3\n    the pod was deleted\n",
 			"note: the provider has no price for free", "  actual cluster     100.00      50.00\n  Berth (estimated)  90.50       40.00\n",
 			" 1. 01:46:40.000  Berth would have added 2 of big, $1.50/h\n    at 01:31:40, for shop/a, shop/<b> and possibly others\n    the group didn't grow\n 2. 01:46:40.000  the other autoscaler removed n7 of free\n    it is gone\n", "note: 4 of the worse nodes may have been good choices", "note: 1 placement being judged again"},
-		"html": {"agreement: same or equally good node                        98.0 %", "shop/&lt;b&gt; was placed on n1 (100)", "for shop/a, shop/&lt;b&gt; and possibly others", "default-src &#39;none&#39;", `"shadow":{"at":`},
-		"json": {`"compared": 1000`, `"verdict": "notAllowed"`, `"boughtOnlyByBerth": 2`},
+		"html":                  {"agreement: same or equally good node                        98.0 %", "shop/&lt;b&gt; was placed on n1 (100)", "for shop/a, shop/&lt;b&gt; and possibly others", "default-src &#39;none&#39;", `"shadow":{"at":`},
+		"json":                  {`"kind": "Shadow"`, `"compared": 1000`, `"verdict": "notAllowed"`, `"verdict": "boughtOnlyByBerth"`},
+		"jsonpath={.agreement}": {"0.98"},
 	} {
 		got, err := shadowReport(t, "--file", file, "--output", output)
 		if err != nil {
@@ -102,6 +106,21 @@ func TestShadowReport(t *testing.T) {
 				t.Errorf("%s: got\n%s\nwant …%s…", output, got, w)
 			}
 		}
+	}
+}
+
+// TestEarlierReportsAreRead: those that versions before the API have saved.
+func TestEarlierReportsAreRead(t *testing.T) {
+	raw, err := json.Marshal(exampleReport())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "shadow.json")
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := shadowReport(t, "--file", file); err != nil || !strings.Contains(got, "98.0 %") {
+		t.Errorf("%v\n%s", err, got)
 	}
 }
 
@@ -124,7 +143,7 @@ func TestShadowReportRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--output=yaml"}, `--output is "yaml"; it must be text, json or html`},
+		{[]string{"--output=table"}, `--output is "table"; it must be text, html, json, yaml,`},
 		{[]string{"--file", filepath.Join(dir, "gone")}, "it must be the path of a report saved with berth shadow report -o json"},
 		{[]string{"--file", write("text", "What another scheduler did")}, "it must be one saved with berth shadow report -o json"},
 		{[]string{"--file", write("other", `{"at": "2026-01-01T00:00:00Z"}`)}, "it has no time or no verdicts"},

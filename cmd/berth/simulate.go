@@ -29,7 +29,7 @@ import (
 
 // simulateFlags are the flags of berth simulate.
 type simulateFlags struct {
-	output    string         // text or json
+	output    string         // text, json or html
 	report    string         // path of a page, "" for none
 	played    []*page.Played // of all runs, for the page
 	compare   bool           // one table for all runs
@@ -53,16 +53,17 @@ func simulateCommand() *cobra.Command {
 		Short: "Simulate a workload on a virtual cluster in virtual time",
 		Long: `Simulate runs scenarios with the scheduler and the autoscaler of berth run in virtual
 time: what would the cluster do with this workload, and what would it cost? A FILE is
-a scenario (docs/reference/scenario.md), a dump of a cluster (kubectl get
-nodes,pods,pdb,services,replicasets,statefulsets,daemonsets,jobs -A -o yaml), a
+a scenario (docs/reference/scenario.md), a dump of a cluster (berth dump), a
 manifest, or a policy (kind: Policy). Dumps and manifests are added to every scenario,
-and every scenario is run with each policy.`,
+and every scenario is run with each policy. - is standard input. The exit code is 3
+when a scenario's expectations are not met.`,
 		Example: `  berth simulate examples/night-batch/capped.yaml
   berth simulate --report night.html examples/night-batch/capped.yaml
   berth simulate --compare examples/night-batch/capped.yaml examples/night-batch/baked.yaml
   berth simulate --compare --report both.html examples/night-batch/capped.yaml examples/night-batch/baked.yaml
-  berth simulate --compare workload.yaml quick-policy.yaml thrifty-policy.yaml
-  berth simulate dump.yaml --explain default/web-3
+  berth simulate --compare examples/prices/batch.yaml examples/prices/with-prices.yaml examples/prices/without-prices.yaml
+  berth dump | berth simulate -
+  berth simulate examples/explain/dump.yaml --explain default/waits
   berth simulate examples/explain/waiting.yaml --explain-group small
   berth simulate examples/explain/staying.yaml --explain-nodes
   berth simulate --replay recording.jsonl
@@ -72,7 +73,7 @@ and every scenario is run with each policy.`,
 	}
 	var s cliflag.NamedFlagSets
 	fs := s.FlagSet("output")
-	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
+	fs.StringVarP(&f.output, "output", "o", "text", "text, json or html (the web page with the results inside)")
 	fs.StringVar(&f.report, "report", "", "write the web page with the results inside to this file, with --compare those of all runs")
 	fs.BoolVar(&f.compare, "compare", false, "compare the results of several scenarios or policies side by side")
 	fs.StringVar(&f.decisions, "decisions", "", "write the decision ledger to this file, one JSON object per line")
@@ -91,6 +92,7 @@ and every scenario is run with each policy.`,
 	fs.Var(&f.emulated, "emulated-version", "with --replay: version of Kubernetes whose scheduling rules to follow instead of the recorded one, "+compat.Names())
 	fs.StringArrayVar(&f.flags, "autoscaler-flag", nil, "with --replay: flag of berth run to use; may be repeated (all others have their defaults)")
 	term.SetSections(cmd, s)
+	term.Choices(cmd, "output", "text", "json", term.HTML)
 	return cmd
 }
 
@@ -99,7 +101,7 @@ and every scenario is run with each policy.`,
 // runs that follow from being played and printed; an error of any other kind does.
 func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 	if err := f.validate(args); err != nil {
-		return err
+		return term.Usage(err)
 	}
 	if f.replay != "" {
 		return f.playRecording(cmd)
@@ -109,7 +111,7 @@ func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if err := f.validateRuns(runs); err != nil {
-		return err
+		return term.Usage(err)
 	}
 	var all []*scenario.Summary
 	var unmet []error
@@ -147,15 +149,22 @@ func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 			return fmt.Errorf("--report: %w", err)
 		}
 	}
-	return errors.Join(unmet...)
+	if f.output == term.HTML {
+		if err := page.Report(cmd.OutOrStdout(), f.played, all); err != nil {
+			return err
+		}
+	}
+	return term.Unmet(errors.Join(unmet...))
 }
 
 // validate refuses flags and arguments that don't go together, before any file is read.
 func (f *simulateFlags) validate(args []string) error {
-	if f.output != "text" && f.output != "json" {
-		return fmt.Errorf("--output is %q; it must be text or json", f.output)
+	if f.output != "text" && f.output != "json" && f.output != term.HTML {
+		return fmt.Errorf("--output is %q; it must be text, json or html", f.output)
 	}
 	switch {
+	case f.output == term.HTML && (f.replay != "" || f.explain.Any()):
+		return errors.New("--output=html is the page of runs; omit --replay and --explain")
 	case f.replay != "" && len(args) > 0:
 		return fmt.Errorf("--replay takes a recording and nothing else; omit %s", args[0])
 	case f.replay != "":
@@ -185,6 +194,9 @@ func (f *simulateFlags) validateRuns(runs []*scenario.Run) error {
 	if len(runs) > 1 && f.decisions != "" {
 		return errors.New("--decisions takes one scenario at a time")
 	}
+	if len(runs) > 1 && f.output == term.HTML && !f.compare {
+		return fmt.Errorf("--output=html takes one scenario at a time, but got %d; add --compare for a page that compares them", len(runs))
+	}
 	if len(runs) > 1 && f.report != "" && !f.compare {
 		return fmt.Errorf("--report takes one scenario at a time, but got %d; add --compare for a page that compares them", len(runs))
 	}
@@ -209,7 +221,7 @@ func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *sce
 	start := time.Now()
 	o.Progress = term.Progress(notices, r.Name, start)
 	played := page.NewPlayed()
-	if f.report != "" {
+	if f.report != "" || f.output == term.HTML {
 		o.Hooks = append(o.Hooks, played)
 	}
 	w, err := sim.New(r, o)
@@ -235,7 +247,7 @@ func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *sce
 	if err := f.explain.Explanations(out, w); err != nil {
 		return nil, err
 	}
-	if f.report != "" {
+	if f.report != "" || f.output == term.HTML {
 		played.Simulated(r, s)
 		f.played = append(f.played, played)
 	}
@@ -244,7 +256,10 @@ func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *sce
 
 // print writes summaries: one, or with --compare all side by side.
 func (f *simulateFlags) print(out io.Writer, list ...*scenario.Summary) error {
-	if f.output == "text" {
+	switch f.output {
+	case term.HTML:
+		return nil // run writes the page
+	case "text":
 		return report.Compare(out, list...)
 	}
 	if f.compare {

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	cliflag "k8s.io/component-base/cli/flag"
 
-	"github.com/berthproject/berth/edge/observe"
-	"github.com/berthproject/berth/edge/reach"
+	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
+	"github.com/berthproject/berth/internal/page"
 	"github.com/berthproject/berth/internal/term"
 )
 
@@ -18,58 +18,62 @@ import (
 
 // statusFlags are the flags of berth status.
 type statusFlags struct {
-	reach  reach.Flags
-	output string // text or json
-	brief  bool   // one line
+	from   page.Source
+	output *term.Output
+	brief  bool // one line
 }
 
 func statusCommand() *cobra.Command {
-	f := &statusFlags{}
+	f := &statusFlags{output: term.NewOutput(term.Text, term.Wide)}
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show pending pods, nodes, ongoing actions and recent decisions of a live cluster on one screen",
 		Long: `Status queries a running Berth for the state of the cluster: which pods are pending,
 and why; how many nodes there are, why they are not removed, and what they cost; what
 is being done now (scale-ups, node removals, preemptions); and the most recent
-decisions. Times are UTC.
+decisions; -o wide also lists the nodes. Times are UTC.
 
 ` + reachText,
 		Example: `  kubectl berth status
   berth status --context staging
-  berth status -o json`,
+  berth status -o jsonpath='{.pods.pending}'
+  berth status --file examples/explain/staying.yaml`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.run(cmd.Context(), program(cmd), cmd.OutOrStdout())
+			return f.run(cmd.Context(), program(cmd), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	var s cliflag.NamedFlagSets
 	fs := s.FlagSet("misc")
-	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
+	f.output.Register(fs)
 	fs.BoolVar(&f.brief, "brief", false, "print one line: what pods and nodes wait for")
-	f.reach.Register(s.FlagSet("connection"))
+	f.from.Register(fs, s.FlagSet("connection"))
 	term.SetSections(cmd, s)
+	f.from.Complete(cmd)
+	f.output.Complete(cmd)
 	return cmd
 }
 
 // run asks once and prints. called is what the user has typed to call this program: the status names
 // the commands that say more.
-func (f *statusFlags) run(ctx context.Context, called string, out io.Writer) error {
-	if f.output != "text" && f.output != "json" {
-		return fmt.Errorf("--output is %q; it must be text or json", f.output)
-	}
-	if f.brief && f.output != "text" {
-		return errors.New("--brief is a text; leave it out with --output=json")
-	}
-	raw, err := f.reach.Ask(ctx, observe.StatusPath)
+func (f *statusFlags) run(ctx context.Context, called string, out, log io.Writer) error {
+	own, err := f.output.Own()
 	if err != nil {
 		return err
 	}
-	if f.output == "json" {
-		_, err := out.Write(raw)
+	if f.brief && own != term.Text {
+		return term.Usage(errors.New("--brief is a text; omit --output"))
+	}
+	from, end, err := f.from.Open(ctx, log)
+	if err != nil {
 		return err
 	}
-	s, err := term.ReadStatus(raw)
+	defer end()
+	if own == "" {
+		return f.output.PrintPath(ctx, out, from, "Overview", "overview")
+	}
+	s, err := term.ReadStatus(ctx, from)
 	if err != nil {
 		return err
 	}
@@ -77,5 +81,11 @@ func (f *statusFlags) run(ctx context.Context, called string, out io.Writer) err
 		_, err := fmt.Fprintln(out, term.Brief(s))
 		return err
 	}
-	return term.PrintStatus(out, s, called)
+	var nodes []v1alpha1.Node
+	if own == term.Wide {
+		if nodes, err = term.AllNodes(ctx, from); err != nil {
+			return err
+		}
+	}
+	return term.PrintStatus(out, s, nodes, called)
 }

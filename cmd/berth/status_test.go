@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -9,7 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/berthproject/berth/edge/observe"
+	"github.com/berthproject/berth/edge/api"
+	"github.com/berthproject/berth/internal/term"
 	"github.com/berthproject/berth/internal/test/testkit"
 )
 
@@ -19,16 +22,20 @@ import (
 // berthThatAnswers returns the address of a server that answers as a Berth did: busy or idle.
 func berthThatAnswers(t *testing.T, name string) string {
 	t.Helper()
-	body, err := os.ReadFile(filepath.Join("testdata", "kubectl", name+".json"))
+	raw, err := os.ReadFile(filepath.Join("testdata", "kubectl", name+".json"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	answers := map[string]json.RawMessage{}
+	if err := json.Unmarshal(raw, &answers); err != nil {
+		t.Fatal(err)
+	}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == observe.StatusPath {
-			_, _ = w.Write(body)
-			return
+		body, ok := answers[strings.TrimPrefix(r.URL.Path, api.Prefix)]
+		if !ok {
+			w.WriteHeader(http.StatusNotFound)
 		}
-		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write(body)
 	}))
 	t.Cleanup(server.Close)
 	return server.URL
@@ -97,19 +104,19 @@ func TestBriefStatus(t *testing.T) {
 }
 
 // TestOutputIsPlainWithoutATerminal has no escape sequence and no carriage return, also with top,
-// which prints one screen and ends; as JSON the answer stays as it came.
+// which prints one screen and ends; and the other formats are kubectl's.
 func TestOutputIsPlainWithoutATerminal(t *testing.T) {
 	for _, args := range [][]string{{"status"}, {"top"}, {"top", "--once"}} {
 		if out, err := kubectlBerth(t, "busy", args...); err != nil || strings.ContainsAny(out, "\x1b\r") {
 			t.Errorf("%v prints %v\n%q", args, err, out)
 		}
 	}
-	raw, err := os.ReadFile(filepath.Join("testdata", "kubectl", "busy.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out, err := kubectlBerth(t, "busy", "status", "-o", "json"); err != nil || out != string(raw) {
-		t.Errorf("-o json prints %v\n%s", err, out)
+	for _, x := range []struct{ format, want string }{
+		{"json", `"kind": "Overview"`}, {"yaml", "kind: Overview\n"}, {"jsonpath={.pods.pending}", "7"}, {"wide", "small-3991b-0002  small  █████"},
+	} {
+		if out, err := kubectlBerth(t, "busy", "status", "-o", x.format); err != nil || !strings.Contains(out, x.want) {
+			t.Errorf("-o %s prints %v\n%s\nwant …%s…", x.format, err, out, x.want)
+		}
 	}
 }
 
@@ -119,15 +126,69 @@ func TestStatusRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"status", "-o", "yaml"}, "it must be text or json"},
+		{[]string{"status", "-o", "name"}, `--output is "name"; it must be text, wide, json, yaml,`},
 		{[]string{"status", "--brief", "-o", "json"}, "--brief is a text"},
 		{[]string{"top", "--interval", "1ms"}, "--interval is 1ms; it must be at least 500ms"},
 		{[]string{"status", "more"}, "unknown command"},
-		{[]string{"explain", "nodes"}, "does not serve /debug/explain: it is an older version of Berth"},
+		{[]string{"explain", "nodes"}, "does not serve /api/v1alpha1/money: it is an older version of Berth"},
+		{[]string{"staus"}, `unknown command "staus" for "kubectl berth"; did you mean status?; see kubectl berth --help`},
+		{[]string{"status", "--breif"}, "unknown flag: --breif; did you mean --brief?; see kubectl berth status --help"},
 		{[]string{"run"}, "unknown command"},
 	} {
 		if out, err := kubectlBerth(t, "busy", x.args...); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%v: %v\n%s\nwant …%s…", x.args, err, out, x.want)
+		}
+	}
+}
+
+// TestExitCodes tells errors of arguments from all others.
+func TestExitCodes(t *testing.T) {
+	for _, x := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{"staus"}, 2}, {[]string{"status", "--breif"}, 2}, {[]string{"status", "more"}, 2}, {[]string{"status", "-o", "nothing"}, 2}, {[]string{"explain"}, 2}, {[]string{"simulate"}, 2}, {[]string{"plan"}, 2},
+		{[]string{"status", "--file", "testdata/none"}, 1}, {[]string{"simulate", "testdata/none"}, 1}, {[]string{"simulate", filepath.Join("testdata", "unmet.yaml")}, 3},
+	} {
+		cmd := root()
+		cmd.SetOut(io.Discard)
+		cmd.SetErr(io.Discard)
+		cmd.SetArgs(x.args)
+		if err := cmd.ExecuteContext(t.Context()); err == nil || term.ExitCode(err) != x.code {
+			t.Errorf("berth %v: %v, want the exit code %d", x.args, err, x.code)
+		}
+	}
+}
+
+// TestVersionIsEverywhere: each command has --version.
+func TestVersionIsEverywhere(t *testing.T) {
+	for _, path := range []string{"", "status", "explain", "simulate", "shadow report", "provider check", "dump"} {
+		var out bytes.Buffer
+		cmd := root()
+		cmd.SetOut(&out)
+		cmd.SetArgs(append(strings.Fields(path), "--version"))
+		if err := cmd.Execute(); err != nil || out.String() != versionText() {
+			t.Errorf("berth %s --version prints %v\n%s", path, err, out.String())
+		}
+	}
+}
+
+// TestOneGrammarForFiles: what is asked of a running Berth can be asked of a file.
+func TestOneGrammarForFiles(t *testing.T) {
+	file := filepath.Join("..", "..", "examples", "explain", "staying.yaml")
+	for _, x := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"status"}, "scenario staying.yaml"}, {[]string{"explain", "nodes"}, "scale-down: "}, {[]string{"top"}, "NODE"}, {[]string{"explain", "groups", "-o", "name"}, "group/"},
+	} {
+		var out bytes.Buffer
+		cmd := root()
+		cmd.SetOut(&out)
+		cmd.SetErr(io.Discard)
+		cmd.SetArgs(append(x.args, "--file", file))
+		if err := cmd.ExecuteContext(t.Context()); err != nil || !strings.Contains(out.String(), x.want) {
+			t.Errorf("berth %v --file %s: %v\n%s\nwant …%s…", x.args, file, err, out.String(), x.want)
 		}
 	}
 }

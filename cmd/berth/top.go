@@ -9,16 +9,16 @@ import (
 	"github.com/spf13/cobra"
 	cliflag "k8s.io/component-base/cli/flag"
 
-	"github.com/berthproject/berth/edge/reach"
+	"github.com/berthproject/berth/internal/page"
 	"github.com/berthproject/berth/internal/term"
+	"github.com/berthproject/berth/internal/top"
 )
 
 // This file is berth top: where a live cluster stands, drawn again and again.
 
-// topFlags are the flags of berth top. Each interval costs Berth one question (berth status costs the
-// same).
+// topFlags are the flags of berth top.
 type topFlags struct {
-	reach    reach.Flags
+	from     page.Source
 	interval time.Duration
 	once     bool
 }
@@ -30,39 +30,43 @@ func topCommand() *cobra.Command {
 	f := &topFlags{}
 	cmd := &cobra.Command{
 		Use:   "top",
-		Short: "Show a live view of nodes and pending pods, with reasons and costs",
-		Long: `Top shows what berth status does, and each node with its utilization, its cost and why
-it is not removed, and refreshes until q or Ctrl-C. Nodes that are being removed come
-first, then unready nodes, then removable ones, then the others by utilization, the
-least utilized first. Without a terminal it prints everything once.
+		Short: "Show a live view of nodes, node groups and pending pods, with reasons and costs",
+		Long: `Top shows the nodes with their utilization, their cost and why they are not removed, the
+node groups, and the pending pods, and refreshes until q or Ctrl-C. Rows can be
+sorted (s), filtered (/) and grouped (g), and enter explains the one under the
+cursor; ? lists all keys. Nodes that are being removed come first, then unready ones,
+then removable ones, then the others, the least utilized first. Another instance that
+becomes the leader is followed. Without a terminal it prints everything once.
 
 ` + reachText,
 		Example: `  kubectl berth top
   berth top --interval 5s
-  berth top --once`,
+  berth top --once
+  berth top --file examples/explain/staying.yaml`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+			return f.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	var s cliflag.NamedFlagSets
 	fs := s.FlagSet("misc")
 	fs.DurationVar(&f.interval, "interval", 2*time.Second, "refresh interval")
 	fs.BoolVar(&f.once, "once", false, "print one screen and exit")
-	f.reach.Register(s.FlagSet("connection"))
+	f.from.Register(fs, s.FlagSet("connection"))
 	term.SetSections(cmd, s)
+	f.from.Complete(cmd)
 	return cmd
 }
 
-// run draws until the user quits, or prints one screen with --once. The terminal is internal/term's.
-func (f *topFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
+// run draws until the user quits, or prints one screen with --once.
+func (f *topFlags) run(ctx context.Context, in io.Reader, out, log io.Writer) error {
 	if f.interval < minInterval {
-		return fmt.Errorf("--interval is %s; it must be at least %s", f.interval, minInterval)
+		return term.Usage(fmt.Errorf("--interval is %s; it must be at least %s", f.interval, minInterval))
 	}
-	top := term.Top{Berth: &f.reach, Interval: f.interval}
+	t := top.Top{Interval: f.interval, Open: func(ctx context.Context) (term.Source, func(), error) { return f.from.Open(ctx, log) }}
 	if f.once {
-		return top.Print(ctx, out)
+		return t.Print(ctx, out)
 	}
-	return top.Run(ctx, in, out)
+	return t.Run(ctx, in, out)
 }

@@ -196,6 +196,15 @@ func TestKubectlBerth(t *testing.T) {
 	podOfBerth(t, client, "control-1")
 	role := "berth-viewer-simulated"
 	bindViewer(t, client, role, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "default", Name: "robot"}, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: "carol"})
+	mayList := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "pod-lister"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}}}
+	if _, err := client.RbacV1().ClusterRoles().Create(t.Context(), mayList, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "pod-listers"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "pod-lister"}, Subjects: []rbacv1.Subject{
+		{Kind: "ServiceAccount", Namespace: "default", Name: "robot"}, {APIGroup: rbacv1.GroupName, Kind: "User", Name: "carol"}}}
+	if _, err := client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	create(t, client, pod("web-0", "3"), pod("web-1", "3"), pod("huge", "64")) // one is placed, one has a node bought
 
 	for _, name := range []string{"robot", "carol"} {
@@ -231,10 +240,10 @@ func TestKubectlBerth(t *testing.T) {
 		says([]string{"top"}, `(?m)^  NODE +GROUP`) // into a pipe: once, too
 		out, err := u.berth(t.Context(), "status", "-o", "json")
 		status := struct {
-			Nodes   struct{ Nodes int }
-			Pending []struct{ Pod string }
+			Nodes   struct{ Total int }
+			Pending []struct{ Example string }
 		}{}
-		if err != nil || json.Unmarshal([]byte(out), &status) != nil || status.Nodes.Nodes < 1 || len(status.Pending) == 0 || strings.Contains(out, "\x1b") {
+		if err != nil || json.Unmarshal([]byte(out), &status) != nil || status.Nodes.Total < 1 || len(status.Pending) == 0 || strings.Contains(out, "\x1b") {
 			t.Errorf("status -o json by %s: %v\n%s", name, err, out)
 		}
 	}
@@ -298,7 +307,7 @@ func TestKubectlBerth(t *testing.T) {
 	grant("lease", "lease-only")
 	eventuallyRefuses("not authorized to get Berth's pod kube-system/")
 	grant("way", role)
-	eventuallyRefuses("not authorized to get /debug/status of Berth (403); a cluster administrator can grant it with: kubectl create clusterrolebinding berth-viewer-NAME --clusterrole=berth-viewer --user=NAME")
+	eventuallyRefuses("not authorized to get /api/v1alpha1/overview of Berth (403); a cluster administrator can grant it with: kubectl create clusterrolebinding berth-viewer-NAME --clusterrole=berth-viewer --user=NAME")
 
 	// Nobody leads any more.
 	process.Stop(10 * time.Second)

@@ -43,6 +43,9 @@ func tokenFor(t *testing.T, client kubernetes.Interface, name string, paths ...s
 		t.Fatal(err)
 	}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{NonResourceURLs: paths, Verbs: []string{"get"}}}}
+	if slices.ContainsFunc(paths, func(path string) bool { return strings.HasPrefix(path, "/api/") }) { // names of pods are for those who may list them
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}})
+	}
 	if len(paths) > 0 {
 		if _, err := client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -100,7 +103,7 @@ func TestObserve(t *testing.T) {
 	port := freePort(t)
 	_, log := startBerth(t, c, "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port))
 	server := fmt.Sprintf("https://127.0.0.1:%d", port)
-	reader := tokenFor(t, client, "reader", "/metrics", "/metrics/resources", "/configz", "/debug/explain")
+	reader := tokenFor(t, client, "reader", "/metrics", "/metrics/resources", "/configz", "/debug/explain", "/api/v1alpha1/*")
 	stranger := tokenFor(t, client, "stranger")
 	get := asking(t, server)
 	eventually(t, "Berth to be ready", func(ctx context.Context) bool { code, _ := get(ctx, "/readyz", ""); return code == http.StatusOK })

@@ -46,14 +46,14 @@ func TestShadowOfNodes(t *testing.T) {
 		return gone
 	})
 
-	token := tokenFor(t, client, "reader", "/debug/shadow")
+	token := tokenFor(t, client, "reader", "/api/v1alpha1/*")
 	report := func(ctx context.Context, args ...string) string {
 		out, _ := exec.CommandContext(ctx, berth, append([]string{"shadow", "report", "--server", fmt.Sprintf("https://127.0.0.1:%d", port), "--token-file", token, "--insecure-skip-tls-verify"}, args...)...).CombinedOutput()
 		return string(out)
 	}
 	var r struct {
 		Nodes struct {
-			Verdicts         map[string]int
+			Verdicts         counts
 			Buying, Removing int
 			Cluster, Berth   struct{ Hours, Cost float64 }
 		}

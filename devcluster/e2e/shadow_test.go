@@ -43,14 +43,14 @@ func TestShadow(t *testing.T) {
 	server := fmt.Sprintf("https://127.0.0.1:%d", port)
 	// A command line of kube-scheduler's works: what a shadow doesn't need is said.
 	_, berthLog := startBerth(t, c, "--shadow", "--config", config, "--leader-elect=true", "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port))
-	token := tokenFor(t, client, "reader", "/debug/shadow", "/metrics")
+	token := tokenFor(t, client, "reader", "/api/v1alpha1/*", "/metrics")
 	run := func(args ...string) (string, error) {
 		out, err := exec.CommandContext(ctx, berth, append([]string{"shadow", "report", "--server", server, "--token-file", token, "--insecure-skip-tls-verify"}, args...)...).CombinedOutput()
 		return string(out), err
 	}
 	var r struct {
 		Compared, Waiting, Doubted int
-		Verdicts                   map[string]int
+		Verdicts                   counts
 		Earlier                    struct{ Decided, NoNode, NotYet int }
 		Berth, Other               struct{ Pods int }
 	}
@@ -233,4 +233,25 @@ func metric(t *testing.T, server, token, begins string) string {
 		}
 	}
 	return ""
+}
+
+// counts are numbers by verdict, of the list that the API has.
+type counts map[string]int
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *counts) UnmarshalJSON(raw []byte) error {
+	var list []struct {
+		Verdict string
+		Count   int
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return err
+	}
+	*c = counts{}
+	for _, x := range list {
+		if x.Count > 0 {
+			(*c)[x.Verdict] = x.Count
+		}
+	}
+	return nil
 }

@@ -109,6 +109,7 @@ func New(o Options) *API {
 		"groups":     {answer: a.groups},
 		"groups/":    {answer: a.group},
 		"podgroups":  {answer: a.podGroups, query: with("namespace", "q")},
+		"podgroups/": {answer: a.podGroup},
 		"devices":    {answer: a.devices},
 		"decisions":  {answer: a.decisions, query: []string{"limit", "before", "since", "kind", "pod", "node", "group", "from", "to"}},
 		"decisions/": {answer: a.decision},
@@ -146,6 +147,14 @@ type (
 func bad(format string, args ...any) error { return badRequest{fmt.Errorf(format, args...)} }
 
 func missing(format string, args ...any) error { return notFound{fmt.Errorf(format, args...)} }
+
+// noSuch says that there is no object of a name, and which names are most like it.
+func noSuch(kind, name string, names []string) error {
+	if len(names) == 0 {
+		return missing("%s %s not found", kind, name)
+	}
+	return missing("%s %s not found; similar names are %s", kind, name, strings.Join(Nearest(name, names), ", "))
+}
 
 // errStandby is what an instance answers that doesn't lead.
 var errStandby = errors.New("this instance is standing by; query the leader")

@@ -220,7 +220,7 @@ func TestThePathsAreInTheSchema(t *testing.T) {
 	for _, path := range a.Paths() {
 		name := strings.TrimPrefix(path, api.Prefix)
 		if kind, ok := strings.CutSuffix(name, "/*"); ok {
-			name = map[string]string{"nodes": "nodes/NAME", "pods": "pods/NAMESPACE/NAME", "groups": "groups/NAME", "decisions": "decisions/SEQ"}[kind]
+			name = map[string]string{"nodes": "nodes/NAME", "pods": "pods/NAMESPACE/NAME", "groups": "groups/NAME", "podgroups": "podgroups/NAMESPACE/NAME", "decisions": "decisions/SEQ"}[kind]
 		}
 		if name == "stream" {
 			name = "stream: decisions"

@@ -18,9 +18,10 @@ type Ledger interface {
 	// Chunk returns the decisions from a number on, the oldest first: so many at most. Those before
 	// first are left out.
 	Chunk(from uint64, most int) []step.Decision
-	// Of, OfGroup and OfNode return the last decisions about a pod (namespace/name), a node group or the removal
-	// of a node, the oldest first.
+	// Of, OfPodGroup, OfGroup and OfNode return the last decisions about a pod or a pod group (namespace/name), a
+	// node group or the removal of a node, the oldest first.
 	Of(pod string) []step.Decision
+	OfPodGroup(group string) []step.Decision
 	OfGroup(group string) []step.Decision
 	OfNode(node string) []step.Decision
 }

@@ -5,7 +5,8 @@
 //	questions.go    what is asked of the core, how often, and for how long an answer is shared
 //	viewer.go       whose pods a viewer may read
 //	query.go        parameters, and pages
-//	meta.go, overview.go, money.go, nodes.go, pods.go, pod.go, groups.go, podgroups.go, devices.go,
+//	nearest.go      names that somebody may have meant
+//	meta.go, overview.go, money.go, nodes.go, pods.go, pod.go, groups.go, podgroup.go, devices.go,
 //	decisions.go, shadow.go, whatif.go, values.go
 //	                the answers
 //	series.go       gauges over time, in memory

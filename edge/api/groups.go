@@ -2,12 +2,10 @@ package api
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
-	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/explain"
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 )
@@ -66,7 +64,11 @@ func (a *API) group(r *request) (any, error) {
 	}
 	i := slices.IndexFunc(x.groups, func(g explain.GroupExplanation) bool { return g.Group == r.object })
 	if i < 0 {
-		return nil, missing("node group %s not found", r.object)
+		names := make([]string, len(x.groups))
+		for j := range x.groups {
+			names[j] = x.groups[j].Group
+		}
+		return nil, noSuch("node group", r.object, names)
 	}
 	g := &x.groups[i]
 	out := v1alpha1.GroupDetail{At: at, Group: x.group(g), Decisions: []v1alpha1.Decision{}}
@@ -130,56 +132,4 @@ func alternative(a *autoscaler.Alternative) *v1alpha1.Alternative {
 		return nil
 	}
 	return &v1alpha1.Alternative{Group: a.Group, Nodes: a.Nodes, Price: v1alpha1.Price(a.Price)}
-}
-
-// podGroups answers podgroups.
-func (a *API) podGroups(r *request) (any, error) {
-	x, at, err := a.questions.of(r.Context(), "podgroups", func(c *core.Core) (any, error) { return c.View().PodGroupLines(), nil })
-	if err != nil {
-		return nil, err
-	}
-	out := v1alpha1.PodGroupList{List: v1alpha1.List{At: at}, Items: []v1alpha1.PodGroup{}}
-	var found []*explain.PodGroupLine
-	lines := x.([]explain.PodGroupLine)
-	for i := range lines {
-		line := &lines[i]
-		if wanted := r.query["namespace"]; len(wanted) > 0 && !slices.Contains(wanted, line.Key.Namespace) {
-			continue
-		}
-		sees := r.viewer.sees(line.Key.Namespace)
-		if q := r.query.Get("q"); q != "" && (!sees || !strings.Contains(line.Key.String(), q)) {
-			continue
-		}
-		if out.Total++; sees {
-			found = append(found, line)
-		} else {
-			out.Hidden++
-		}
-	}
-	found, err = page(r.query, found, func(l **explain.PodGroupLine) string { return (*l).Key.Namespace + "\x00" + (*l).Key.Name }, &out.List)
-	if err != nil {
-		return nil, badRequest{err}
-	}
-	for _, line := range found {
-		out.Items = append(out.Items, podGroup(line))
-	}
-	return out, nil
-}
-
-func podGroup(l *explain.PodGroupLine) v1alpha1.PodGroup {
-	out := v1alpha1.PodGroup{Namespace: l.Key.Namespace, Name: l.Key.Name, Placed: l.Placed, Pending: l.Pending, Gated: l.Gated, Queue: l.Queue, Attempts: l.Attempts, Message: l.Held}
-	if o := l.Object; o != nil {
-		out.Created, out.Topology = o.CreationTimestamp.UTC(), cluster.RequiredTopology(o)
-		if gang := o.Spec.SchedulingPolicy.Gang; gang != nil {
-			out.Policy, out.MinCount = "Gang", int(gang.MinCount)
-		} else if o.Spec.SchedulingPolicy.Basic != nil {
-			out.Policy = "Basic"
-		}
-		for _, c := range o.Status.Conditions {
-			if out.Message == "" {
-				out.Message = c.Message
-			}
-		}
-	}
-	return out
 }

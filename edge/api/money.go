@@ -38,7 +38,8 @@ func (a *API) money(r *request) (any, error) {
 	}
 	for _, of := range s.Groups {
 		out.Groups = append(out.Groups, v1alpha1.MoneyOfGroup{Group: of.Group, Nodes: of.Nodes, Price: v1alpha1.Price(of.Price), NodePrice: v1alpha1.Price(price[of.Group]),
-			Removable: v1alpha1.Price(of.Candidates.Price), Leaving: v1alpha1.Price(of.Leaving.Price)})
+			Removable: v1alpha1.Price(of.Candidates.Price), Leaving: v1alpha1.Price(of.Leaving.Price),
+			RemovableNodes: of.Candidates.Nodes, LeavingNodes: of.Leaving.Nodes})
 	}
 	out.Reasons = nodesOfReasons(r.viewer, s.Reasons)
 	rows, _, err := a.nodeRows(r)

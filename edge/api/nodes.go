@@ -116,7 +116,11 @@ func (a *API) node(r *request) (any, error) {
 	}
 	i, ok := slices.BinarySearchFunc(rows, r.object, func(row explain.NodeRow, name string) int { return strings.Compare(row.Node, name) })
 	if !ok {
-		return nil, missing("node %s not found", r.object)
+		names := make([]string, len(rows))
+		for j := range rows {
+			names[j] = rows[j].Node
+		}
+		return nil, noSuch("node", r.object, names)
 	}
 	// A viewer from whom something is hidden may still have it explained: what names pods is left out.
 	x, at, err := a.questions.of(r.Context(), "node/"+r.object, func(c *core.Core) (any, error) {

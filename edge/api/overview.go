@@ -102,6 +102,10 @@ func (a *API) overviewOf(v *viewer, g *glance, at time.Time) *v1alpha1.Overview 
 		o.ScaleDown = &v1alpha1.ScaleDown{Status: string(s.Status), Why: s.Why, Planned: timeOf(s.Planned), Reasons: nodesOfReasons(v, s.Reasons)}
 		o.Money = moneySum(g)
 	}
+	if u := g.Unpriced; u != nil {
+		unpriced := v1alpha1.Unpriced(*u)
+		o.Unpriced = &unpriced
+	}
 	for _, run := range runs(a.opt.Ledger, shownRuns) {
 		d := decision(v, &run.last, brief)
 		o.Activity = append(o.Activity, v1alpha1.Run{Decision: d, More: run.more})

@@ -40,7 +40,7 @@ func (a *API) pod(r *request) (any, error) {
 	wanted.Object.Namespace, wanted.Object.Name = namespace, name
 	i, found := slices.BinarySearchFunc(lines.all, wanted, func(p, wanted explain.PodLine) int { return comparePods(&p, &wanted) })
 	if !found && len(decisions) == 0 {
-		return nil, gone
+		return nil, missing("%w%s", gone, similarPods(r.viewer, lines, r.object))
 	}
 	out := &v1alpha1.PodDetail{At: at, Pod: v1alpha1.Pod{Namespace: namespace, Name: name}, Timeline: []v1alpha1.TimelineEntry{}, Decisions: []v1alpha1.Decision{}}
 	if found {
@@ -62,6 +62,22 @@ func (a *API) pod(r *request) (any, error) {
 	}
 	slices.SortStableFunc(out.Timeline, func(a, b v1alpha1.TimelineEntry) int { return a.At.Compare(b.At) })
 	return out, nil
+}
+
+// similarPods returns the names of pods of the same namespace that are most like one, as the end of a
+// sentence; "" for none.
+func similarPods(v *viewer, lines *podLines, pod string) string {
+	namespace, name, _ := strings.Cut(pod, "/")
+	var names []string
+	for i := range lines.all {
+		if o := lines.all[i].Object; o.Namespace == namespace && v.sees(namespace) {
+			names = append(names, o.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; similar names there are " + strings.Join(Nearest(name, names), ", ")
 }
 
 // beginning returns what a pod's object says about its time before decisions, and when it was bound.
@@ -91,20 +107,32 @@ func podDetail(v *viewer, x *explain.Explanation, out *v1alpha1.PodDetail) {
 		out.Permissions = append(out.Permissions, v1alpha1.Permission(p))
 	}
 	out.Rejections = rejections(x.Reasons)
+	for _, d := range x.Details {
+		out.Details = append(out.Details, v1alpha1.NodesLack(d))
+	}
+	for _, d := range x.Devices {
+		out.Devices = append(out.Devices, v1alpha1.DeviceOfPod(d))
+	}
+	out.Helps = helps(v, x)
+	out.Matrix, out.Scaling = matrix(x), scaling(x.Scaling)
+}
+
+// helps returns what would help a pod that waits.
+func helps(v *viewer, x *explain.Explanation) (out []v1alpha1.Help) {
 	for _, r := range x.Relax {
-		out.Helps = append(out.Helps, v1alpha1.Help{Kind: "Relax", Plugin: r.Plugin, Nodes: r.Nodes, Text: fmt.Sprintf("%s would take it without %s", count(r.Nodes, "node", "nodes"), r.Plugin)})
+		out = append(out, v1alpha1.Help{Kind: "Relax", Plugin: r.Plugin, Nodes: r.Nodes, Text: fmt.Sprintf("%s would take it without %s", count(r.Nodes, "node", "nodes"), r.Plugin)})
 	}
 	for _, w := range x.WaitsFor {
-		out.Helps = append(out.Helps, v1alpha1.Help{Kind: "Wait", Plugin: w.Plugin, Text: w.Change})
+		out = append(out, v1alpha1.Help{Kind: "Wait", Plugin: w.Plugin, Text: w.Change})
 	}
 	for _, k := range x.Reserved {
 		help := v1alpha1.Help{Kind: "Reserved", Nodes: k.Nodes, Text: fmt.Sprintf("room on %s is reserved for others", count(k.Nodes, "node", "nodes"))}
 		if v.all {
-			help.Text = fmt.Sprintf("room on %s is reserved for %s", count(k.Nodes, "node", "nodes"), k.For)
+			help.For, help.Text = k.For, fmt.Sprintf("room on %s is reserved for %s", count(k.Nodes, "node", "nodes"), k.For)
 		}
-		out.Helps = append(out.Helps, help)
+		out = append(out, help)
 	}
-	out.Matrix, out.Scaling = matrix(x), scaling(x.Scaling)
+	return out
 }
 
 // matrix returns the scores of the best nodes, nil without any.
@@ -113,7 +141,7 @@ func matrix(x *explain.Explanation) *v1alpha1.ScoreMatrix {
 		return nil
 	}
 	m := &v1alpha1.ScoreMatrix{Chosen: -1}
-	rows := map[string][]int64{}
+	rows := map[string]*v1alpha1.ScoreRow{}
 	var plugins []string
 	for i, c := range x.Candidates {
 		if c.Node == x.Node {
@@ -122,14 +150,14 @@ func matrix(x *explain.Explanation) *v1alpha1.ScoreMatrix {
 		m.Nodes, m.Totals = append(m.Nodes, c.Node), append(m.Totals, c.Score)
 		for _, s := range c.Scores {
 			if rows[s.Plugin] == nil {
-				rows[s.Plugin] = make([]int64, len(x.Candidates))
+				rows[s.Plugin] = &v1alpha1.ScoreRow{Plugin: s.Plugin, Scores: make([]int64, len(x.Candidates)), Raw: make([]int64, len(x.Candidates))}
 				plugins = append(plugins, s.Plugin)
 			}
-			rows[s.Plugin][i] = s.Score
+			rows[s.Plugin].Scores[i], rows[s.Plugin].Raw[i] = s.Score, s.Raw
 		}
 	}
 	for _, p := range plugins {
-		m.Rows = append(m.Rows, v1alpha1.ScoreRow{Plugin: p, Scores: rows[p]})
+		m.Rows = append(m.Rows, *rows[p])
 	}
 	return m
 }
@@ -139,7 +167,7 @@ func scaling(x *explain.Scaling) *v1alpha1.Scaling {
 	if x == nil {
 		return nil
 	}
-	out := &v1alpha1.Scaling{NotPlanned: x.NotPlanned, NextPlan: timeOf(x.NextPlan), Event: x.Event, Ordered: order(x.Ordered), Weighed: weighed(x.Weighed)}
+	out := &v1alpha1.Scaling{NotPlanned: x.NotPlanned, NextPlan: timeOf(x.NextPlan), Event: x.Event, Ordered: order(x.Ordered), Weighed: weighed(x.Weighed), Weighing: weighingOf(x.Weighed)}
 	if c := x.Coming; c != nil {
 		out.Coming = &v1alpha1.ComingNode{Group: c.Group, Node: c.Node, Reserved: c.Reserved, Stays: c.Stays}
 		if e := expectation(&c.Expectation); e != nil {
@@ -169,6 +197,21 @@ func weighed(w *weighing.Result) string {
 	out := fmt.Sprintf("by policy %s it chose %s", w.Policy, w.Chosen)
 	if w.Why != "" {
 		out += ": " + w.Why
+	}
+	return out
+}
+
+// weighingOf returns what a weighing has compared, nil for none.
+func weighingOf(w *weighing.Result) *v1alpha1.Weighing {
+	if w == nil {
+		return nil
+	}
+	out := &v1alpha1.Weighing{Policy: string(w.Policy), Chosen: string(w.Chosen), Why: w.Why}
+	if p := w.Preempt; p != nil {
+		out.Preempt = &v1alpha1.PreemptionCost{Node: p.Node, Victims: p.Victims, Cost: p.Cost}
+	}
+	if n := w.Node; n != nil {
+		out.Node = &v1alpha1.NodeCost{Group: n.Group, Price: v1alpha1.Price(n.Price), Share: v1alpha1.Share(n.Share), Launch: seconds(n.LaunchSeconds), Cost: n.Cost}
 	}
 	return out
 }

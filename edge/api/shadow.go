@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"time"
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/engine"
@@ -53,10 +54,10 @@ func ShadowOf(x *core.ShadowReport, shown func(pod string) string) *v1alpha1.Sha
 		}
 		out.Differences = append(out.Differences, v1alpha1.ShadowDifference{
 			Time: c.Time.UTC(), Pod: c.Pod, Verdict: string(c.Verdict), Node: c.Node, Score: c.Score, BerthNode: c.BerthNode, BerthScore: c.BerthScore,
-			Plugin: c.Plugin, Reason: c.Reason, Scores: scores(c.Scores), BerthScores: scores(c.BerthScores), Took: duration(c.Took),
+			Plugin: c.Plugin, Reason: c.Reason, Scores: scores(c.Scores), BerthScores: scores(c.BerthScores), Took: duration(c.Took), Later: lasting(c.Later), Meanwhile: c.Meanwhile,
 		})
 		if e := c.Earlier; e != nil {
-			out.Differences[len(out.Differences)-1].Earlier = &v1alpha1.ShadowDecision{Node: e.Node, Took: duration(e.Took), Why: e.Why, Fits: e.Fits}
+			out.Differences[len(out.Differences)-1].Earlier = &v1alpha1.ShadowDecision{Node: e.Node, Took: duration(e.Took), Why: e.Why, Fits: e.Fits, Score: e.Score, Now: e.Now, GaveUp: e.GaveUp}
 		}
 	}
 	if n := x.Nodes; n != nil {
@@ -76,6 +77,15 @@ func shadowTimes(q core.ShadowQuantiles) v1alpha1.ShadowTimes {
 	return v1alpha1.ShadowTimes{Pods: q.Pods, Max: duration(q.Max), P50: duration(q.P50), P90: duration(q.P90), P99: duration(q.P99)}
 }
 
+// lasting returns a duration, nil for none.
+func lasting(d time.Duration) *v1alpha1.Duration {
+	if d == 0 {
+		return nil
+	}
+	out := duration(d)
+	return &out
+}
+
 // shadowNodes returns what was compared of nodes, with the names of pods that may be shown.
 func shadowNodes(n *core.ShadowNodes, shown func(pod string) string) *v1alpha1.ShadowNodes {
 	hours := func(h core.ShadowHours) v1alpha1.ShadowHours {
@@ -90,7 +100,7 @@ func shadowNodes(n *core.ShadowNodes, shown func(pod string) string) *v1alpha1.S
 	}
 	for i := range n.Differences {
 		c := &n.Differences[i]
-		d := v1alpha1.ShadowNodeDifference{Time: c.Time.UTC(), Verdict: string(c.Verdict), Group: c.Group, Nodes: c.Nodes, Node: c.Node, Price: v1alpha1.Price(c.Price), Reason: c.Reason}
+		d := v1alpha1.ShadowNodeDifference{Time: c.Time.UTC(), Verdict: string(c.Verdict), Group: c.Group, Nodes: c.Nodes, Node: c.Node, Price: v1alpha1.Price(c.Price), Reason: c.Reason, Ahead: lasting(c.Ahead)}
 		if !c.Wished.IsZero() {
 			d.Wished = c.Wished.UTC()
 		}

@@ -11,7 +11,7 @@
 //	handlers.go     the paths
 //	api.go          what the API of edge/api answers from
 //	zpages.go       /statusz, /flagz and /configz
-//	explain.go, names.go, nearest.go, status.go, shadow.go, resources.go
+//	explain.go, names.go, status.go, shadow.go, resources.go
 //	                what is asked of the core
 //	history*.go, log.go
 //	                decisions, kept and logged

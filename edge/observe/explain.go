@@ -13,6 +13,7 @@ import (
 	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/edge/api"
 )
 
 // This file serves /debug/explain: why a pod is where it is, where pod groups and node groups stand, and
@@ -174,7 +175,7 @@ func (r *reply) why() string {
 	if len(r.names) == 0 {
 		return r.missing
 	}
-	return r.missing + "; similar names are " + strings.Join(nearest(r.name, r.names), ", ")
+	return r.missing + "; similar names are " + strings.Join(api.Nearest(r.name, r.names), ", ")
 }
 
 // question returns what answers a request, of the core between two Steps. An error says what

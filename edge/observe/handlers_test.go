@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -309,19 +308,6 @@ func TestQuestionsAreAnsweredOneAtATime(t *testing.T) {
 	})
 }
 
-// TestADistanceIsComputedOnceForEachName: it takes as long as the product of both names' lengths.
-func TestADistanceIsComputedOnceForEachName(t *testing.T) {
-	var names []string
-	for i := range 1000 {
-		names = append(names, strings.Repeat("n", i%7)+strconv.Itoa(i))
-	}
-	calls := 0
-	near := nearestBy(names, func(other string) int { calls++; return distance("n5", other) })
-	if calls != len(names) || len(near) != maxNearest {
-		t.Errorf("%d distances for %d names, and %d names; want one for each, and %d", calls, len(names), len(near), maxNearest)
-	}
-}
-
 // TestNamesAreComparedOutsideOfTheCore has what the core is asked for return the names as they are.
 func TestNamesAreComparedOutsideOfTheCore(t *testing.T) {
 	cfg, a := core.DefaultConfig(), core.DefaultAutoscale()
@@ -336,22 +322,6 @@ func TestNamesAreComparedOutsideOfTheCore(t *testing.T) {
 		}
 		if x := question(l.core); strings.Contains(x.missing, "similar") || x.name != "web1" || len(x.names) == 0 {
 			t.Errorf("%v: the core answers %+v, want names that aren't compared yet", query, x)
-		}
-	}
-}
-
-// TestNamesLikeAMistypedOne finds what somebody may have meant, the likeliest first.
-func TestNamesLikeAMistypedOne(t *testing.T) {
-	names := []string{"batch", "spot-a", "spot-b", "gpu-t4", "web", "web-large"}
-	for _, x := range []struct{ name, want string }{
-		{"spot", "spot-a spot-b"},
-		{"SPOT-B", "spot-b spot-a"},
-		{"bacth", "batch"},
-		{"gpu-a100", "gpu-t4"},
-		{"large", "web-large"},
-	} {
-		if got := strings.Join(nearest(x.name, names), " "); !strings.HasPrefix(got, x.want) {
-			t.Errorf("names like %s are %s, want %s first", x.name, got, x.want)
 		}
 	}
 }

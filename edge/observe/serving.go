@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/endpoints/filters/impersonation"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericfilters "k8s.io/apiserver/pkg/server/filters"
@@ -175,6 +176,7 @@ func protect(h http.Handler, authn authenticator.Request, authz authorizer.Autho
 	info := &apirequest.RequestInfoFactory{}
 	failed := genericapifilters.Unauthorized(scheme.Codecs)
 	h = genericapifilters.WithAuthorization(h, authz, scheme.Codecs)
+	h = impersonation.WithImpersonation(h, authz, scheme.Codecs)
 	h = genericapifilters.WithAuthentication(h, authn, failed, nil, nil)
 	h = genericapifilters.WithRequestInfo(h, info)
 	h = genericapifilters.WithCacheControl(h)

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/berthproject/berth/edge/leader"
 )
@@ -31,12 +30,13 @@ func (f *Flags) direct(ctx context.Context) (*Connection, error) {
 	}
 	c := &Connection{base: strings.TrimRight(f.Server, "/"), to: f.Server, refused: refusedDirect}
 	if f.TokenFile == "" && !f.Insecure {
-		cfg, err := f.kubeconfigFile().ClientConfig()
+		cfg, err := f.restConfig()
 		if err == nil {
+			c.within = cfg.Timeout
 			return c, f.asKubeconfig(ctx, c, cfg, base.Hostname())
 		}
-		if !clientcmd.IsEmptyConfig(err) || f.Kubeconfig != "" {
-			return nil, fmt.Errorf("reading the kubeconfig: %w; give one with --kubeconfig, or a token with --token-file", err)
+		if !errors.Is(err, errNoKubeconfig) {
+			return nil, fmt.Errorf("%w, or send a token with --token-file", err)
 		}
 	}
 	certificates, err := f.tlsConfig()
@@ -45,14 +45,26 @@ func (f *Flags) direct(ctx context.Context) (*Connection, error) {
 	}
 	transport := &http.Transport{TLSClientConfig: certificates}
 	c.speak(transport, transport)
-	if f.TokenFile != "" {
-		token, err := os.ReadFile(f.TokenFile)
-		if err != nil {
-			return nil, fmt.Errorf("--token-file: %w", err)
-		}
-		c.speak(bearer{transport, strings.TrimSpace(string(token))}, transport)
+	token, err := f.token()
+	if err != nil {
+		return nil, err
+	}
+	if token != "" {
+		c.speak(bearer{transport, token}, transport)
 	}
 	return c, nil
+}
+
+// token returns what --token-file or --token has, "" for neither.
+func (f *Flags) token() (string, error) {
+	if f.TokenFile == "" {
+		return *f.kubeFlags().BearerToken, nil
+	}
+	token, err := os.ReadFile(f.TokenFile)
+	if err != nil {
+		return "", fmt.Errorf("--token-file: %w", err)
+	}
+	return strings.TrimSpace(string(token)), nil
 }
 
 // speak makes the connection use a transport that wraps base. It follows no redirect, so that

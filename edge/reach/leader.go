@@ -11,6 +11,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -37,9 +38,9 @@ func (l *target) String() string { return l.namespace + "/" + l.pod }
 // apiClient returns the user's connection to the API server. Times of the API server are read
 // from its answers: a Lease is never judged by the clock of the user's machine.
 func (f *Flags) apiClient() (*rest.Config, kubernetes.Interface, *serverClock, error) {
-	cfg, err := f.kubeconfigFile().ClientConfig()
+	cfg, err := f.restConfig()
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("reading the kubeconfig: %w; set --kubeconfig or $KUBECONFIG, or connect to Berth directly with --server", err)
+		return nil, nil, nil, fmt.Errorf("%w, or connect to Berth directly with --server", err)
 	}
 	cfg.UserAgent = "berth/" + version.Get().Version
 	clock := &serverClock{}
@@ -50,6 +51,12 @@ func (f *Flags) apiClient() (*rest.Config, kubernetes.Interface, *serverClock, e
 		return nil, nil, nil, fmt.Errorf("making an API client: %w", err)
 	}
 	return cfg, client, clock, nil
+}
+
+// Client returns the user's connection to the API server.
+func (f *Flags) Client() (kubernetes.Interface, error) {
+	_, client, _, err := f.apiClient()
+	return client, err
 }
 
 // serverClock is the time by the API server's latest answer. It is as exact as the header Date, which has
@@ -97,6 +104,9 @@ func (f *Flags) findLeader(ctx context.Context, client kubernetes.Interface, clo
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
+	if f.Shadow {
+		return f.findShadow(ctx, client, namespace)
+	}
 	lease, err := client.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -115,6 +125,35 @@ func (f *Flags) findLeader(ctx context.Context, client kubernetes.Interface, clo
 	}
 	l.port = cmp.Or(f.Port, l.port)
 	return l, nil
+}
+
+// findShadow returns the one running pod of Berth in a namespace.
+func (f *Flags) findShadow(ctx context.Context, client kubernetes.Interface, namespace string) (*target, error) {
+	if f.ServiceAccount != "" {
+		namespace, _, _ = strings.Cut(f.ServiceAccount, "/")
+	}
+	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: nameLabel + "=berth"})
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil, fmt.Errorf("not authorized to list pods in namespace %s (403), by which the shadow is found; set its pod with --pod NAMESPACE/NAME, or its address with --server", namespace)
+	case apierrors.IsUnauthorized(err):
+		return nil, fmt.Errorf("the API server rejects the credentials of the kubeconfig: %w; log in again, or choose another --context", err)
+	case err != nil:
+		return nil, fmt.Errorf("listing pods in namespace %s: %w; check --kubeconfig and --context", namespace, err)
+	}
+	var names []string
+	for i := range pods.Items {
+		if p := &pods.Items[i]; p.Status.Phase == v1.PodRunning {
+			names = append(names, p.Name)
+		}
+	}
+	switch len(names) {
+	case 0:
+		return nil, fmt.Errorf("no running pod of Berth in namespace %s; name another namespace with --lease NAMESPACE/NAME, the shadow's pod with --pod, or its address with --server", namespace)
+	case 1:
+		return &target{namespace: namespace, pod: names[0], port: cmp.Or(f.Port, observe.Port)}, nil
+	}
+	return nil, fmt.Errorf("several pods of Berth run in namespace %s: %s; name the shadow's with --pod %[1]s/NAME", namespace, strings.Join(names, ", "))
 }
 
 // leaderOf returns the pod that a Lease names. An error says that nobody leads, and what to look at. The

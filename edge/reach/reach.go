@@ -12,12 +12,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // Flags say which Berth is asked, and as whom.
@@ -32,12 +39,58 @@ type Flags struct {
 	TokenFile           string // path, "" to ask without a token; with Server
 	CA                  string // path of certificates in PEM
 	Insecure            bool   // accept any certificate; with Server
+	// Shadow asks for a shadow, which holds no Lease: its pod is found by its label.
+	Shadow bool
+	// kube are kubectl's flags; nil before they are asked for.
+	kube *genericclioptions.ConfigFlags
+}
+
+// kubeFlags returns the flags by which kubectl chooses a cluster and a user. Those that kubectl has for the API
+// server's own address and certificate are Berth's here.
+func (f *Flags) kubeFlags() *genericclioptions.ConfigFlags {
+	if f.kube == nil {
+		k := genericclioptions.NewConfigFlags(false)
+		k.KubeConfig, k.Context, k.Namespace = &f.Kubeconfig, &f.Context, &f.Namespace
+		k.APIServer, k.Insecure, k.CAFile, k.CacheDir = nil, nil, nil, nil
+		f.kube = k
+	}
+	return f.kube
+}
+
+// RegisterKubeconfig adds the flags that choose a cluster and a user, without those of Berth.
+func (f *Flags) RegisterKubeconfig(fs *pflag.FlagSet) {
+	k := f.kubeFlags()
+	k.Namespace = nil
+	k.AddFlags(fs)
+	k.Namespace = &f.Namespace
+	fs.VisitAll(func(flag *pflag.Flag) { // in the style of the other flags
+		if first, _, _ := strings.Cut(flag.Usage, " "); first != strings.ToUpper(first) {
+			flag.Usage = strings.ToLower(flag.Usage[:1]) + flag.Usage[1:]
+		}
+		flag.Usage = strings.TrimSuffix(flag.Usage, ".")
+	})
+}
+
+// Complete has shells complete the names of the kubeconfig.
+func (f *Flags) Complete(cmd *cobra.Command) {
+	for flag, names := range map[string]func(*clientcmdapi.Config) []string{
+		"context": func(c *clientcmdapi.Config) []string { return slices.Sorted(maps.Keys(c.Contexts)) },
+		"cluster": func(c *clientcmdapi.Config) []string { return slices.Sorted(maps.Keys(c.Clusters)) },
+		"user":    func(c *clientcmdapi.Config) []string { return slices.Sorted(maps.Keys(c.AuthInfos)) },
+	} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			raw, err := f.kubeFlags().ToRawKubeConfigLoader().RawConfig()
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return names(&raw), cobra.ShellCompDirectiveNoFileComp
+		})
+	}
 }
 
 // Register adds the flags to a command. Namespace has none: only some commands name pods.
 func (f *Flags) Register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.Kubeconfig, "kubeconfig", "", "path to a kubeconfig file")
-	fs.StringVar(&f.Context, "context", "", "kubeconfig context to use")
+	f.RegisterKubeconfig(fs)
 	fs.StringVar(&f.Lease, "lease", "kube-system/berth", "Lease held by the leader; with --mode=autoscaler kube-system/cluster-autoscaler")
 	fs.StringVar(&f.Pod, "pod", "", "pod of Berth to query, as NAMESPACE/NAME (default: the holder of the Lease)")
 	fs.StringVar(&f.ServiceAccount, "service-account", "", "service account that Berth's pods run under, as NAMESPACE/NAME (default: that of the Helm release, in the namespace of the Lease)")
@@ -51,13 +104,24 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 // answerWithin is how long the API server may take to answer.
 const answerWithin = 10 * time.Second
 
-// kubeconfigFile returns the kubeconfig that the flags name, as kubectl reads it.
-func (f *Flags) kubeconfigFile() clientcmd.ClientConfig {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = f.Kubeconfig
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.Context}
-	overrides.Context.Namespace = f.Namespace
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+// errNoKubeconfig says that there is neither a kubeconfig nor a service account.
+var errNoKubeconfig = errors.New("there is no kubeconfig: set --kubeconfig or $KUBECONFIG")
+
+// restConfig returns what the flags and the kubeconfig say about the API server and the user.
+func (f *Flags) restConfig() (*rest.Config, error) {
+	loader := f.kubeFlags().ToRawKubeConfigLoader()
+	raw, err := loader.RawConfig()
+	switch inCluster := os.Getenv("KUBERNETES_SERVICE_HOST") != ""; {
+	case err != nil:
+		return nil, fmt.Errorf("reading the kubeconfig: %w; set --kubeconfig or $KUBECONFIG", err)
+	case clientcmdapi.IsConfigEmpty(&raw) && !inCluster:
+		return nil, errNoKubeconfig
+	}
+	cfg, err := loader.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w; check --kubeconfig, --context, --cluster and --user", err)
+	}
+	return cfg, nil
 }
 
 // PodNamespace returns the namespace of a pod that is named without one.
@@ -65,8 +129,8 @@ func (f *Flags) PodNamespace() (string, error) {
 	if f.Namespace != "" {
 		return f.Namespace, nil
 	}
-	namespace, _, err := f.kubeconfigFile().Namespace()
-	if err != nil && !clientcmd.IsEmptyConfig(err) { // with --server there may be no kubeconfig
+	namespace, _, err := f.kubeFlags().ToRawKubeConfigLoader().Namespace()
+	if err != nil && !clientcmd.IsEmptyConfig(err) && !(os.IsNotExist(err) && f.Kubeconfig == "") { // with --server there may be no kubeconfig
 		return "", fmt.Errorf("reading the kubeconfig: %w; set the namespace with --namespace", err)
 	}
 	return cmp.Or(namespace, "default"), nil
@@ -82,7 +146,13 @@ type Connection struct {
 	close   func()
 	// to says for people which Berth it is.
 	to string
+	// within is how long an answer may take; 0 for answerOfBerth.
+	within time.Duration
 }
+
+// answerOfBerth is how long Berth may take to answer, unless --request-timeout says so: it answers between two
+// Steps, and gives up long before this (503).
+const answerOfBerth = 30 * time.Second
 
 // Open returns a connection, which the caller must close.
 func (f *Flags) Open(ctx context.Context) (*Connection, error) {
@@ -115,8 +185,7 @@ const maxAnswer = 16 << 20
 
 // Get gets a path and returns the body of a good answer.
 func (c *Connection) Get(ctx context.Context, path string) ([]byte, error) {
-	// Berth answers between two Steps, and gives up long before this (503).
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.within, answerOfBerth))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
 	if err != nil {
@@ -155,10 +224,20 @@ func (c *Connection) refusal(resp *http.Response, path string, body []byte) erro
 	}
 	answer := struct{ Error string }{}
 	if json.Unmarshal(body, &answer) == nil && answer.Error != "" {
-		return errors.New(answer.Error)
+		if resp.StatusCode == http.StatusServiceUnavailable {
+			return errors.New(answer.Error)
+		}
+		return answered{errors.New(answer.Error)}
 	}
 	if resp.StatusCode == http.StatusNotFound {
 		return fmt.Errorf("%s does not serve %s: it is an older version of Berth, or another server", c.to, path)
 	}
 	return fmt.Errorf("%s answered with status %s", c.to, resp.Status)
 }
+
+// answered is an error that the API answers with.
+type answered struct{ error }
+
+// Answered reports whether an error is an answer: another Berth would answer the same. It isn't when nothing answered,
+// or an instance that stands by.
+func Answered(err error) bool { return errors.As(err, &answered{}) }

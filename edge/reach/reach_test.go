@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,9 +14,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/util/cert"
 
 	"github.com/berthproject/berth/edge/leader"
@@ -156,4 +163,67 @@ func otherKeyPair(t *testing.T) (crt, key []byte) {
 		t.Fatal(err)
 	}
 	return crt, key
+}
+
+// TestFindShadow finds the one pod of Berth, and names them where there are several.
+func TestFindShadow(t *testing.T) {
+	pod := func(name string, phase v1.PodPhase) *v1.Pod {
+		return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name, Labels: map[string]string{nameLabel: "berth"}}, Status: v1.PodStatus{Phase: phase}}
+	}
+	f := Flags{Lease: "kube-system/berth", Shadow: true}
+	for _, x := range []struct {
+		pods []runtime.Object
+		want string
+	}{
+		{nil, "no running pod of Berth in namespace kube-system"},
+		{[]runtime.Object{pod("a", v1.PodRunning), pod("b", v1.PodPending)}, ""},
+		{[]runtime.Object{pod("a", v1.PodRunning), pod("b", v1.PodRunning)}, "several pods of Berth run in namespace kube-system: a, b; name the shadow's with --pod kube-system/NAME"},
+	} {
+		l, err := f.findLeader(t.Context(), fake.NewClientset(x.pods...), &serverClock{})
+		if (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%v %v, want …%s…", l, err, x.want)
+		}
+		if err == nil && sayLeader(l) != "kube-system/a:10259 " {
+			t.Errorf("the shadow is %s", sayLeader(l))
+		}
+	}
+}
+
+// TestMissingRightsAreNamed, and expired credentials, with what to do.
+func TestMissingRightsAreNamed(t *testing.T) {
+	pods, leases := schema.GroupResource{Resource: "pods"}, schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+	for _, x := range []struct {
+		shadow         bool
+		verb, resource string
+		err            error
+		want           string
+	}{
+		{false, "get", "leases", apierrors.NewForbidden(leases, "berth", errors.New("no")), "not authorized to get the Lease kube-system/berth"},
+		{false, "get", "leases", apierrors.NewUnauthorized("expired"), "the API server rejects the credentials of the kubeconfig: expired; log in again"},
+		{true, "list", "pods", apierrors.NewForbidden(pods, "", errors.New("no")), "not authorized to list pods in namespace kube-system (403)"},
+		{true, "list", "pods", apierrors.NewUnauthorized("expired"), "log in again"},
+	} {
+		client := fake.NewClientset()
+		client.PrependReactor(x.verb, x.resource, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, x.err })
+		f := Flags{Lease: "kube-system/berth", Shadow: x.shadow}
+		if _, err := f.findLeader(t.Context(), client, &serverClock{}); err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%s of %s: %v, want …%s…", x.verb, x.resource, err, x.want)
+		}
+	}
+}
+
+// TestKubectlsFlags are all there, but for those that are about Berth itself here.
+func TestKubectlsFlags(t *testing.T) {
+	f, fs := &Flags{}, pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.Register(fs)
+	for _, name := range []string{"kubeconfig", "context", "cluster", "user", "token", "as", "as-group", "as-uid", "request-timeout", "client-certificate", "client-key", "tls-server-name", "proxy-url"} {
+		if fs.Lookup(name) == nil {
+			t.Errorf("there is no --%s", name)
+		}
+	}
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	if _, err := (&Flags{Lease: "kube-system/berth"}).Open(t.Context()); err == nil || err.Error() != "there is no kubeconfig: set --kubeconfig or $KUBECONFIG, or connect to Berth directly with --server" {
+		t.Errorf("without a kubeconfig: %v", err)
+	}
 }

@@ -59,7 +59,7 @@ func (f *Flags) throughAPIServer(ctx context.Context) (*Connection, error) {
 		_ = forward.Close()
 		return nil, err
 	}
-	return &Connection{http: speaking, base: fmt.Sprintf("https://%s:%d", insideTunnel, l.port), to: "Berth in pod " + l.String(),
+	return &Connection{http: speaking, base: fmt.Sprintf("https://%s:%d", insideTunnel, l.port), to: "Berth in pod " + l.String(), within: cfg.Timeout,
 		close: func() { speaking.CloseIdleConnections(); _ = forward.Close() }, refused: refusedInTunnel}, nil
 }
 
@@ -241,6 +241,8 @@ func upgradeCause(err error) error {
 func (l *target) unreachable(err error) error {
 	err = upgradeCause(err)
 	switch {
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("the API server rejects the credentials of the kubeconfig: %w; log in again, or choose another --context", err)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("not authorized to forward a port to Berth's pod %s (get and create on pods/portforward): %w; %s", l, err, grantRole(l.namespace))
 	case apierrors.IsNotFound(err):

@@ -3,6 +3,7 @@
 //
 //	command.go  the command
 //	offline.go  an API that answers from a file
+//	source.go   what answers a question of the command line: a running Berth, or a file
 //	film.go     a run at any of its times
 //	played.go   what is seen of a run, and what came of it
 //	report.go   the page as one file, with its answers inside
@@ -22,14 +23,12 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/berthproject/berth/edge/loopback"
-	"github.com/berthproject/berth/edge/reach"
 	"github.com/berthproject/berth/internal/term"
 )
 
 // options are the flags of berth ui.
 type options struct {
-	reach   reach.Flags
-	file    string
+	from    Source
 	compare []string
 	port    int
 	browser bool
@@ -62,12 +61,12 @@ control for the time of a run, and --compare lays other runs over it.
 	}
 	var s cliflag.NamedFlagSets
 	fs := s.FlagSet("misc")
-	fs.StringVar(&o.file, "file", "", "path to a scenario, a dump, a recording or a shadow report to show in place of a live cluster")
 	fs.StringArrayVar(&o.compare, "compare", nil, "path to a scenario, a dump or a recording to lay over that of --file; may be repeated")
 	fs.IntVar(&o.port, "local-port", 0, "port on 127.0.0.1 to serve the page on (default: any that is free)")
 	fs.BoolVar(&o.browser, "browser", true, "open the page in a browser")
-	o.reach.Register(s.FlagSet("connection"))
+	o.from.Register(fs, s.FlagSet("connection"))
 	term.SetSections(cmd, s)
+	o.from.Complete(cmd)
 	return cmd
 }
 
@@ -91,13 +90,13 @@ func (o *options) run(ctx context.Context, out, log io.Writer) error {
 
 // answers returns the API that the page reads.
 func (o *options) answers(ctx context.Context, log io.Writer) (http.Handler, error) {
-	if o.file != "" {
-		return Offline(ctx, o.file, o.compare, log)
+	if o.from.File != "" {
+		return Offline(ctx, o.from.File, o.compare, log)
 	}
 	if len(o.compare) > 0 {
 		return nil, errors.New("--compare lays runs over that of --file; give --file, too")
 	}
-	leader := o.reach.Forwarder(ctx)
+	leader := o.from.Forwarder(ctx)
 	if err := leader.Connect(); err != nil {
 		return nil, err
 	}

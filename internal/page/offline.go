@@ -83,24 +83,42 @@ func offlineMeta(file, kind string) v1alpha1.Meta {
 	}
 }
 
-// kindOf returns what kind of file a path names, which a flag has given.
-func kindOf(flag, path string) (string, error) {
+// recordingHead is how a recording begins.
+const recordingHead = `{"berthRecording"`
+
+// headOf returns the beginning of a file, which a flag has given; all of a pipe, which can be read only once.
+func headOf(flag, path string) ([]byte, error) {
+	if scenario.IsPipe(path) {
+		raw, err := scenario.ReadFile(path)
+		if err == nil && bytes.HasPrefix(raw, []byte(recordingHead)) {
+			err = fmt.Errorf("%s: a recording can't be read from standard input or a pipe; give the path of its file", flag)
+		}
+		return raw, err
+	}
 	f, err := os.Open(path)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", flag, err)
+		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
 	defer func() { _ = f.Close() }()
 	head := make([]byte, 1<<16)
 	n, err := io.ReadFull(f, head)
 	if n == 0 {
-		return "", fmt.Errorf("%s: %s is empty", flag, path)
+		return nil, fmt.Errorf("%s: %s is empty", flag, path)
 	}
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return "", fmt.Errorf("%s: reading %s: %w", flag, path, err)
+		return nil, fmt.Errorf("%s: reading %s: %w", flag, path, err)
 	}
-	head = head[:n]
+	return head[:n], nil
+}
+
+// kindOf returns what kind of file a path names, which a flag has given.
+func kindOf(flag, path string) (string, error) {
+	head, err := headOf(flag, path)
+	if err != nil {
+		return "", err
+	}
 	switch {
-	case bytes.HasPrefix(head, []byte(`{"berthRecording"`)):
+	case bytes.HasPrefix(head, []byte(recordingHead)):
 		return kindRecording, nil
 	case bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) && bytes.Contains(head, []byte(`"verdicts"`)):
 		return kindReport, nil
@@ -112,21 +130,19 @@ func kindOf(flag, path string) (string, error) {
 
 // shadowFile returns an API of a shadow report alone.
 func shadowFile(path string, meta v1alpha1.Meta) (http.Handler, error) {
-	raw, err := os.ReadFile(path)
+	raw, err := scenario.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("--file: %w", err)
 	}
-	x, err := observe.ReadShadowReport(raw, path)
+	shadow, err := term.ReadShadow(raw, path)
 	if err != nil {
 		return nil, err
 	}
-	return ofShadow(x, meta), nil
+	return ofShadow(shadow, meta), nil
 }
 
 // ofShadow returns an API of a shadow report alone.
-func ofShadow(x *observe.ShadowReport, meta v1alpha1.Meta) http.Handler {
-	shadow := api.ShadowOf(&x.ShadowReport, func(pod string) string { return pod })
-	shadow.At = x.At.UTC()
+func ofShadow(shadow *v1alpha1.Shadow, meta v1alpha1.Meta) http.Handler {
 	meta.From, meta.Now, meta.Capabilities = shadow.Since, shadow.At, v1alpha1.Capabilities{Shadow: true, Replay: true}
 	meta.Viewer.AllNamespaces = true // what is in a file isn't hidden from who has the file
 	return api.OfReport(meta, shadow)

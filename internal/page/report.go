@@ -20,7 +20,7 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/edge/api"
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
-	"github.com/berthproject/berth/edge/observe"
+	"github.com/berthproject/berth/internal/term"
 	"github.com/berthproject/berth/sim/report"
 	"github.com/berthproject/berth/sim/scenario"
 	"github.com/berthproject/berth/ui"
@@ -39,18 +39,23 @@ const (
 // WriteReport writes the page of runs that are over to a file: all of it is of the first, and the others are
 // compared with it. summaries are those of the runs. After an error what is in the file is incomplete.
 func WriteReport(path string, runs []*Played, summaries []*scenario.Summary) (err error) {
-	var text strings.Builder
-	if err := report.Compare(&text, summaries...); err != nil {
-		return err
-	}
 	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	out := bufio.NewWriter(f)
+	return Report(f, runs, summaries)
+}
+
+// Report is WriteReport to a writer.
+func Report(w io.Writer, runs []*Played, summaries []*scenario.Summary) error {
+	var text strings.Builder
+	if err := report.Compare(&text, summaries...); err != nil {
+		return err
+	}
+	out := bufio.NewWriter(w)
 	if err := runReport(out, runs, text.String()); err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
+		return fmt.Errorf("writing the page: %w", err)
 	}
 	return out.Flush()
 }
@@ -74,9 +79,9 @@ func runReport(w io.Writer, runs []*Played, text string) error {
 }
 
 // ShadowReport writes the page of a shadow's report. A reader without JavaScript gets it as text.
-func ShadowReport(w io.Writer, x *observe.ShadowReport) error {
+func ShadowReport(w io.Writer, x *v1alpha1.Shadow) error {
 	var text strings.Builder
-	if err := report.Shadow(&text, &x.ShadowReport, x.At); err != nil {
+	if err := report.Shadow(&text, term.ShadowOf(x), x.At); err != nil {
 		return err
 	}
 	answers, err := collect(ofShadow(x, offlineMeta("shadow report", kindReport)), map[string]json.RawMessage{}, "meta", "shadow")

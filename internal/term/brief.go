@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/berthproject/berth/core/explain"
-	"github.com/berthproject/berth/edge/observe"
+	"github.com/berthproject/berth/core/autoscaler"
+	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 	"github.com/berthproject/berth/sim/report"
 )
 
@@ -21,18 +21,18 @@ const (
 // Brief returns the line. Nodes that are being removed are counted by how far they are, since
 // hundreds may be; the nodes that stay come last. It is never empty, so that a script can tell an idle
 // cluster from no answer.
-func Brief(s *observe.Status) string {
+func Brief(s *Status) string {
 	var out []string
 	for _, p := range s.Pending[:min(len(s.Pending), briefPending)] {
 		out = append(out, fmt.Sprintf("%s pending: %s", report.Count(p.Pods, "pod"), whyPending(&p)))
 	}
 	rest := *s
-	rest.Leaving = nil
+	rest.Draining = nil
 	for _, row := range nowRows(&rest) {
 		out = append(out, inWords(row))
 	}
-	out = append(out, leaving(s.Leaving)...)
-	out = append(out, staying(s.Nodes.ScaleDown)...)
+	out = append(out, leaving(s.Draining)...)
+	out = append(out, staying(s.ScaleDown)...)
 	if len(out) == 0 {
 		return "nothing is pending, and nothing is being done"
 	}
@@ -49,7 +49,7 @@ func inWords(row line) string {
 }
 
 // leaving returns how many nodes on their way out wait for the same, in the order of their names.
-func leaving(nodes []explain.LeavingNode) (out []string) {
+func leaving(nodes []v1alpha1.Draining) (out []string) {
 	var order []string
 	by := map[string]int{}
 	for _, n := range nodes {
@@ -65,7 +65,7 @@ func leaving(nodes []explain.LeavingNode) (out []string) {
 }
 
 // staying returns why most of the other nodes stay, and when no node is looked at, why.
-func staying(x *explain.NodesExplanation) (out []string) {
+func staying(x *v1alpha1.ScaleDown) (out []string) {
 	if x == nil {
 		return nil
 	}
@@ -73,7 +73,7 @@ func staying(x *explain.NodesExplanation) (out []string) {
 		out = append(out, fmt.Sprintf("scale-down %s: %s", x.Status, x.Why))
 	}
 	for _, r := range x.Reasons {
-		if why := report.WhyNode(r.Reason); r.State != explain.NodeLeaving && why != "" && len(out) < briefReasons {
+		if why := report.WhyNode(autoscaler.KeptReason(r.Reason)); r.State != v1alpha1.NodeLeaving && why != "" && len(out) < briefReasons {
 			out = append(out, fmt.Sprintf("%s %s: %s", report.Count(r.Nodes, "node"), nodesDo(r.State, r.Nodes), why))
 		}
 	}
@@ -81,8 +81,8 @@ func staying(x *explain.NodesExplanation) (out []string) {
 }
 
 // nodesDo returns what nodes of a state do or are, as a phrase goes on after their number.
-func nodesDo(state string, nodes int) string {
-	if state == explain.NodeStays && nodes > 1 {
+func nodesDo(state v1alpha1.NodeState, nodes int) string {
+	if state == v1alpha1.Stays && nodes > 1 {
 		return "stay"
 	}
 	word, _ := stateOfNode(state)

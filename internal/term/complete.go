@@ -2,14 +2,13 @@ package term
 
 import (
 	"context"
-	"encoding/json"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/berthproject/berth/edge/observe"
+	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 )
 
 // This file completes the arguments of berth explain: names come from Berth itself, so that who
@@ -18,10 +17,13 @@ import (
 // completeWithin is how long a shell waits for names.
 const completeWithin = 5 * time.Second
 
+// maxCompleted is how many names a shell is given.
+const maxCompleted = "500"
+
 // Completer completes the arguments of berth explain.
 type Completer struct {
-	// Ask queries a running Berth. Only the leader answers.
-	Ask func(ctx context.Context, path string) ([]byte, error)
+	// Open returns what answers, and what ends that.
+	Open func(ctx context.Context) (Source, func(), error)
 	// Namespace returns that of pods and pod groups given without one.
 	Namespace func() (string, error)
 }
@@ -32,8 +34,10 @@ func (c Completer) Complete(cmd *cobra.Command, args []string, begun string) ([]
 	const none = cobra.ShellCompDirectiveNoFileComp
 	if len(args) == 0 {
 		return []cobra.Completion{
-			cobra.CompletionWithDesc("pod", "why a pod is where it is, or is pending"), cobra.CompletionWithDesc("podgroup", "where a pod group is, or why it is pending"),
-			cobra.CompletionWithDesc("node", "why a node is not removed"), cobra.CompletionWithDesc("nodes", "all nodes by reason"), cobra.CompletionWithDesc("group", "state of a node group"),
+			cobra.CompletionWithDesc("pod", "why a pod is where it is, or is pending"), cobra.CompletionWithDesc("pods", "all pending pods by reason"),
+			cobra.CompletionWithDesc("podgroup", "where a pod group is, or why it is pending"), cobra.CompletionWithDesc("podgroups", "all pod groups"),
+			cobra.CompletionWithDesc("node", "why a node is not removed"), cobra.CompletionWithDesc("nodes", "all nodes by reason"),
+			cobra.CompletionWithDesc("group", "state of a node group"), cobra.CompletionWithDesc("groups", "all node groups"),
 		}, none
 	}
 	if len(args) != 1 {
@@ -41,18 +45,18 @@ func (c Completer) Complete(cmd *cobra.Command, args []string, begun string) ([]
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
 	defer cancel()
-	switch args[0] {
-	case "node", "group":
-		return c.names(ctx, args[0]+"s", begun), none
-	case "pod", "podgroup":
-		return c.namespaced(ctx, args[0]+"s", begun), none
+	switch kind := kindOf(args[0]); kind {
+	case nodeKind, groupKind:
+		return c.names(ctx, kind, begun), none
+	case podKind, podGroupKind:
+		return c.namespaced(ctx, kind, begun), none
 	}
 	return nil, none
 }
 
 // namespaced returns objects of the namespace that is meant by their names, and those of others
 // with their namespaces once a namespace is begun.
-func (c Completer) namespaced(ctx context.Context, kind, begun string) []cobra.Completion {
+func (c Completer) namespaced(ctx context.Context, kind *kind, begun string) []cobra.Completion {
 	if strings.Contains(begun, "/") {
 		return c.names(ctx, kind, begun)
 	}
@@ -70,15 +74,41 @@ func (c Completer) namespaced(ctx context.Context, kind, begun string) []cobra.C
 	return c.names(ctx, kind, begun)
 }
 
+// listed is an item of any list.
+type listed struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+func (x listed) String() string {
+	if x.Namespace == "" {
+		return x.Name
+	}
+	return x.Namespace + "/" + x.Name
+}
+
 // names returns the names of a kind that begin so, as many as Berth answers with.
-func (c Completer) names(ctx context.Context, kind, begun string) []string {
-	raw, err := c.Ask(ctx, observe.ExplainPath+"?names="+kind+"&prefix="+url.QueryEscape(begun))
+func (c Completer) names(ctx context.Context, kind *kind, begun string) (out []string) {
+	from, end, err := c.Open(ctx)
 	if err != nil {
 		return nil
 	}
-	answer := observe.Names{}
-	if err := json.Unmarshal(raw, &answer); err != nil {
+	defer end()
+	path := kind.list
+	if kind != groupKind { // whose list takes no query
+		path += "?limit=" + maxCompleted + "&q=" + url.QueryEscape(begun)
+	}
+	list, err := Read[struct {
+		v1alpha1.List
+		Items []listed `json:"items"`
+	}](ctx, from, path)
+	if err != nil {
 		return nil
 	}
-	return answer.Names
+	for _, x := range list.Items {
+		if strings.HasPrefix(x.String(), begun) {
+			out = append(out, x.String())
+		}
+	}
+	return out
 }

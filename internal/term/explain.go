@@ -1,98 +1,230 @@
 package term
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
-	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/edge/observe"
+	"github.com/berthproject/berth/core/explain"
+	"github.com/berthproject/berth/edge/api"
+	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 	"github.com/berthproject/berth/sim/report"
 )
 
-// This file prints what a running Berth answers to berth explain, given as JSON.
+// This file prints what the API answers to berth explain.
 
-// PrintPod writes an answer about a pod. Like the others here it takes the JSON of Berth's answer, ignores
-// fields that it doesn't know, and returns an error for what isn't such JSON.
-func PrintPod(out io.Writer, raw []byte) error {
-	x := observe.Explained{}
-	if err := json.Unmarshal(raw, &x); err != nil {
+func prefixed(path string) string { return api.Prefix + path }
+
+func moment(t time.Time) string { return t.UTC().Format(time.DateTime) }
+
+// explainPod writes an answer about a pod. Like the others here it ignores fields that it doesn't know: a newer
+// Berth may have answered.
+func explainPod(ctx context.Context, out io.Writer, from Source, path string) error {
+	x, err := Read[v1alpha1.PodDetail](ctx, from, path)
+	if err != nil {
 		return err
 	}
-	if err := report.Explanation(out, &x.Explanation, x.At.UTC().Format(time.DateTime)); err != nil {
+	if err := report.Explanation(out, explanationOf(x), moment(x.At)); err != nil {
 		return err
 	}
 	printDecisions(out, x.Decisions)
 	return nil
 }
 
-// PrintPodGroup writes an answer about a pod group.
-func PrintPodGroup(out io.Writer, raw []byte) error {
-	x := observe.ExplainedPodGroup{}
-	if err := json.Unmarshal(raw, &x); err != nil {
+func explainPodGroup(ctx context.Context, out io.Writer, from Source, path string) error {
+	x, err := Read[v1alpha1.PodGroupDetail](ctx, from, path)
+	if err != nil {
 		return err
 	}
-	if err := report.PodGroup(out, &x.PodGroupExplanation, x.At.UTC().Format(time.DateTime)); err != nil {
-		return err
-	}
-	printDecisions(out, x.Decisions)
-	return nil
-}
-
-// PrintGroup writes an answer about a node group.
-func PrintGroup(out io.Writer, raw []byte) error {
-	x := observe.ExplainedGroup{}
-	if err := json.Unmarshal(raw, &x); err != nil {
-		return err
-	}
-	if err := report.Group(out, &x.GroupExplanation, x.At.UTC().Format(time.DateTime)); err != nil {
+	if err := report.PodGroup(out, podGroupOf(x), moment(x.At)); err != nil {
 		return err
 	}
 	printDecisions(out, x.Decisions)
 	return nil
 }
 
-// PrintGroups writes an answer about all node groups, a line for each.
-func PrintGroups(out io.Writer, raw []byte) error {
-	x := observe.ExplainedGroups{}
-	if err := json.Unmarshal(raw, &x); err != nil {
+func explainGroup(ctx context.Context, out io.Writer, from Source, path string) error {
+	x, err := Read[v1alpha1.GroupDetail](ctx, from, path)
+	if err != nil {
 		return err
 	}
-	return report.Groups(out, x.Groups)
-}
-
-// PrintNode writes an answer about a node.
-func PrintNode(out io.Writer, raw []byte) error {
-	x := observe.ExplainedNode{}
-	if err := json.Unmarshal(raw, &x); err != nil {
-		return err
-	}
-	if err := report.Node(out, &x.NodeExplanation, x.At.UTC().Format(time.DateTime)); err != nil {
+	if err := report.Group(out, groupDetailOf(x), moment(x.At)); err != nil {
 		return err
 	}
 	printDecisions(out, x.Decisions)
 	return nil
 }
 
-// PrintNodes writes an answer about all nodes.
-func PrintNodes(out io.Writer, raw []byte) error {
-	x := observe.ExplainedNodes{}
-	if err := json.Unmarshal(raw, &x); err != nil {
+func explainGroups(ctx context.Context, out io.Writer, from Source) error {
+	x, err := Read[v1alpha1.GroupList](ctx, from, "groups")
+	if err != nil {
 		return err
 	}
-	return report.Nodes(out, &x.NodesExplanation, x.At.UTC().Format(time.DateTime))
+	if len(x.Items) == 0 {
+		return errNoGroups
+	}
+	var list []explain.GroupExplanation
+	for i := range x.Items {
+		list = append(list, *groupOf(&x.Items[i]))
+	}
+	return report.Groups(out, list)
+}
+
+func explainNode(ctx context.Context, out io.Writer, from Source, path string) error {
+	x, err := Read[v1alpha1.NodeDetail](ctx, from, path)
+	if err != nil {
+		return err
+	}
+	if x.State == "" {
+		return errOnlySchedules
+	}
+	if err := report.Node(out, nodeOf(x), moment(x.At)); err != nil {
+		return err
+	}
+	printDecisions(out, x.Decisions)
+	return nil
+}
+
+func explainNodes(ctx context.Context, out io.Writer, from Source) error {
+	o, err := Read[v1alpha1.Overview](ctx, from, "overview")
+	if err != nil {
+		return err
+	}
+	if o.ScaleDown == nil {
+		return errOnlySchedules
+	}
+	m, err := Read[v1alpha1.Money](ctx, from, "money")
+	if err != nil {
+		return err
+	}
+	return report.Nodes(out, nodesOf(o, m), moment(o.At))
+}
+
+// maxWorkloads is how many workloads of a reason are printed.
+const maxWorkloads = 5
+
+// explainPending writes the pending pods by reason, and for each reason the workloads with most pods.
+func explainPending(ctx context.Context, out io.Writer, from Source) error {
+	x, err := Read[v1alpha1.Pending](ctx, from, "pending")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s pending (%s)\n", report.Count(x.Pods, "pod"), moment(x.At))
+	for i := range x.Reasons {
+		r := &x.Reasons[i]
+		fmt.Fprintf(out, "\n%s: %s", report.Count(r.Pods, "pod"), whyPending(&r.PendingReason))
+		if r.Next != nil && !r.Next.Likely.IsZero() {
+			fmt.Fprintf(out, ", next node expected %s", moment(r.Next.Likely))
+		}
+		fmt.Fprintln(out)
+		rows := []line{{{"PODS", faint}, {"WORKLOAD", faint}, {"LONGEST", faint}, {"SINCE", faint}}}
+		for _, w := range r.Workloads[:min(len(r.Workloads), maxWorkloads)] {
+			workload := w.Namespace
+			if w.Owner != nil {
+				workload += " " + w.Owner.Kind + "/" + w.Owner.Name
+			}
+			rows = append(rows, line{{fmt.Sprint(w.Pods), plain}, {workload, plain}, {w.Example, plain}, {ago(x.At, w.Since), plain}})
+		}
+		if err := printTable(out, rows); err != nil {
+			return err
+		}
+		more := r.OtherPods + r.Hidden
+		for _, w := range r.Workloads[min(len(r.Workloads), maxWorkloads):] {
+			more += w.Pods
+		}
+		if more > 0 {
+			fmt.Fprintf(out, "  … and %s of other workloads\n", report.Count(more, "pod"))
+		}
+	}
+	return nil
+}
+
+func explainPodGroups(ctx context.Context, out io.Writer, from Source) error {
+	all, err := ReadAll(ctx, from, "podgroups")
+	if err != nil {
+		return err
+	}
+	list, err := itemsOf[v1alpha1.PodGroup](all)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(out, "No pod groups.")
+		return err
+	}
+	rows := []line{{{"POD GROUP", faint}, {"POLICY", faint}, {"MIN", faint}, {"PLACED", faint}, {"PENDING", faint}, {"QUEUE", faint}, {"WHY", faint}}}
+	for _, g := range list {
+		rows = append(rows, line{{g.Namespace + "/" + g.Name, plain}, {orDash(g.Policy), plain}, {fmt.Sprint(g.MinCount), plain}, {fmt.Sprint(g.Placed), plain}, {fmt.Sprint(g.Pending), colourIf(g.Pending > 0, busy)}, {orDash(g.Queue), plain}, {orDash(cut(g.Message, 80)), plain}})
+	}
+	return printTable(out, rows)
+}
+
+// itemsOf returns the items of a list.
+func itemsOf[T any](all map[string]any) (out []T, err error) {
+	raw, err := json.Marshal(all["items"])
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return nil, fmt.Errorf("reading the response of Berth: %w", err)
+	}
+	return out, nil
+}
+
+// podRows writes pods, a line each.
+func podRows(out io.Writer, all map[string]any) error {
+	list, err := itemsOf[v1alpha1.Pod](all)
+	if err != nil {
+		return err
+	}
+	rows := []line{{{"POD", faint}, {"STATE", faint}, {"REASON", faint}, {"PLUGIN", faint}, {"GROUP", faint}, {"FIRST SEEN", faint}, {"ATTEMPTS", faint}, {"REQUESTS", faint}}}
+	for i := range list {
+		p := &list[i]
+		var requests []string
+		for _, r := range p.Requests {
+			requests = append(requests, r.Resource+"="+r.Quantity.String())
+		}
+		since := "-"
+		if !p.Since.IsZero() {
+			since = moment(p.Since)
+		}
+		rows = append(rows, line{{p.Namespace + "/" + p.Name, plain}, {string(p.State), plain}, {orDash(p.Reason), plain}, {orDash(p.Plugin), plain}, {orDash(p.Group), plain}, {since, plain}, {fmt.Sprint(p.Attempts), plain}, {orDash(strings.Join(requests, ",")), plain}})
+	}
+	return printTable(out, rows)
+}
+
+// nodeRows writes nodes, a line each.
+func nodeRows(out io.Writer, all map[string]any) error {
+	list, err := itemsOf[v1alpha1.Node](all)
+	if err != nil {
+		return err
+	}
+	return printTable(out, NodeTable(list))
+}
+
+// printTable writes rows with their columns lined up.
+func printTable(out io.Writer, rows []line) error {
+	p := paletteFor(out)
+	for _, l := range table(rows) {
+		if _, err := fmt.Fprintln(out, l.text(p, 0)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // printDecisions lists what the ledger has about a pod, a pod group, a node group or a node, with the scores
 // of choices.
-func printDecisions(out io.Writer, decisions []step.Decision) {
+func printDecisions(out io.Writer, decisions []v1alpha1.Decision) {
 	if len(decisions) > 0 {
 		fmt.Fprintln(out, "\nDecisions:")
 	}
 	for i := range decisions {
 		d := &decisions[i]
-		fmt.Fprintf(out, "  %s  #%d %s\n", d.Time.UTC().Format("2006-01-02 15:04:05.000"), d.Seq, d)
+		fmt.Fprintf(out, "  %s  #%d %s\n", d.Time.UTC().Format("2006-01-02 15:04:05.000"), d.Seq, textOf(d))
 		if len(d.Scores) > 0 {
 			fmt.Fprintf(out, "      score %d:", d.Score)
 			for _, s := range d.Scores {
@@ -104,4 +236,12 @@ func printDecisions(out io.Writer, decisions []step.Decision) {
 			fmt.Fprintln(out)
 		}
 	}
+}
+
+// textOf returns a decision in one line; its kind alone when what it is about is hidden.
+func textOf(d *v1alpha1.Decision) string {
+	if d.Text == "" {
+		return d.Kind
+	}
+	return d.Text
 }

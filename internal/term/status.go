@@ -1,34 +1,81 @@
 package term
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
-	"github.com/berthproject/berth/core/explain"
-	"github.com/berthproject/berth/edge/observe"
+	"github.com/berthproject/berth/core/autoscaler"
+	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 	"github.com/berthproject/berth/sim/report"
 )
 
-// This file is the screen of berth status: where a live cluster stands. It is made of sections, which
+// This file is the screen of berth status: where a cluster stands. It is made of sections, which
 // berth top shows too.
 
+// Status is where a cluster stands, and who says so.
+type Status struct {
+	v1alpha1.Overview
+	Meta v1alpha1.Meta
+}
+
+// ReadStatus asks for it.
+func ReadStatus(ctx context.Context, from Source) (*Status, error) {
+	o, err := Read[v1alpha1.Overview](ctx, from, "overview")
+	if err != nil {
+		return nil, err
+	}
+	m, err := Read[v1alpha1.Meta](ctx, from, "meta")
+	if err != nil {
+		return nil, err
+	}
+	return &Status{*o, *m}, nil
+}
+
+// now returns the time of the cluster: of a file it isn't when it was asked.
+func (s *Status) now() time.Time {
+	if s.Meta.Capabilities.Replay {
+		return s.Meta.Now
+	}
+	return s.At
+}
+
 // PrintStatus writes the screen of berth status; called is what the user has typed to call this
-// program.
-func PrintStatus(out io.Writer, s *observe.Status, called string) error {
+// program. Nodes are listed one by one where there are some.
+func PrintStatus(out io.Writer, s *Status, nodes []v1alpha1.Node, called string) error {
 	var b strings.Builder
 	p := paletteFor(out)
-	for _, l := range statusLines(s, called) {
+	lines := statusLines(s, called)
+	if nodes != nil {
+		lines = append(append(lines[:len(lines)-1], table(NodeTable(nodes))...), nil, lines[len(lines)-1])
+	}
+	for _, l := range lines {
 		fmt.Fprintln(&b, l.text(p, 0))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
+// AllNodes returns all nodes: those on their way out first, then unready ones, then removable ones, then the
+// others by utilization, the least utilized first.
+func AllNodes(ctx context.Context, from Source) ([]v1alpha1.Node, error) {
+	all, err := ReadAll(ctx, from, nodeKind.list)
+	if err != nil {
+		return nil, err
+	}
+	list, err := itemsOf[v1alpha1.Node](all)
+	if err != nil {
+		return nil, err
+	}
+	SortNodes(list)
+	return list, nil
+}
+
 // statusLines returns the screen of berth status, section by section, with an empty line between two
 // that have something.
-func statusLines(s *observe.Status, called string) (out []line) {
+func statusLines(s *Status, called string) (out []line) {
 	for i, section := range [][]line{headLines(s), priceLines(s), pendingLines(s, maxPendingLines), nowLines(s, maxNowLines), nodeLines(s), decisionLines(s)} {
 		if i > 0 && len(section) > 0 {
 			out = append(out, nil)
@@ -47,12 +94,8 @@ const (
 )
 
 // headLines sum up.
-func headLines(s *observe.Status) []line {
-	pending := 0
-	for _, p := range s.Pending {
-		pending += p.Pods
-	}
-	pods := line{{"pods   ", strong}, {fmt.Sprintf("%d on nodes, ", s.Placed), plain}, {fmt.Sprintf("%d pending", pending), colourIf(pending > 0, busy)}}
+func headLines(s *Status) []line {
+	pods := line{{"pods   ", strong}, {fmt.Sprintf("%d on nodes, ", s.Pods.Placed), plain}, {fmt.Sprintf("%d pending", s.Pods.Pending), colourIf(s.Pods.Pending > 0, busy)}}
 	n := &s.Nodes
 	nodes := line{{"nodes  ", strong}, {fmt.Sprintf("%d ready", n.Ready), plain}}
 	if n.NotReady > 0 {
@@ -61,44 +104,72 @@ func headLines(s *observe.Status) []line {
 	if n.Unschedulable > 0 {
 		nodes = append(nodes, cell{fmt.Sprintf(", %d cordoned", n.Unschedulable), busy})
 	}
-	if x := n.ScaleDown; x != nil {
-		nodes = append(nodes, cell{moneyOf(x), plain})
+	if s.Money != nil && s.Money.Price > 0 {
+		nodes = append(nodes, cell{moneyOf(s), plain})
 	}
-	return []line{say(strong, "Berth %s%s, %s UTC", s.Version, rulesOf(s), s.At.UTC().Format(time.DateTime)), pods, nodes}
+	out := []line{say(strong, "%s, %s UTC", whoAnswers(&s.Meta, s.now()), s.now().UTC().Format(time.DateTime)), pods, nodes}
+	if use := useLine(s); use != nil {
+		out = append(out, use)
+	}
+	return out
 }
 
-// rulesOf says which rules are followed; "" for a Berth from before there were two versions of them.
-func rulesOf(s *observe.Status) string {
-	if s.Rules == "" {
-		return ""
+// whoAnswers says which Berth a screen is of, and what it does: a shadow's screen would look like a live one's
+// otherwise.
+func whoAnswers(m *v1alpha1.Meta, now time.Time) string {
+	out := "Berth " + m.Version
+	if m.Rules != "" {
+		out += " (rules of kube-scheduler " + m.Rules + ")"
 	}
-	return " (rules of kube-scheduler " + s.Rules + ")"
+	switch m.Mode {
+	case "":
+	case v1alpha1.ModeOffline:
+		return out + ", " + m.FileKind + " " + m.File
+	default:
+		out += ", " + string(m.Mode)
+	}
+	if m.Identity != "" {
+		leader, _, _ := strings.Cut(m.Identity, "_")
+		out += ", leader " + leader
+	}
+	if !m.Since.IsZero() {
+		out += ", up " + ago(now, m.Since)
+	}
+	return out
 }
 
-// moneyOf says what all nodes cost, and what could go of that. "" without prices.
-func moneyOf(x *explain.NodesExplanation) string {
-	if x.Price == 0 {
-		return ""
+// useLine says how much of the nodes' resources is requested; nil without nodes. Extended resources that no node has
+// are left out.
+func useLine(s *Status) line {
+	var parts []string
+	for _, u := range s.Utilization {
+		if !u.Allocatable.IsZero() {
+			parts = append(parts, fmt.Sprintf("%s %.0f %%", u.Resource, 100*u.Share))
+		}
 	}
-	out := fmt.Sprintf("; $%.2f/h", x.Price)
-	could := explain.NodesSum{}
-	for _, g := range x.Groups {
-		could.Nodes, could.Price = could.Nodes+g.Candidates.Nodes, could.Price+g.Candidates.Price
+	if len(parts) == 0 {
+		return nil
 	}
-	if could.Nodes > 0 {
-		out += fmt.Sprintf(", of which %s at $%.2f/h removable", report.Count(could.Nodes, "node"), could.Price)
+	return line{{"use    ", strong}, {strings.Join(parts, ", "), plain}}
+}
+
+// moneyOf says what all nodes cost, and what could go of that.
+func moneyOf(s *Status) string {
+	out := fmt.Sprintf("; $%.2f/h", s.Money.Price)
+	if n := s.Nodes.Removable; n > 0 {
+		out += fmt.Sprintf(", of which %s at $%.2f/h removable", report.Count(n, "node"), s.Money.Removable)
 	}
 	return out
 }
 
 // priceLines are what people should know of the prices of nodes; none when there is nothing.
-func priceLines(s *observe.Status) (out []line) {
-	if p := s.NodePrices; p != nil {
-		if p.Currency != "USD" {
-			out = append(out, say(faint, "$ stands for %s, the currency of --node-prices.", p.Currency))
-		}
-		if p.Error != "" {
-			out = append(out, say(bad, "The file of --node-prices can't be used, and the old prices hold: %s", strings.Join(strings.Fields(p.Error), " ")))
+func priceLines(s *Status) (out []line) {
+	if c := s.Meta.Currency; c != "" && c != "USD" {
+		out = append(out, say(faint, "$ stands for %s, the currency of --node-prices.", c))
+	}
+	for _, a := range s.Attention {
+		if a.Kind == "PriceFile" {
+			out = append(out, say(bad, "%s", strings.Join(strings.Fields(a.Message), " ")))
 		}
 	}
 	if x := s.Unpriced; x != nil {
@@ -112,30 +183,30 @@ func priceLines(s *observe.Status) (out []line) {
 }
 
 // pendingWords are the states of pods without a node as people read them.
-var pendingWords = map[string]string{
-	explain.PendingBinding: "being bound", explain.PendingGated: "gated", explain.PendingPreempting: "waiting for preemption victims to terminate",
-	explain.PendingNominated: "waiting for the node it is nominated to", explain.PendingNodeComing: "waiting for an upcoming node", explain.PendingUntried: "about to be scheduled",
-	explain.PendingRejected: "fits no node", explain.PendingUnmanaged: "assigned to another scheduler",
+var pendingWords = map[v1alpha1.PendingState]string{
+	v1alpha1.Binding: "being bound", v1alpha1.Gated: "gated", v1alpha1.PodPreempt: "waiting for preemption victims to terminate",
+	v1alpha1.Nominated: "waiting for the node it is nominated to", v1alpha1.NodeComing: "waiting for an upcoming node", v1alpha1.Untried: "about to be scheduled",
+	v1alpha1.Rejected: "fits no node", v1alpha1.Unmanaged: "assigned to another scheduler",
 }
 
 // pendingLines are the pods without a node by what they wait for.
-func pendingLines(s *observe.Status, limit int) []line {
+func pendingLines(s *Status, limit int) []line {
 	if len(s.Pending) == 0 {
 		return []line{say(good, "No pending pods.")}
 	}
 	rows := []line{{{"PODS", faint}, {"REASON", faint}, {"LONGEST", faint}, {"SINCE", faint}}}
 	for _, p := range s.Pending[:min(len(s.Pending), limit)] {
-		rows = append(rows, line{{fmt.Sprint(p.Pods), strong}, {cut(whyPending(&p), 70), colourIf(p.State == explain.PendingRejected, busy)}, {cut(p.Pod, 45), plain}, {ago(s.At, p.Since), faint}})
+		rows = append(rows, line{{fmt.Sprint(p.Pods), strong}, {cut(whyPending(&p), 70), colourIf(p.State == v1alpha1.Rejected, busy)}, {cut(orDash(p.Example), 45), plain}, {ago(s.now(), p.Since), faint}})
 	}
 	return titled("Pending pods", table(rows), len(s.Pending)-limit)
 }
 
 // whyPending returns what pods without a node wait for.
-func whyPending(p *explain.PendingPods) string {
+func whyPending(p *v1alpha1.PendingReason) string {
 	switch {
-	case p.State == explain.PendingRejected && p.Plugin != "":
+	case p.State == v1alpha1.Rejected && p.Plugin != "":
 		return p.Reason + " (" + p.Plugin + ")"
-	case p.State == explain.PendingRejected:
+	case p.State == v1alpha1.Rejected:
 		return p.Reason
 	case p.Reason != "":
 		return pendingWords[p.State] + ": " + p.Reason
@@ -144,7 +215,7 @@ func whyPending(p *explain.PendingPods) string {
 }
 
 // nowLines are what is being done.
-func nowLines(s *observe.Status, limit int) []line {
+func nowLines(s *Status, limit int) []line {
 	rows := nowRows(s)
 	if len(rows) == 0 {
 		return []line{say(faint, "No scale-up, node removal or preemption in progress.")}
@@ -154,7 +225,7 @@ func nowLines(s *observe.Status, limit int) []line {
 
 // nowRows are a row for each thing that is being done or held back: a verb, the object, and until
 // when.
-func nowRows(s *observe.Status) (rows []line) {
+func nowRows(s *Status) (rows []line) {
 	for _, b := range s.Buying {
 		what := fmt.Sprintf("%s of %s, for %s", report.Count(b.Nodes, "node"), b.Group, report.Count(b.Pods, "pod"))
 		if b.Price > 0 {
@@ -168,7 +239,7 @@ func nowRows(s *observe.Status) (rows []line) {
 	for _, g := range s.CoolingDown {
 		rows = append(rows, line{{"cooldown", busy}, {fmt.Sprintf("%s: %s removable; %s", g.Group, report.Count(g.Nodes, "node"), g.Why), plain}, {"until " + g.Until.UTC().Format(time.TimeOnly), faint}})
 	}
-	for _, n := range s.Leaving {
+	for _, n := range s.Draining {
 		how, left := report.HowFar(n.Step)
 		if left != "" {
 			left = "pods: " + left
@@ -176,27 +247,31 @@ func nowRows(s *observe.Status) (rows []line) {
 		rows = append(rows, line{{"removing", busy}, {fmt.Sprintf("%s: %s", n.Node, how), plain}, {left, faint}})
 	}
 	for _, p := range s.Preempting {
-		rows = append(rows, line{{"preempting", busy}, {fmt.Sprintf("%s preempts %s on %s", p.Pod, strings.Join(p.Victims, ", "), p.Node), plain}})
+		victims := strings.Join(p.Victims, ", ")
+		if more := p.Count - len(p.Victims); more > 0 {
+			victims += fmt.Sprintf(" and %d more", more)
+		}
+		rows = append(rows, line{{"preempting", busy}, {fmt.Sprintf("%s preempts %s on %s", p.Pod, victims, p.Node), plain}})
 	}
 	return rows
 }
 
 // expected says when nodes are expected.
-func expected(e *explain.Expectation) string {
+func expected(e *v1alpha1.Expectation) string {
 	switch {
 	case e == nil:
 		return ""
-	case e.Likely != nil:
+	case !e.Likely.IsZero():
 		return "expected " + e.Likely.UTC().Format(time.TimeOnly)
-	case e.Ordered != nil:
+	case !e.Ordered.IsZero():
 		return "ordered " + e.Ordered.UTC().Format(time.TimeOnly)
 	}
 	return ""
 }
 
 // nodeLines are the nodes by why they stay.
-func nodeLines(s *observe.Status) []line {
-	x := s.Nodes.ScaleDown
+func nodeLines(s *Status) []line {
+	x := s.ScaleDown
 	if x == nil || len(x.Reasons) == 0 {
 		return nil
 	}
@@ -207,7 +282,7 @@ func nodeLines(s *observe.Status) []line {
 			example += " (" + cut(r.Pod, 32) + ")"
 		}
 		state, c := stateOfNode(r.State)
-		rows = append(rows, line{{fmt.Sprint(r.Nodes), strong}, {price(r.Price), plain}, {state, c}, {orDash(report.WhyNode(r.Reason)), plain}, {example, faint}})
+		rows = append(rows, line{{fmt.Sprint(r.Nodes), strong}, {price(float64(r.Price)), plain}, {state, c}, {orDash(report.WhyNode(autoscaler.KeptReason(r.Reason))), plain}, {example, faint}})
 	}
 	title := fmt.Sprintf("Nodes (scale-down: %s)", x.Status)
 	if x.Why != "" {
@@ -217,29 +292,32 @@ func nodeLines(s *observe.Status) []line {
 }
 
 // stateOfNode returns a node's state for scale-down as people read it.
-func stateOfNode(state string) (string, colour) {
+func stateOfNode(state v1alpha1.NodeState) (string, colour) {
 	switch state {
-	case explain.NodeStays:
+	case v1alpha1.Stays:
 		return "stays", plain
-	case explain.NodeCandidate:
+	case v1alpha1.Candidate:
 		return "removable", good
-	case explain.NodeLeaving:
+	case v1alpha1.NodeLeaving:
 		return "being removed", busy
-	case explain.NodeUnknown:
+	case v1alpha1.Unknown:
 		return "not simulated", faint
 	}
 	return "-", plain
 }
 
+// maxRuns is how many runs of decisions the screen has.
+const maxRuns = 12
+
 // decisionLines are the last decisions.
-func decisionLines(s *observe.Status) []line {
-	if len(s.Decisions) == 0 {
+func decisionLines(s *Status) []line {
+	if len(s.Activity) == 0 {
 		return nil
 	}
 	out := []line{say(strong, "Recent decisions")}
-	for i := range s.Decisions {
-		d := &s.Decisions[i]
-		l := line{{"  " + d.Time.UTC().Format(time.TimeOnly) + "  ", faint}, {cut(d.String(), 110), plain}}
+	for i := max(len(s.Activity)-maxRuns, 0); i < len(s.Activity); i++ {
+		d := &s.Activity[i]
+		l := line{{"  " + d.Time.UTC().Format(time.TimeOnly) + "  ", faint}, {cut(textOf(&d.Decision), 110), plain}}
 		if d.More > 0 {
 			l = append(l, cell{fmt.Sprintf("  and %d more before it", d.More), faint})
 		}
@@ -295,4 +373,36 @@ func ago(now, since time.Time) string {
 		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
 	}
 	return d.String()
+}
+
+// Ago says for how long something has been, in its largest unit and the next.
+func Ago(now, since time.Time) string { return ago(now, since) }
+
+// HeadLines returns the lines that sum a status up, without colours.
+func HeadLines(s *Status) (out []string) {
+	for _, l := range headLines(s) {
+		out = append(out, l.text(palette{}, 0))
+	}
+	return out
+}
+
+// What the upper sections of berth top have at most.
+const (
+	topPendingLines = 5
+	topNowLines     = 6
+)
+
+// PrintTop writes what berth top shows without a terminal: the head of the status, and all nodes.
+func PrintTop(out io.Writer, s *Status, nodes []v1alpha1.Node) error {
+	p := paletteFor(out)
+	lines := headLines(s)
+	for _, section := range [][]line{pendingLines(s, topPendingLines), nowLines(s, topNowLines), table(NodeTable(nodes))} {
+		lines = append(append(lines, nil), section...)
+	}
+	for _, l := range lines {
+		if _, err := fmt.Fprintln(out, l.text(p, 0)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

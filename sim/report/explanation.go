@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -56,6 +57,7 @@ func Explanation(w io.Writer, x *explain.Explanation, when string) error {
 	if len(x.Candidates) > 0 {
 		b.WriteString("\nNodes that fit, with what each plugin adds to the score (in parentheses before normalization and weight):\n")
 		candidates(&b, x)
+		runnerUp(&b, x)
 	}
 	if x.Scaling != nil {
 		scaling(&b, x.Scaling)
@@ -174,4 +176,32 @@ func candidates(b *strings.Builder, x *explain.Explanation) {
 		fmt.Fprintln(t)
 	}
 	_ = t.Flush()
+}
+
+// runnerUp writes why a placed pod's node is better than the best of the others, or that it isn't any more: plugins
+// that score both alike are left out.
+func runnerUp(b *strings.Builder, x *explain.Explanation) {
+	if x.Outcome != string(step.Placed) {
+		return
+	}
+	own := slices.IndexFunc(x.Candidates, func(c explain.Candidate) bool { return c.Node == x.Node })
+	other := slices.IndexFunc(x.Candidates, func(c explain.Candidate) bool { return c.Node != x.Node })
+	switch {
+	case own < 0:
+		fmt.Fprintf(b, "\nIts node, %s, is not among them: as the cluster is now, the pod would go to %s.\n", x.Node, x.Candidates[0].Node)
+		return
+	case other < 0:
+		fmt.Fprintf(b, "\nNo other node fits.\n")
+		return
+	}
+	mine, best := x.Candidates[own], x.Candidates[other]
+	fmt.Fprintf(b, "\n%s scores %d, the best other node, %s, %d", mine.Node, mine.Score, best.Node, best.Score)
+	sep := ": "
+	for i, s := range mine.Scores {
+		if by := s.Score - best.Scores[i].Score; by != 0 {
+			fmt.Fprintf(b, "%s%s %+d", sep, s.Plugin, by)
+			sep = ", "
+		}
+	}
+	b.WriteString(".\n")
 }

@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,6 +42,8 @@ import (
 type row struct {
 	label string
 	value func(s *scenario.Summary) string
+	// of is the value as a number, nil where the row has several.
+	of func(s *scenario.Summary) float64
 }
 
 // Count returns a number of things in words; the plural of thing ends in s.
@@ -95,62 +98,59 @@ var rows = []row{
 			pods += "; " + more
 		}
 		return pods
-	}},
+	}, nil},
 	{"evicted, preempted, lost", func(s *scenario.Summary) string {
 		return fmt.Sprintf("%d, %d, %d", s.Pods.Evicted, s.Pods.Preempted, s.Pods.Lost)
-	}},
-	{"arrival to bound (p50/p90/p99/max)", func(s *scenario.Summary) string { return quantiles(s.TimeToBound) }},
-	{"arrival to running (p50/p90/p99/max)", func(s *scenario.Summary) string { return quantiles(s.TimeToRunning) }},
-	{"arrival to end (p50/p90/p99/max)", func(s *scenario.Summary) string { return quantiles(s.TimeToEnd) }},
+	}, nil},
+	{"arrival to bound (p50/p90/p99/max)", func(s *scenario.Summary) string { return quantiles(s.TimeToBound) }, nil},
+	{"arrival to running (p50/p90/p99/max)", func(s *scenario.Summary) string { return quantiles(s.TimeToRunning) }, nil},
+	{"arrival to end (p50/p90/p99/max)", func(s *scenario.Summary) string { return quantiles(s.TimeToEnd) }, nil},
 	{"nodes", func(s *scenario.Summary) string {
 		return fmt.Sprintf("%d at the peak, %d at the end", s.Nodes.Peak, s.Nodes.Final)
-	}},
+	}, nil},
 	{"launched, failed, cancelled, removed", func(s *scenario.Summary) string {
 		return fmt.Sprintf("%d, %d, %d, %d", s.Nodes.Launched, s.Nodes.FailedLaunches, s.Nodes.CancelledLaunches, s.Nodes.Removed)
-	}},
-	{"added in vain", func(s *scenario.Summary) string { return number(s.Nodes.InVain) + " nodes never used" }},
-	{"churn", func(s *scenario.Summary) string { return number(s.Churn) + " nodes removed within 15 min" }},
-	{"added back", func(s *scenario.Summary) string { return number(s.BoughtBack) + " nodes within 30 min" }},
+	}, nil},
+	{"added in vain", func(s *scenario.Summary) string { return Count(s.Nodes.InVain, "node") + " never used" }, func(s *scenario.Summary) float64 { return float64(s.Nodes.InVain) }},
+	{"churn", func(s *scenario.Summary) string { return Count(s.Churn, "node") + " removed within 15 min" }, func(s *scenario.Summary) float64 { return float64(s.Churn) }},
+	{"added back", func(s *scenario.Summary) string { return Count(s.BoughtBack, "node") + " within 30 min" }, func(s *scenario.Summary) float64 { return float64(s.BoughtBack) }},
 	{"drained", func(s *scenario.Summary) string {
-		return fmt.Sprintf("%d nodes in %s, %d pods: %d without a new node for 30s, unavailable for %s in total", s.Drain.Nodes, span(s.Drain.Duration), s.Drain.Pods, s.Drain.Homeless, span(s.Drain.GapSeconds))
-	}},
-	{"node hours", func(s *scenario.Summary) string { return fmt.Sprintf("%.1f", s.NodeHours) }},
+		return fmt.Sprintf("%s in %s, %s: %d without a new node for 30s, unavailable for %s in total", Count(s.Drain.Nodes, "node"), span(s.Drain.Duration), Count(s.Drain.Pods, "pod"), s.Drain.Homeless, span(s.Drain.GapSeconds))
+	}, nil},
+	{"node hours", func(s *scenario.Summary) string { return fmt.Sprintf("%.1f", s.NodeHours) }, func(s *scenario.Summary) float64 { return s.NodeHours }},
 	{"GPU hours", func(s *scenario.Summary) string {
 		return fmt.Sprintf("%.1f used, %.1f idle", s.GPUHours.Used, s.GPUHours.Idle)
-	}},
-	{"cost", func(s *scenario.Summary) string { return fmt.Sprintf("%.2f", s.Cost) }},
+	}, nil},
+	{"cost", func(s *scenario.Summary) string { return fmt.Sprintf("%.2f", s.Cost) }, func(s *scenario.Summary) float64 { return s.Cost }},
 	{"utilization", func(s *scenario.Summary) string {
 		return "cpu " + percent(s.Utilization.CPU) + ", memory " + percent(s.Utilization.Memory)
-	}},
-	{"peak write rate", func(s *scenario.Summary) string { return bytes(s.PeakWriteRate) + "/s" }},
-	{"budget violations", func(s *scenario.Summary) string { return number(s.PDBViolations) }},
-	{"other violations", func(s *scenario.Summary) string { return number(s.Violations) }},
-	{"virtual time", func(s *scenario.Summary) string { return span(s.VirtualSeconds) }},
-	{"wall time", func(s *scenario.Summary) string { return span(s.WallSeconds) }},
-	{"digest", func(s *scenario.Summary) string { return s.Digest[:min(len(s.Digest), 16)] }},
+	}, nil},
+	{"peak write rate", func(s *scenario.Summary) string { return bytes(s.PeakWriteRate) + "/s" }, nil},
+	{"budget violations", func(s *scenario.Summary) string { return number(s.PDBViolations) }, func(s *scenario.Summary) float64 { return float64(s.PDBViolations) }},
+	{"other violations", func(s *scenario.Summary) string { return number(s.Violations) }, func(s *scenario.Summary) float64 { return float64(s.Violations) }},
+	{"virtual time", func(s *scenario.Summary) string { return span(s.VirtualSeconds) }, nil},
+	{"wall time", func(s *scenario.Summary) string { return span(s.WallSeconds) }, nil},
+	{"digest", func(s *scenario.Summary) string { return s.Digest[:min(len(s.Digest), 16)] }, nil},
 }
 
-// Compare writes summaries side by side, or one alone. A row in which they differ is
-// marked with ≠. Rows for decisions follow, by the name of their kind: one for each kind that any
-// of the runs has.
+// Compare writes summaries side by side, or one alone. The last column says by how much the second of two differs from
+// the first, and marks a row of other values that differ with ≠. Rows for decisions follow, by the name of their kind:
+// one for each kind that any of the runs has.
 func Compare(out io.Writer, list ...*scenario.Summary) error {
 	t := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	line := func(label string, value func(s *scenario.Summary) string) {
-		fmt.Fprint(t, label)
-		same := true
-		for _, s := range list {
-			v := value(s)
-			same = same && v == value(list[0])
-			fmt.Fprint(t, "\t", v)
-		}
-		if !same && label != "scenario" {
-			fmt.Fprint(t, "\t≠")
+	line := func(r row) {
+		fmt.Fprint(t, r.label)
+		for i, s := range list {
+			fmt.Fprint(t, "\t", r.value(s))
+			if i == len(list)-1 && len(list) > 1 {
+				fmt.Fprint(t, "\t", difference(r, list))
+			}
 		}
 		fmt.Fprintln(t)
 	}
-	line("scenario", func(s *scenario.Summary) string { return fmt.Sprintf("%s (seed %d)", s.Name, s.Seed) })
+	line(row{label: "scenario", value: func(s *scenario.Summary) string { return fmt.Sprintf("%s (seed %d)", s.Name, s.Seed) }})
 	for _, r := range rows {
-		line(r.label, r.value)
+		line(r)
 	}
 	kinds := map[string]bool{}
 	for _, s := range list {
@@ -159,7 +159,29 @@ func Compare(out io.Writer, list ...*scenario.Summary) error {
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(kinds)) {
-		line("decisions "+k, func(s *scenario.Summary) string { return number(s.Decisions[k]) })
+		line(row{"decisions " + k, func(s *scenario.Summary) string { return number(s.Decisions[k]) }, func(s *scenario.Summary) float64 { return float64(s.Decisions[k]) }})
 	}
 	return t.Flush()
+}
+
+// difference returns what the last column says of a row.
+func difference(r row, list []*scenario.Summary) string {
+	first := list[0]
+	switch {
+	case r.label == "scenario" && len(list) == 2:
+		return "Δ"
+	case r.label == "scenario" || !slices.ContainsFunc(list, func(s *scenario.Summary) bool { return r.value(s) != r.value(first) }):
+		return ""
+	case r.of == nil || len(list) > 2:
+		return "≠"
+	}
+	from, by := r.of(first), r.of(list[1])-r.of(first)
+	out := strconv.FormatFloat(math.Round(by*100)/100, 'f', -1, 64)
+	if by > 0 {
+		out = "+" + out
+	}
+	if from != 0 {
+		out += fmt.Sprintf(" (%+.1f %%)", 100*by/from)
+	}
+	return out
 }

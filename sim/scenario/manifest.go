@@ -29,7 +29,7 @@ type manifest struct {
 // readManifest calls object with each object of a file as JSON, and with the line
 // where it begins. Errors name file and line, those of object too.
 func readManifest(path string, object func(raw []byte, line int) error) error {
-	raw, err := readFile(path)
+	raw, err := ReadFile(path)
 	if err != nil {
 		return err
 	}

@@ -59,6 +59,7 @@ func TestBadScenariosNameLineFieldAndRemedy(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{head + "  colour: red\n", `s.yaml:4: spec.colour: unknown field "colour"`},
 		{head + "  seed: -1\n", "s.yaml:4: cannot unmarshal -1"},
+		{head + "  nodeGroups:\n  - {name: g, max: many}\n", "s.yaml:5: spec.nodeGroups[0].max: it is a string; it must be a number"},
 		{head + "  workload: {}\n", "s.yaml:4: "},
 		{head + "  seed: [\n", "s.yaml:4: "},
 		{"apiVersion: v2\nkind: Scenario\nspec: {}\n", `s.yaml:1: apiVersion: is "v2"; it must be "berth.dev/v1alpha1"`},

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -54,7 +56,7 @@ func kindOfFile(path string) (string, error) {
 	if isTrace(path) {
 		return "", nil
 	}
-	raw, err := readFile(path)
+	raw, err := ReadFile(path)
 	if err != nil {
 		return "", err
 	}
@@ -79,9 +81,34 @@ func isTrace(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// readFile reads a file that has something in it.
-func readFile(path string) ([]byte, error) {
-	raw, err := os.ReadFile(path)
+// Stdin is the path of standard input.
+const Stdin = "-"
+
+// piped has what was read of standard input and of pipes, by path: they can be read once, and are read by several.
+var piped sync.Map
+
+// IsPipe reports whether a path can be read only once: standard input, or a pipe such as that of a process
+// substitution.
+func IsPipe(path string) bool {
+	if path == Stdin {
+		return true
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.Mode()&(os.ModeNamedPipe|os.ModeCharDevice|os.ModeSocket) != 0
+}
+
+// ReadFile reads a file that has something in it; of a pipe it returns the same again.
+func ReadFile(path string) ([]byte, error) {
+	read := os.ReadFile
+	if IsPipe(path) {
+		if raw, known := piped.Load(path); known {
+			return raw.([]byte), nil
+		}
+		if path == Stdin {
+			read = func(string) ([]byte, error) { return io.ReadAll(os.Stdin) }
+		}
+	}
+	raw, err := read(path)
 	if info, serr := os.Stat(path); serr == nil && info.IsDir() {
 		return nil, fmt.Errorf("reading %s: it is a directory without %s; give a file, or the directory of an openb trace", path, openb.PodFile)
 	}
@@ -90,6 +117,9 @@ func readFile(path string) ([]byte, error) {
 	}
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil, fmt.Errorf("%s: the file is empty; give a scenario, a dump or a manifest", path)
+	}
+	if IsPipe(path) {
+		piped.Store(path, raw)
 	}
 	return raw, nil
 }
@@ -154,7 +184,7 @@ func (s source) name() string {
 
 // read parses a file.
 func read(path string, into any) (*validator, error) {
-	raw, err := readFile(path)
+	raw, err := ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -165,6 +195,9 @@ func read(path string, into any) (*validator, error) {
 // is of a file that isn't decoded.
 func parse(path string, raw []byte, into any) (*validator, error) {
 	src := source{path: path, dir: filepath.Dir(path), kind: Kind}
+	if IsPipe(path) {
+		src.dir = "." // of the command: a pipe has no folder
+	}
 	if _, ok := into.(*PolicyFile); ok {
 		src.kind = PolicyKind
 	}
@@ -184,7 +217,7 @@ func parse(path string, raw []byte, into any) (*validator, error) {
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(raw), options...)
 	if err := dec.Decode(into); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s%w", path, located(err)), wrong.err())
+		return nil, errors.Join(fmt.Errorf("%s%w", path, src.located(err)), wrong.err())
 	}
 	return wrong, src.single()
 }
@@ -300,13 +333,49 @@ func (f *finder) Visit(n ast.Node) ast.Visitor {
 	return f
 }
 
-// located turns the library's "[4:3] text" and its excerpt into ":4: text".
-func located(err error) error {
+// located turns the library's "[4:3] text" and its excerpt into ":4: text", and what it says of Go's types into the
+// field and what it must be.
+func (s source) located(err error) error {
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	var line, column int
-	if n, _ := fmt.Sscanf(text, "[%d:%d]", &line, &column); n == 2 {
-		_, rest, _ := strings.Cut(text, "] ")
-		return fmt.Errorf(":%d: %s", line, rest)
+	if n, _ := fmt.Sscanf(text, "[%d:%d]", &line, &column); n != 2 {
+		return errors.New(": " + text)
 	}
-	return errors.New(": " + text)
+	_, rest, _ := strings.Cut(text, "] ")
+	if m := wrongType.FindStringSubmatch(rest); m != nil {
+		if field := s.fieldAt(line, column); field != "" {
+			return fmt.Errorf(":%d: %s: it is %s; it must be %s", line, field, inWords(m[1]), inWords(m[2]))
+		}
+	}
+	return fmt.Errorf(":%d: %s", line, rest)
+}
+
+// wrongType is what the library says of a value of another type than its field.
+var wrongType = regexp.MustCompile(`^cannot unmarshal (\S+) into Go (?:struct field \S+|value) of type (\S+)$`)
+
+// inWords returns a Go type as people know it from YAML.
+func inWords(goType string) string {
+	switch goType = strings.TrimLeft(goType, "*"); {
+	case goType == "string":
+		return "a string"
+	case goType == "bool":
+		return "true or false"
+	case strings.Contains(goType, "int"), strings.HasPrefix(goType, "float"):
+		return "a number"
+	case strings.HasPrefix(goType, "["):
+		return "a list"
+	}
+	return "an object with fields"
+}
+
+// fieldAt returns the field whose value is at a place, "" for none.
+func (s source) fieldAt(line, column int) (field string) {
+	first(s.file, func(n ast.Node) bool {
+		if n == nil || n.GetToken() == nil || n.GetToken().Position.Line != line || n.GetToken().Position.Column != column {
+			return false
+		}
+		field = strings.TrimPrefix(n.GetPath(), "$.")
+		return true
+	})
+	return field
 }

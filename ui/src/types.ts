@@ -233,6 +233,19 @@ export interface DeviceList {
   claims: DeviceClaim[]
 }
 
+/** DeviceOfPod is a device that a pod has. */
+export interface DeviceOfPod {
+  /** in the pod's namespace */
+  claim: string
+  /** of the claim; with the alternative that was taken */
+  request: string
+  driver: string
+  pool: string
+  device: string
+  /** Share tells apart those who have a part of the device each. */
+  share?: string
+}
+
 /** DevicePool is a pool of devices (ResourceSlice). */
 export interface DevicePool {
   driver: string
@@ -395,6 +408,8 @@ export interface Help {
   kind: string
   plugin?: string
   nodes?: number
+  /** For is for whom the room is kept. */
+  for?: string
   text: string
 }
 
@@ -442,6 +457,20 @@ export interface Line {
   unit: string
   /** Values are null where nothing was measured: Berth didn't lead. */
   values: number[]
+}
+
+/** MemberNode is a node with members on it. */
+export interface MemberNode {
+  node: string
+  members: number
+}
+
+/** MemberReason is why some members wait. */
+export interface MemberReason {
+  members: number
+  /** the first of them, as namespace/name */
+  pod: string
+  message: string
 }
 
 /** Meta says who answers and what it can do. */
@@ -516,6 +545,9 @@ export interface MoneyOfGroup {
   nodePrice?: number
   removable?: number
   leaving?: number
+  /** RemovableNodes and LeavingNodes are how many of its nodes these are. */
+  removableNodes?: number
+  leavingNodes?: number
 }
 
 /** MoneySum is what all nodes cost an hour. */
@@ -566,6 +598,17 @@ export interface Node {
   maxPods?: number
   /** Resources are cpu and memory, then extended resources by name. */
   resources: ResourceUse[]
+}
+
+/** NodeCost is what it costs to wait for a node. */
+export interface NodeCost {
+  group: string
+  /** Price is the node's an hour, 0 when it isn't known, and Share the pod's part of it. */
+  price?: number
+  share?: number
+  /** how long one takes */
+  launch: string
+  cost: number
 }
 
 /** NodeCounts counts nodes. */
@@ -652,6 +695,16 @@ export interface NodeList {
   /** Continue is given as ?continue= for the next page, "" on the last one. A page that is asked for later is of a later moment: items that came or went between two pages may be missing or repeated. */
   continue?: string
   items: Node[]
+}
+
+/** NodesLack is what some nodes lack. */
+export interface NodesLack {
+  nodes: number
+  /** the node group that they are in */
+  group?: string
+  /** the first of them by name, as an example */
+  node: string
+  text: string
 }
 
 /** NodesOfReason are nodes that stand alike. */
@@ -745,6 +798,8 @@ export interface Overview {
   coolingDown?: CoolingDown[]
   /** ScaleDown is nil when Berth only schedules. */
   scaleDown?: ScaleDown
+  /** Unpriced are the node groups without a price; nil when all have one, or no flag needs prices. */
+  unpriced?: Unpriced
   /** Activity are the last runs of decisions, the oldest first: decisions of one kind that follow each other are one run. */
   activity: Run[]
 }
@@ -902,6 +957,10 @@ export interface PodDetail {
   permissions?: Permission[]
   /** Rejections say which rules reject which nodes, the most nodes first. */
   rejections?: Rejection[]
+  /** Details say what nodes lack beyond what Rejections say, the most nodes first. */
+  details?: NodesLack[]
+  /** Devices are those that its resource claims have. */
+  devices?: DeviceOfPod[]
   /** Helps are what would help, the most promising first: a line each. */
   helps?: Help[]
   /** Matrix has the scores of the best nodes; of a placed pod, as if it were placed now. */
@@ -935,6 +994,61 @@ export interface PodGroup {
   attempts?: number
   /** Message is why it can't be tried, or what its condition says. */
   message?: string
+}
+
+/** PodGroupCondition is the condition PodGroupInitiallyScheduled of a PodGroup. */
+export interface PodGroupCondition {
+  status: string
+  reason: string
+  message?: string
+  since: string
+}
+
+/** PodGroupDetail is where a pod group stands, and why its members wait. */
+export interface PodGroupDetail {
+  at: string
+  namespace: string
+  name: string
+  created: string
+  /** Policy is Gang or Basic, and MinCount how many members a gang needs at least. */
+  policy?: string
+  minCount?: number
+  /** Topology is the label that all members' nodes must have with one value. */
+  topology?: string
+  /** Placed members are on nodes, Pending are not, Gated are pending ones that a plugin keeps out. */
+  placed: number
+  pending: number
+  gated: number
+  /** Queue is where the group waits, "" when no member does, and Attempts how often it was tried. */
+  queue?: string
+  attempts?: number
+  /** Message is why it can't be tried, or what its condition says. */
+  message?: string
+  /** Outcome is Placed, Fits (enough members would be given nodes now), Waits or Gated; "" of a group without members, and of one that is gone. */
+  outcome?: string
+  /** Known says that there is a PodGroup of the name, and not only members of one. */
+  known: boolean
+  priority?: number
+  /** WholeDisruption says that members may only be disrupted all together. */
+  wholeDisruption?: boolean
+  condition?: PodGroupCondition
+  /** Permitting are the placed members that wait for others before they are bound, until Until at the latest, and Fitting the pending ones that would be given nodes now. */
+  permitting?: number
+  until: string
+  fitting?: number
+  /** Nodes are those of the members, the most members first, 10 at most; AllNodes is how many there are, and Domains are the values of Topology on them. */
+  nodes?: MemberNode[]
+  allNodes?: number
+  domains?: string[]
+  /** Queued is since when the first member waits, Tried when the group was last tried, and Backoff when it is next. */
+  queued: string
+  tried: string
+  backoff: string
+  /** Why are the reasons for which members wait other than Message, and Rejections why nodes reject the first member that finds none, while the places of those before it are taken. */
+  why?: MemberReason[]
+  rejections?: Rejection[]
+  /** Decisions are the last about the group as a whole, the oldest first. */
+  decisions: Decision[]
 }
 
 /** PodGroupList is a page of pod groups. */
@@ -971,6 +1085,13 @@ export interface Preempting {
   /** Victims are those that the viewer may read, and Count all of them. */
   victims?: string[]
   count: number
+}
+
+/** PreemptionCost is what it costs to have others leave a node. */
+export interface PreemptionCost {
+  node: string
+  victims: number
+  cost: number
 }
 
 /** Rejection is a reason for which nodes are rejected. */
@@ -1055,6 +1176,8 @@ export interface Scaling {
   coming?: ComingNode
   /** Weighed says what it does that could preempt, in a sentence. */
   weighed?: string
+  /** Weighing is what was compared for that. */
+  weighing?: Weighing
   /** Groups has an answer for each node group, by name. */
   groups?: GroupAnswer[]
 }
@@ -1073,6 +1196,8 @@ export interface ScoreMatrix {
 export interface ScoreRow {
   plugin: string
   scores: number[]
+  /** Raw are the scores before they are normalized and weighted. */
+  raw?: number[]
 }
 
 /** Series are gauges over time, on one grid: value i is of From + i × Step. */
@@ -1124,6 +1249,11 @@ export interface ShadowDecision {
   why?: string
   /** Fits says that the node still had room when the binding was observed. */
   fits: boolean
+  /** Score was the node's when it was chosen, and Now is its score when the binding was observed. */
+  score?: number
+  now?: number
+  /** GaveUp says that Berth had stopped counting the pod as placed. */
+  gaveUp?: boolean
 }
 
 /** ShadowDifference is a pod that the two schedulers have placed differently. */
@@ -1143,6 +1273,9 @@ export interface ShadowDifference {
   /** Took is after how long the binding was observed, and Earlier what Berth had decided by then; nil for nothing. */
   took: string
   earlier?: ShadowDecision
+  /** Later is how long after the binding the node was first found to be allowed, and Meanwhile how often a pod left its node or a node came, changed or went before it. */
+  later?: string
+  meanwhile?: number
 }
 
 /** ShadowEarlier compares the other's placements with what Berth had decided before it saw them. */
@@ -1175,6 +1308,8 @@ export interface ShadowNodeDifference {
   reason?: string
   /** Pods are some of those that the nodes were for. */
   pods?: string[]
+  /** Ahead is by how much Berth would have been sooner. */
+  ahead?: string
 }
 
 /** ShadowNodes is what a shadow has compared of nodes. */
@@ -1241,6 +1376,18 @@ export interface TimelineEntry {
   seq?: number
 }
 
+/** Unpriced are node groups without a price where flags need prices. */
+export interface Unpriced {
+  /** flags */
+  neededBy: string[]
+  /** by name; 50 at most */
+  groups: string[]
+  /** number of groups without a price */
+  without: number
+  /** number of all groups */
+  of: number
+}
+
 /** VerdictCount is how many pods or nodes have a verdict. */
 export interface VerdictCount {
   verdict: string
@@ -1252,6 +1399,16 @@ export interface Viewer {
   name?: string
   /** AllNamespaces says that nothing is hidden from the viewer. */
   allNamespaces: boolean
+}
+
+/** Weighing is what it costs a pod to preempt, and what to wait for a node. */
+export interface Weighing {
+  policy: string
+  chosen: string
+  why?: string
+  /** Preempt is nil when its cost isn't known, and Node when no node is in question. */
+  preempt?: PreemptionCost
+  node?: NodeCost
 }
 
 /** WhatIf is what would happen. */

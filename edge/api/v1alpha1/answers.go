@@ -14,6 +14,7 @@ type Answers struct {
 	Groups            GroupList         `json:"groups"`
 	Group             GroupDetail       `json:"groups/NAME"`
 	PodGroups         PodGroupList      `json:"podgroups"`
+	PodGroup          PodGroupDetail    `json:"podgroups/NAMESPACE/NAME"`
 	Devices           DeviceList        `json:"devices"`
 	Decisions         DecisionList      `json:"decisions"`
 	Decision          Decision          `json:"decisions/SEQ"`

@@ -40,6 +40,9 @@ type MoneyOfGroup struct {
 	NodePrice Price `json:"nodePrice,omitempty"`
 	Removable Price `json:"removable,omitempty"`
 	Leaving   Price `json:"leaving,omitempty"`
+	// RemovableNodes and LeavingNodes are how many of its nodes these are.
+	RemovableNodes int `json:"removableNodes,omitempty"`
+	LeavingNodes   int `json:"leavingNodes,omitempty"`
 }
 
 // Blocker is a pod that keeps a node.

@@ -29,6 +29,8 @@ type Overview struct {
 	CoolingDown []CoolingDown `json:"coolingDown,omitempty"`
 	// ScaleDown is nil when Berth only schedules.
 	ScaleDown *ScaleDown `json:"scaleDown,omitempty"`
+	// Unpriced are the node groups without a price; nil when all have one, or no flag needs prices.
+	Unpriced *Unpriced `json:"unpriced,omitempty"`
 	// Activity are the last runs of decisions, the oldest first: decisions of one kind that follow each
 	// other are one run.
 	Activity []Run `json:"activity"`
@@ -87,6 +89,14 @@ type NodeCounts struct {
 	// Removable and Leaving are candidates for removal, and nodes on their way out.
 	Removable int `json:"removable,omitempty"`
 	Leaving   int `json:"leaving,omitempty"`
+}
+
+// Unpriced are node groups without a price where flags need prices.
+type Unpriced struct {
+	NeededBy []string `json:"neededBy"` // flags
+	Groups   []string `json:"groups"`   // by name; 50 at most
+	Without  int      `json:"without"`  // number of groups without a price
+	Of       int      `json:"of"`       // number of all groups
 }
 
 // Severity is how urgent something is.

@@ -29,6 +29,63 @@ type PodGroup struct {
 	Message string `json:"message,omitempty"`
 }
 
+// PodGroupDetail is where a pod group stands, and why its members wait.
+type PodGroupDetail struct {
+	At time.Time `json:"at"`
+	PodGroup
+	// Outcome is Placed, Fits (enough members would be given nodes now), Waits or Gated; "" of a group
+	// without members, and of one that is gone.
+	Outcome string `json:"outcome,omitempty"`
+	// Known says that there is a PodGroup of the name, and not only members of one.
+	Known    bool  `json:"known"`
+	Priority int32 `json:"priority,omitempty"`
+	// WholeDisruption says that members may only be disrupted all together.
+	WholeDisruption bool               `json:"wholeDisruption,omitempty"`
+	Condition       *PodGroupCondition `json:"condition,omitempty"`
+	// Permitting are the placed members that wait for others before they are bound, until Until at the
+	// latest, and Fitting the pending ones that would be given nodes now.
+	Permitting int       `json:"permitting,omitempty"`
+	Until      time.Time `json:"until,omitzero"`
+	Fitting    int       `json:"fitting,omitempty"`
+	// Nodes are those of the members, the most members first, 10 at most; AllNodes is how many there
+	// are, and Domains are the values of Topology on them.
+	Nodes    []MemberNode `json:"nodes,omitempty"`
+	AllNodes int          `json:"allNodes,omitempty"`
+	Domains  []string     `json:"domains,omitempty"`
+	// Queued is since when the first member waits, Tried when the group was last tried, and Backoff when
+	// it is next.
+	Queued  time.Time `json:"queued,omitzero"`
+	Tried   time.Time `json:"tried,omitzero"`
+	Backoff time.Time `json:"backoff,omitzero"`
+	// Why are the reasons for which members wait other than Message, and Rejections why nodes reject the
+	// first member that finds none, while the places of those before it are taken.
+	Why        []MemberReason `json:"why,omitempty"`
+	Rejections []Rejection    `json:"rejections,omitempty"`
+	// Decisions are the last about the group as a whole, the oldest first.
+	Decisions []Decision `json:"decisions"`
+}
+
+// PodGroupCondition is the condition PodGroupInitiallyScheduled of a PodGroup.
+type PodGroupCondition struct {
+	Status  string    `json:"status"`
+	Reason  string    `json:"reason"`
+	Message string    `json:"message,omitempty"`
+	Since   time.Time `json:"since"`
+}
+
+// MemberNode is a node with members on it.
+type MemberNode struct {
+	Node    string `json:"node"`
+	Members int    `json:"members"`
+}
+
+// MemberReason is why some members wait.
+type MemberReason struct {
+	Members int    `json:"members"`
+	Pod     string `json:"pod"` // the first of them, as namespace/name
+	Message string `json:"message"`
+}
+
 // DeviceList is devices by driver and pool, and the claims for them.
 type DeviceList struct {
 	List

@@ -94,6 +94,10 @@ type PodDetail struct {
 	Permissions []Permission `json:"permissions,omitempty"`
 	// Rejections say which rules reject which nodes, the most nodes first.
 	Rejections []Rejection `json:"rejections,omitempty"`
+	// Details say what nodes lack beyond what Rejections say, the most nodes first.
+	Details []NodesLack `json:"details,omitempty"`
+	// Devices are those that its resource claims have.
+	Devices []DeviceOfPod `json:"devices,omitempty"`
 	// Helps are what would help, the most promising first: a line each.
 	Helps []Help `json:"helps,omitempty"`
 	// Matrix has the scores of the best nodes; of a placed pod, as if it were placed now.
@@ -132,6 +136,25 @@ type Shortfall struct {
 	Node      string `json:"node,omitempty"` // the nearest
 }
 
+// NodesLack is what some nodes lack.
+type NodesLack struct {
+	Nodes int    `json:"nodes"`
+	Group string `json:"group,omitempty"` // the node group that they are in
+	Node  string `json:"node"`            // the first of them by name, as an example
+	Text  string `json:"text"`
+}
+
+// DeviceOfPod is a device that a pod has.
+type DeviceOfPod struct {
+	Claim   string `json:"claim"`   // in the pod's namespace
+	Request string `json:"request"` // of the claim; with the alternative that was taken
+	Driver  string `json:"driver"`
+	Pool    string `json:"pool"`
+	Device  string `json:"device"`
+	// Share tells apart those who have a part of the device each.
+	Share string `json:"share,omitempty"`
+}
+
 // Help is what would help a pod that waits.
 type Help struct {
 	// Kind is Relax (a plugin alone rejects Nodes nodes), Wait (a change after which it is tried again),
@@ -139,7 +162,9 @@ type Help struct {
 	Kind   string `json:"kind"`
 	Plugin string `json:"plugin,omitempty"`
 	Nodes  int    `json:"nodes,omitempty"`
-	Text   string `json:"text"`
+	// For is for whom the room is kept.
+	For  string `json:"for,omitempty"`
+	Text string `json:"text"`
 }
 
 // ScoreMatrix has a row for each plugin, and a column for each node.
@@ -157,6 +182,8 @@ type ScoreMatrix struct {
 type ScoreRow struct {
 	Plugin string  `json:"plugin"`
 	Scores []int64 `json:"scores"`
+	// Raw are the scores before they are normalized and weighted.
+	Raw []int64 `json:"raw,omitempty"`
 }
 
 // Scaling is what node groups do for a pod.
@@ -170,8 +197,37 @@ type Scaling struct {
 	Coming  *ComingNode `json:"coming,omitempty"`
 	// Weighed says what it does that could preempt, in a sentence.
 	Weighed string `json:"weighed,omitempty"`
+	// Weighing is what was compared for that.
+	Weighing *Weighing `json:"weighing,omitempty"`
 	// Groups has an answer for each node group, by name.
 	Groups []GroupAnswer `json:"groups,omitempty"`
+}
+
+// Weighing is what it costs a pod to preempt, and what to wait for a node. Costs are in the unit of prices.
+type Weighing struct {
+	Policy string `json:"policy"`
+	Chosen string `json:"chosen"`
+	Why    string `json:"why,omitempty"`
+	// Preempt is nil when its cost isn't known, and Node when no node is in question.
+	Preempt *PreemptionCost `json:"preempt,omitempty"`
+	Node    *NodeCost       `json:"node,omitempty"`
+}
+
+// PreemptionCost is what it costs to have others leave a node.
+type PreemptionCost struct {
+	Node    string  `json:"node"`
+	Victims int     `json:"victims"`
+	Cost    float64 `json:"cost"`
+}
+
+// NodeCost is what it costs to wait for a node.
+type NodeCost struct {
+	Group string `json:"group"`
+	// Price is the node's an hour, 0 when it isn't known, and Share the pod's part of it.
+	Price  Price    `json:"price,omitempty"`
+	Share  Share    `json:"share,omitempty"`
+	Launch Duration `json:"launch"` // how long one takes
+	Cost   float64  `json:"cost"`
 }
 
 // ComingNode is a node that a pod waits for.

@@ -80,6 +80,10 @@ type ShadowDifference struct {
 	// nothing.
 	Took    Duration        `json:"took"`
 	Earlier *ShadowDecision `json:"earlier,omitempty"`
+	// Later is how long after the binding the node was first found to be allowed, and Meanwhile how often a pod left
+	// its node or a node came, changed or went before it.
+	Later     *Duration `json:"later,omitempty"`
+	Meanwhile uint64    `json:"meanwhile,omitempty"`
 }
 
 // ShadowDecision is what Berth had decided of a pod before it saw the other scheduler's binding.
@@ -90,6 +94,11 @@ type ShadowDecision struct {
 	Why  string   `json:"why,omitempty"`
 	// Fits says that the node still had room when the binding was observed.
 	Fits bool `json:"fits"`
+	// Score was the node's when it was chosen, and Now is its score when the binding was observed.
+	Score int64 `json:"score,omitempty"`
+	Now   int64 `json:"now,omitempty"`
+	// GaveUp says that Berth had stopped counting the pod as placed.
+	GaveUp bool `json:"gaveUp,omitempty"`
 }
 
 // ShadowNodes is what a shadow has compared of nodes.
@@ -132,4 +141,6 @@ type ShadowNodeDifference struct {
 	Reason  string    `json:"reason,omitempty"`
 	// Pods are some of those that the nodes were for.
 	Pods []string `json:"pods,omitempty"`
+	// Ahead is by how much Berth would have been sooner.
+	Ahead *Duration `json:"ahead,omitempty"`
 }

@@ -321,7 +321,7 @@ var faults = []Mutant{
 	{"the page's requests go on to one that stands by", "edge/reach/forward.go", "resp.Header.Get(api.StandbyHeader) != \"\" && broken == nil", "resp.Header.Get(api.StandbyHeader) == \"none\" && broken == nil", "./edge/reach", "TestTheForwarderFollows", "1"},
 	{"cookies of the page go to Berth", "edge/reach/forward.go", "[]string{\"Accept\", \"Last-Event-ID\"}", "[]string{\"Accept\", \"Last-Event-ID\", \"Cookie\"}", "./edge/reach", "TestTheForwarderFollows", "1"},
 	{"any number of questions are answered at a time", "edge/observe/server.go", "answering: make(chan struct{}, 1)", "answering: make(chan struct{}, 99)", "./edge/observe", "TestQuestionsAreAnsweredOneAtATime", "1"},
-	{"a distance is computed for each comparison", "edge/observe/nearest.go", "cmp.Compare(a.distance, b.distance)", "cmp.Compare(distance(a.name), distance(b.name))", "./edge/observe", "TestADistance", "1"},
+	{"a distance is computed for each comparison", "edge/api/nearest.go", "cmp.Compare(a.distance, b.distance)", "cmp.Compare(distance(a.name), distance(b.name))", "./edge/api", "TestADistance", "1"},
 	{"questions come before inputs", "edge/live/loop.go", "!due && !l.inbox.waits() {", "!due {", "./edge/live", "TestInputsComeBefore", "1"},
 	{"a standby answers questions before it takes inputs", "edge/live/loop.go", "			if !l.inbox.waits() {\n", "			if true {\n", "./edge/live", "TestInputsComeBefore", "1"},
 	{"a diagnosis has every reason from outside", "core/engine/diagnosis.go", "	if len(list) <= n {\n", "	if len(list) <= n || true {\n", "./core/engine", "TestADiagnosisHasTheMostFrequent", "1"},

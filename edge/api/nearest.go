@@ -1,4 +1,4 @@
-package observe
+package api
 
 import (
 	"cmp"
@@ -8,18 +8,18 @@ import (
 
 // This file helps people who mistype the name of a node or a node group.
 
-// maxNearest is how many names nearest returns.
+// maxNearest is how many names Nearest returns.
 const maxNearest = 5
 
-// nearest returns those of the names that are most like one, the nearest first: by how many
+// Nearest returns those of the names that are most like one, the nearest first: by how many
 // letters have to be changed.
-func nearest(name string, names []string) []string {
-	return nearestBy(names, func(other string) int { return distance(name, other) })
+func Nearest(name string, names []string) []string {
+	return NearestBy(names, func(other string) int { return Distance(name, other) })
 }
 
-// nearestBy is nearest by a distance, which is asked for once for each name: it costs as much as
+// NearestBy is Nearest by a distance, which is asked for once for each name: it costs as much as
 // both names are long.
-func nearestBy(names []string, distance func(string) int) []string {
+func NearestBy(names []string, distance func(string) int) []string {
 	type candidate struct {
 		name     string
 		distance int
@@ -38,9 +38,9 @@ func nearestBy(names []string, distance func(string) int) []string {
 	return out
 }
 
-// distance is Levenshtein's: how many letters have to be added, removed or replaced to make
+// Distance is Levenshtein's: how many letters have to be added, removed or replaced to make
 // b of a. Upper and lower case are the same, and a part of a name is near it.
-func distance(a, b string) int {
+func Distance(a, b string) int {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	if a != "" && strings.Contains(b, a) {
 		return 0

@@ -1,0 +1,129 @@
+package api
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/explain"
+	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
+)
+
+// podGroups answers podgroups.
+func (a *API) podGroups(r *request) (any, error) {
+	x, at, err := a.questions.of(r.Context(), "podgroups", func(c *core.Core) (any, error) { return c.View().PodGroupLines(), nil })
+	if err != nil {
+		return nil, err
+	}
+	out := v1alpha1.PodGroupList{List: v1alpha1.List{At: at}, Items: []v1alpha1.PodGroup{}}
+	var found []*explain.PodGroupLine
+	lines := x.([]explain.PodGroupLine)
+	for i := range lines {
+		line := &lines[i]
+		if wanted := r.query["namespace"]; len(wanted) > 0 && !slices.Contains(wanted, line.Key.Namespace) {
+			continue
+		}
+		sees := r.viewer.sees(line.Key.Namespace)
+		if q := r.query.Get("q"); q != "" && (!sees || !strings.Contains(line.Key.String(), q)) {
+			continue
+		}
+		if out.Total++; sees {
+			found = append(found, line)
+		} else {
+			out.Hidden++
+		}
+	}
+	found, err = page(r.query, found, func(l **explain.PodGroupLine) string { return (*l).Key.Namespace + "\x00" + (*l).Key.Name }, &out.List)
+	if err != nil {
+		return nil, badRequest{err}
+	}
+	for _, line := range found {
+		out.Items = append(out.Items, podGroupRow(line))
+	}
+	return out, nil
+}
+
+func podGroupRow(l *explain.PodGroupLine) v1alpha1.PodGroup {
+	out := v1alpha1.PodGroup{Namespace: l.Key.Namespace, Name: l.Key.Name, Placed: l.Placed, Pending: l.Pending, Gated: l.Gated, Queue: l.Queue, Attempts: l.Attempts, Message: l.Held}
+	if o := l.Object; o != nil {
+		out.Created, out.Topology = o.CreationTimestamp.UTC(), cluster.RequiredTopology(o)
+		if gang := o.Spec.SchedulingPolicy.Gang; gang != nil {
+			out.Policy, out.MinCount = "Gang", int(gang.MinCount)
+		} else if o.Spec.SchedulingPolicy.Basic != nil {
+			out.Policy = "Basic"
+		}
+		for _, c := range o.Status.Conditions {
+			if out.Message == "" {
+				out.Message = c.Message
+			}
+		}
+	}
+	return out
+}
+
+// podGroup answers podgroups/NAMESPACE/NAME. A group that has gone is answered from the ledger.
+func (a *API) podGroup(r *request) (any, error) {
+	namespace, name, ok := strings.Cut(r.object, "/")
+	if !ok || strings.Contains(name, "/") || namespace == "" || name == "" {
+		return nil, bad("give the pod group as podgroups/NAMESPACE/NAME")
+	}
+	if !r.viewer.sees(namespace) {
+		return nil, noSuch("pod group", r.object, nil)
+	}
+	type found struct {
+		line  explain.PodGroupLine
+		x     explain.PodGroupExplanation
+		ok    bool
+		names []string // of all groups, when there is none of this name
+	}
+	got, at, err := a.questions.of(r.Context(), "podgroups/"+r.object, func(c *core.Core) (any, error) {
+		v, f := c.View(), &found{line: explain.PodGroupLine{Key: cluster.PodGroupKey{Namespace: namespace, Name: name}}}
+		if f.x, f.ok = v.ExplainPodGroup(namespace, name); !f.ok {
+			f.names = v.PodGroupNames()
+		}
+		for _, line := range v.PodGroupLines() {
+			if line.Key == f.line.Key {
+				f.line = line
+			}
+		}
+		return f, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	f, decisions := got.(*found), a.opt.Ledger.OfPodGroup(r.object)
+	if !f.ok && len(decisions) == 0 {
+		return nil, noSuch("pod group", r.object, slices.DeleteFunc(slices.Clone(f.names), func(name string) bool { return r.viewer.pod(name) == "" }))
+	}
+	out := &v1alpha1.PodGroupDetail{At: at, PodGroup: podGroupRow(&f.line), Decisions: []v1alpha1.Decision{}}
+	podGroupDetail(&f.x, out)
+	for i := range decisions {
+		out.Decisions = append(out.Decisions, decision(r.viewer, &decisions[i], whole))
+	}
+	return out, nil
+}
+
+// podGroupDetail fills in what is explained of a pod group.
+func podGroupDetail(x *explain.PodGroupExplanation, out *v1alpha1.PodGroupDetail) {
+	out.Outcome, out.Message, out.Placed, out.Pending, out.Gated = x.Outcome, x.Message, x.Placed, x.Waiting, x.Gated
+	out.Permitting, out.Until, out.Fitting = x.Permitting, timeOf(x.Until), x.Fitting
+	out.Queue, out.Attempts, out.Queued, out.Tried, out.Backoff = x.Queue, x.Attempts, timeOf(x.Queued), timeOf(x.Tried), timeOf(x.Backoff)
+	out.AllNodes, out.Domains, out.Rejections = x.AllNodes, x.Domains, rejections(x.Reasons)
+	if s := x.Spec; s != nil {
+		out.Known, out.MinCount, out.Topology, out.Priority, out.WholeDisruption = true, s.MinCount, s.Topology, s.Priority, s.WholeDisruption
+		if out.Policy = "Basic"; s.Gang {
+			out.Policy = "Gang"
+		}
+	}
+	if c := x.Condition; c != nil {
+		condition := v1alpha1.PodGroupCondition(*c)
+		out.Condition = &condition
+	}
+	for _, n := range x.Nodes {
+		out.Nodes = append(out.Nodes, v1alpha1.MemberNode(n))
+	}
+	for _, w := range x.Why {
+		out.Why = append(out.Why, v1alpha1.MemberReason(w))
+	}
+}
