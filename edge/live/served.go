@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,23 +20,54 @@ import (
 // comes first, and a role of before the kind was read lacks it, as kube-scheduler's own does where the
 // kind is behind a feature gate. Then there is no object of it, and once in definitionsEvery it is asked
 // whether that has changed.
+//
+// An API server that has just started forbids everything until it has read who may do what. So a kind that was
+// read counts as there, with all that was read, until it has been refused for absentAfter: to lose all claims for a
+// moment is to give their devices away twice.
 type whereServed[L runtime.Object] struct {
 	api   follow.Lister[L]
 	empty L // a list without objects
 	log   *slog.Logger
 	told  atomic.Bool // that the kind may not be read
+
+	mu      sync.Mutex
+	read    bool      // it was, and isn't known to be absent since; guarded by mu
+	refused time.Time // since when it is, zero when the last answer was none; guarded by mu
 }
+
+// absentAfter is for how long a kind that was read is refused before it counts as absent.
+const absentAfter = 30 * time.Second
 
 // absent reports whether an error says that there is nothing to read. That it may not be read is
 // logged once.
 func (s *whereServed[L]) absent(err error) bool {
+	if !s.refusedForGood(err) {
+		return false
+	}
 	if apierrors.IsForbidden(err) {
 		if !s.told.Swap(true) {
 			s.log.Warn("a kind may not be read, and Berth goes on as if there was no object of it; allow list and watch with a ClusterRole (the chart does)", "err", err)
 		}
 		return true
 	}
-	return apierrors.IsNotFound(err)
+	return true
+}
+
+// refusedForGood records an answer, and reports whether it says that there is nothing to read.
+func (s *whereServed[L]) refusedForGood(err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil:
+		s.read, s.refused = true, time.Time{}
+		return false
+	case !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err):
+		return false
+	case s.refused.IsZero():
+		s.refused = time.Now()
+	}
+	s.read = s.read && time.Since(s.refused) < absentAfter
+	return !s.read
 }
 
 // List implements follow.Lister.

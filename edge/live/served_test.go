@@ -15,6 +15,7 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
@@ -71,4 +72,70 @@ func servedLater(t *testing.T, missing error, warnings int) {
 			t.Errorf("%d warnings, want %d:\n%s", n, warnings, log.String())
 		}
 	})
+}
+
+// TestAKindThatIsRefusedForAMoment follows an API server that starts again, and forbids everything until it has read
+// who may do what: what was read stays. When it is refused for long it is gone.
+func TestAKindThatIsRefusedForAMoment(t *testing.T) {
+	testkit.WithoutErrorBackoff(t)
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(testkit.DeviceClass("gpus", "example.com/gpu"))
+		var refused atomic.Bool
+		watches := make(chan *apiwatch.FakeWatcher, 100)
+		forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "resource.k8s.io", Resource: "deviceclasses"}, "", errors.New("no rule"))
+		client.PrependReactor("list", "deviceclasses", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return refused.Load(), nil, forbidden
+		})
+		client.PrependWatchReactor("deviceclasses", func(clienttesting.Action) (bool, apiwatch.Interface, error) {
+			if refused.Load() {
+				return true, nil, forbidden
+			}
+			w := apiwatch.NewFake()
+			watches <- w
+			return true, w, nil
+		})
+		api := &whereServed[*resourcev1.DeviceClassList]{api: client.ResourceV1().DeviceClasses(), empty: &resourcev1.DeviceClassList{}, log: slog.New(slog.DiscardHandler)}
+		c := follow.New("deviceclasses", &resourcev1.DeviceClass{}, listsFirst[*resourcev1.DeviceClassList]{api}, client, follow.Options{})
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { c.Run(ctx) })
+		if err := c.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		// has restarts the API server, which refuses for a time, and reports whether the class is there at all times.
+		has := func(refuses time.Duration) bool {
+			refused.Store(true)
+			for len(watches) > 0 {
+				(<-watches).Stop()
+			}
+			there := true
+			for end := time.Now().Add(refuses); time.Now().Before(end); time.Sleep(time.Second) {
+				synctest.Wait()
+				there = there && len(c.Objects().ListKeys()) == 1
+			}
+			refused.Store(false)
+			time.Sleep(definitionsEvery + time.Minute)
+			synctest.Wait()
+			return there && len(c.Objects().ListKeys()) == 1
+		}
+		if !has(absentAfter / 2) {
+			t.Error("the class is gone when it is forbidden for a moment")
+		}
+		if has(2 * absentAfter) {
+			t.Error("the class is there though it is forbidden for long")
+		}
+		stop()
+		wg.Wait()
+	})
+}
+
+// listsFirst refuses watches that are to begin with what exists, as an API server does that can't.
+type listsFirst[L runtime.Object] struct{ follow.Lister[L] }
+
+// Watch implements follow.Lister.
+func (l listsFirst[L]) Watch(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+	if o.SendInitialEvents != nil {
+		return nil, apierrors.NewBadRequest("not supported")
+	}
+	return l.Lister.Watch(ctx, o)
 }
