@@ -39,7 +39,7 @@ func TestShadowOfDevices(t *testing.T) {
 	t.Parallel()
 	log := auditLog(t)
 	c, client := startClusterWithLog(t, log)
-	publishDevices(t, client)
+	makeNodesWithDevices(t, client)
 	config := schedulerConfig(t, c, schedulerDefaults)
 	port := freePort(t)
 	server := fmt.Sprintf("https://127.0.0.1:%d", port)
@@ -110,8 +110,8 @@ func TestShadowOfDevices(t *testing.T) {
 	}
 }
 
-// publishDevices creates nodes of different sizes, with devices, a template of claims and a claim that pods share.
-func publishDevices(t *testing.T, client kubernetes.Interface) {
+// makeNodesWithDevices creates nodes of different sizes, with devices, a template of claims and a claim that pods share.
+func makeNodesWithDevices(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
 	driver, err := devices.New(client, shadowDevices)
 	if err != nil {

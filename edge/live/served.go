@@ -44,11 +44,8 @@ func (s *whereServed[L]) absent(err error) bool {
 	if !s.refusedForGood(err) {
 		return false
 	}
-	if apierrors.IsForbidden(err) {
-		if !s.told.Swap(true) {
-			s.log.Warn("a kind may not be read, and Berth goes on as if there was no object of it; allow list and watch with a ClusterRole (the chart does)", "err", err)
-		}
-		return true
+	if apierrors.IsForbidden(err) && !s.told.Swap(true) {
+		s.log.Warn("a kind may not be read, and Berth goes on as if there was no object of it; allow list and watch with a ClusterRole (the chart does)", "err", err)
 	}
 	return true
 }

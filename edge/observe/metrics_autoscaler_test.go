@@ -367,7 +367,8 @@ func TestRecordedScrape(t *testing.T) {
 	s.m.Step(s.now, time.Millisecond, []step.Input{step.NodeDeletionDone{Node: "a"}, step.EvictionDone{}}, &step.Ready{NodeDeletions: []step.NodeDeletion{{Node: "b", Reason: step.RemovedUnready, GPU: "nvidia.com/gpu"}},
 		RemovalWaits: []step.RemovalWait{{Removed: true, Took: time.Minute}}, PermitWaits: []step.PermitWait{{Allowed: true}},
 		Comparisons: []step.Comparison{{Verdict: step.Worse, Score: 90, BerthScore: 100, Took: 30 * time.Millisecond, Earlier: &step.Earlier{Node: "b", Took: time.Millisecond}}},
-		Decisions:   []step.Decision{{Kind: step.Preempts, Victims: []string{"a"}}, {Kind: step.GroupPlaced, Profile: "default-scheduler", Members: 2}}, Preemptions: []step.Preemption{{UID: "a", By: "p"}, {UID: "b", By: "q"}},
+		Decisions: []step.Decision{{Kind: step.Preempts, Victims: []string{"a"}}, {Kind: step.GroupPlaced, Profile: "default-scheduler", Members: 2},
+			{Kind: step.GroupWaits, Profile: "default-scheduler", PodGroup: "default/gang"}, {Kind: step.Preempts, PodGroup: "default/gang", Victims: []string{"a", "b"}}}, Preemptions: []step.Preemption{{UID: "a", By: "p"}, {UID: "b", By: "q"}},
 		LaunchStages: []step.LaunchStage{{Group: "cpu", Stage: step.LaunchReady, Took: 40 * time.Second}}})
 	s.m.shadow.nodesAre(&core.ShadowNodes{Cluster: core.ShadowHours{Hours: 12, Cost: 6}, Berth: core.ShadowHours{Hours: 11, Cost: 5.5}})
 	s.m.Step(s.now.Add(time.Second), time.Millisecond, []step.Input{step.NodeDeletionDone{Node: "b"}, step.PreemptionDone{UID: "a", By: "p"}, step.PreemptionDone{UID: "b", By: "q", Err: errors.New("refused")}}, &step.Ready{})
