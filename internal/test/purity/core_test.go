@@ -97,6 +97,7 @@ var decides = []string{"core", "core/lifecycle", "core/scheduler", "core/autosca
 // nothing else of a package that has a machine, the queue or records.
 var described = map[string][]string{
 	"core/lifecycle/candidates":   {"Description"},
+	"core/lifecycle/homes":        {"Kept"},
 	"core/lifecycle/launching":    {"Launch", "Times", "Windows"},
 	"core/lifecycle/nodedeletion": {"Description"},
 	"core/lifecycle/nodegroups":   {"Asked", "Backoff", "Description", "Failure", "Instance"},
