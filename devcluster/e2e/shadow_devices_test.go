@@ -74,7 +74,7 @@ func TestShadowOfDevices(t *testing.T) {
 	for i := range 4 {
 		one(deviceful(fmt.Sprint("own-", i)))
 		one(sharingOne(fmt.Sprint("sharing-", i)))
-		one(asking(fmt.Sprint("extended-", i)))
+		one(askingForOne(fmt.Sprint("extended-", i)))
 	}
 	if r.Verdicts["same"]+r.Verdicts["equal"] != total {
 		t.Errorf("of %d pods that came one after the other: %+v\n%s", total, r.Verdicts, report())
@@ -149,8 +149,8 @@ func sharingOne(name string) *v1.Pod {
 	return p
 }
 
-// asking returns a pod with an extended resource that the class of devices backs.
-func asking(name string) *v1.Pod {
+// askingForOne returns a pod with an extended resource that the class of devices backs.
+func askingForOne(name string) *v1.Pod {
 	p := pod(name, "100m")
 	one := v1.ResourceList{devices.ExtendedResource: resource.MustParse("1")}
 	p.Spec.Containers[0].Resources.Limits = one

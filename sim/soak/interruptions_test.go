@@ -37,12 +37,12 @@ func withWarnings(s *scenario.Scenario, seed uint64) *scenario.Scenario {
 	return s
 }
 
-// TestPropertyACrashInAnInterruptionBreaksNothing plays such worlds with a crash a minute: a new leader
+// TestPropertyACrashInAnInterruptionBreaksNothing plays such worlds with a crash a minute while nodes are taken: a new leader
 // knows nothing of what was kept, and the invariants hold.
 func TestPropertyACrashInAnInterruptionBreaksNothing(t *testing.T) {
 	for seed := *first; seed < *first+seedsToPlay()/2; seed++ {
 		s := withWarnings(GenerateDraining(seed), seed)
-		s.Spec.Faults = append(s.Spec.Faults, scenario.Fault{Kind: scenario.CrashBerth, PerHour: 60})
+		s.Spec.Faults = append(s.Spec.Faults, scenario.Fault{Kind: scenario.CrashBerth, PerHour: 60, Until: metav1.Duration{Duration: 40 * time.Minute}})
 		out, err := Play(t.Context(), s, sim.Options{})
 		if err != nil || len(out.Problems) > 0 {
 			t.Errorf("seed %d: %v %s", seed, err, list(out.Problems))
