@@ -132,7 +132,7 @@ func TestStatusRefuses(t *testing.T) {
 		{[]string{"status", "more"}, "unknown command"},
 		{[]string{"explain", "nodes"}, "does not serve /api/v1alpha1/money: it is an older version of Berth"},
 		{[]string{"staus"}, `unknown command "staus" for "kubectl berth"; did you mean status?; see kubectl berth --help`},
-		{[]string{"status", "--breif"}, "unknown flag: --breif; did you mean --brief?; see kubectl berth status --help"},
+		{[]string{"status", "--bref"}, "unknown flag: --bref; did you mean --brief?; see kubectl berth status --help"},
 		{[]string{"run"}, "unknown command"},
 	} {
 		if out, err := kubectlBerth(t, "busy", x.args...); err == nil || !strings.Contains(err.Error(), x.want) {
@@ -147,7 +147,7 @@ func TestExitCodes(t *testing.T) {
 		args []string
 		code int
 	}{
-		{[]string{"staus"}, 2}, {[]string{"status", "--breif"}, 2}, {[]string{"status", "more"}, 2}, {[]string{"status", "-o", "nothing"}, 2}, {[]string{"explain"}, 2}, {[]string{"simulate"}, 2}, {[]string{"plan"}, 2},
+		{[]string{"staus"}, 2}, {[]string{"status", "--bref"}, 2}, {[]string{"status", "more"}, 2}, {[]string{"status", "-o", "nothing"}, 2}, {[]string{"explain"}, 2}, {[]string{"simulate"}, 2}, {[]string{"plan"}, 2},
 		{[]string{"status", "--file", "testdata/none"}, 1}, {[]string{"simulate", "testdata/none"}, 1}, {[]string{"simulate", filepath.Join("testdata", "unmet.yaml")}, 3},
 	} {
 		cmd := root()

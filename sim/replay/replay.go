@@ -61,7 +61,7 @@ func Play(ctx context.Context, path string, p Policy, watchers ...Watcher) (*Res
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }() // nothing was written
 	if _, err := r.Play(ctx, time.Unix(0, math.MaxInt64)); err != nil {
 		return nil, err
 	}

@@ -123,7 +123,9 @@ func (x *devicePurchase) goOn(plan *autoscaler.Plan) {
 			continue
 		}
 		group := 0
-		fmt.Sscanf(place.Group, "group%d", &group)
+		if _, err := fmt.Sscanf(place.Group, "group%d", &group); err != nil {
+			panic(err) // the case has named it
+		}
 		place.Node = fmt.Sprint("n", i)
 		x.primary.SetNode(x.primary.Schema.ParseNode(readySince(deviceNode(place.Node), 990), place.Group))
 		x.primary.SetObject(modelSlice(place.Node, group))
