@@ -99,6 +99,8 @@ type bench struct {
 	client kubernetes.Interface
 	config *rest.Config
 	file   string // the KubeSchedulerConfiguration of both schedulers
+	// podGroups says that the control plane serves pod groups.
+	podGroups bool
 	*progress
 }
 
@@ -112,12 +114,13 @@ func Do(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := controlplane.Start(ctx, controlplane.Options{Progress: o.Progress, NoControllers: true})
+	groups := slices.ContainsFunc(chosen, Case.hasPodGroups)
+	c, err := controlplane.Start(ctx, controlplane.Options{Progress: o.Progress, NoControllers: true, PodGroups: groups})
 	if err != nil {
 		return nil, err
 	}
 	defer c.Stop()
-	b := &bench{o: o, progress: newProgress(o.Progress), cluster: c, config: api.Config(c.Config)}
+	b := &bench{o: o, progress: newProgress(o.Progress), cluster: c, config: api.Config(c.Config), podGroups: groups}
 	if b.client, err = api.New(b.config); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -48,6 +49,8 @@ type Case struct {
 	// steady is how many measured pods wait at a time: each that is bound is deleted, with its claim,
 	// and the next one comes. 0 has all pods there at the start.
 	steady int
+	// group has the measured pods be members of pod groups; nil for none.
+	group *grouping
 	// services are the names of Services, each selecting pods by its name as label app.
 	services []string
 	// during is what happens while the contender works, until it returns or the context ends; nil
@@ -65,6 +68,7 @@ type standing struct {
 	// namespace is that of the i-th pod; nil means one of their own.
 	namespace func(i int) string
 	waiting   bool // they have no node; otherwise they are on the nodes in turn
+	gang      bool // they are one gang, which needs all of them
 	deleted   bool // they were deleted, and finalizers hold them
 }
 
@@ -86,6 +90,7 @@ func oneNode(Size) int     { return 1 }
 
 // onePerNode is how many pods can be measured that take a node each, and fourPerNode fill all.
 func onePerNode(s Size) int        { return min(s.Pods, s.Nodes) }
+func tenPerNode(s Size) int        { return 10 * s.Nodes }
 func fourPerNode(s Size) int       { return 4 * s.Nodes }
 func fourPerNodeAtMost(s Size) int { return min(s.Pods, fourPerNode(s)) }
 func fivePerNodeAtMost(s Size) int { return min(s.Pods, perNode/2*s.Nodes) }
@@ -190,6 +195,22 @@ var Cases = []Case{
 		nodes: noNode, groups: sizeGroups, shape: spreadApp},
 	{Name: "storm", About: "plain pods, with five times as many that fit nowhere, while labels of 50 nodes change a second and pods are deleted",
 		before: []standing{{count: func(s Size) int { return 5 * s.Pods }, shape: huge, waiting: true}, {count: nodesOf, shape: light}}, shape: plain, during: eventStorm},
+	{Name: "gangs-3", Upstream: "GangScheduling, 3 per group", About: "gangs of three", group: &grouping{size: 3, gang: true}, shape: small},
+	{Name: "gangs-1000", Upstream: "GangScheduling, 1000PerGroup", About: "gangs of a thousand", group: &grouping{size: 1000, gang: true}, shape: small},
+	{Name: "groups-3", Upstream: "BasicScheduling, 3 per group", About: "groups of three with the basic policy", group: &grouping{size: 3}, shape: small},
+	{Name: "groups-1000", Upstream: "BasicScheduling, 1000PerGroup", About: "groups of a thousand with the basic policy", group: &grouping{size: 1000}, shape: small},
+	{Name: "gangs-rack", Upstream: "TopologyAwareScheduling, 4 per group", About: "gangs of four, each in one rack of 100 nodes", group: &grouping{size: 4, gang: true, topology: rackLabel}, node: racked, shape: small},
+	{Name: "gangs-1000-rack", Upstream: "TopologyAwareScheduling, 1000PerGroup", About: "gangs of a thousand, each in one rack", group: &grouping{size: 1000, gang: true, topology: rackLabel}, node: racked, shape: small},
+	{Name: "gang-preemption", Upstream: "GangPreemptionBasic, 10 per group", About: "gangs of ten that need a node for each member, where ten pods of low priority are", late: true, group: &grouping{size: 10, gang: true},
+		before: []standing{{count: tenPerNode, shape: func(i int) *v1.Pod { return sized(plain(i), "40m") }}},
+		pods:   onePerNode, shape: func(i int) *v1.Pod {
+			p := sized(plain(i), "3970m")
+			p.Spec.PriorityClassName = highPriority
+			return p
+		}},
+	{Name: "gang-starvation", Upstream: "StarvationPodGroup", About: "plain pods beside a gang of high priority whose members are to be with pods that they may not be with, of which one comes each second",
+		before: []standing{{count: podsOf, shape: func(i int) *v1.Pod { return torn(plain(i)) }, waiting: true, gang: true}},
+		shape:  small, during: each(1000, func(i int) *v1.Pod { return coloured(light(i), "blue") })},
 	{Name: "devices", Upstream: "SchedulingWithResourceClaimTemplate", About: "pods with a claim for one of ten devices of a node, of which half are taken",
 		devices: perNode, taken: halfTaken, pods: fivePerNodeAtMost, shape: func(i int) *v1.Pod { return claiming(light(i)) }, claim: oneDevice},
 	{Name: "devices-empty", Upstream: "SchedulingWithResourceClaimTemplate (empty)", About: "the same with no device taken; ten pods wait at a time, and one that is bound goes with its claim",
@@ -215,6 +236,11 @@ func (c Case) enough(s Size) Size {
 			return more
 		}
 	}
+}
+
+// hasPodGroups reports whether pods of the case are members of pod groups.
+func (c Case) hasPodGroups() bool {
+	return c.group != nil || slices.ContainsFunc(c.before, func(x standing) bool { return x.gang })
 }
 
 // size returns how many pods are measured.

@@ -75,9 +75,12 @@ func (a *attempt) flags() (port int, flags []string, err error) {
 	}
 	defer l.Close()
 	port = l.Addr().(*net.TCPAddr).Port
-	return port, []string{"--config", a.file, "--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(port),
+	if a.c.hasPodGroups() {
+		flags = []string{"--feature-gates=" + controlplane.PodGroupFeatures}
+	}
+	return port, append(flags, "--config", a.file, "--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(port),
 		"--authentication-kubeconfig", a.cluster.Kubeconfig, "--authorization-kubeconfig", a.cluster.Kubeconfig,
-		"--authorization-always-allow-paths", "/metrics"}, nil
+		"--authorization-always-allow-paths", "/metrics"), nil
 }
 
 // startBerth starts a berth run whose log is in a file of that name.

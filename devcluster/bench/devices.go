@@ -168,7 +168,9 @@ func (b *bench) take(ctx context.Context, name, node, device string) error {
 // createPod creates the i-th measured pod, with its claim.
 func (b *bench) createPod(ctx context.Context, c Case, i int) error {
 	pods, claims := b.client.CoreV1().Pods(measured), b.client.ResourceV1().ResourceClaims(measured)
-	p, err := pods.Create(ctx, c.shape(i), metav1.CreateOptions{})
+	p := c.shape(i)
+	c.group.join(i, p)
+	p, err := pods.Create(ctx, p, metav1.CreateOptions{})
 	if err != nil || c.claim == nil {
 		return err
 	}

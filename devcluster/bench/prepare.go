@@ -69,6 +69,9 @@ func (b *bench) prepare(ctx context.Context, c Case) error {
 		}
 		first += x.count(b.o.Size)
 	}
+	if err := b.createGroups(ctx, c); err != nil {
+		return err
+	}
 	if err := b.publish(ctx, c); err != nil {
 		return err
 	}
@@ -91,11 +94,17 @@ func (b *bench) service(ctx context.Context, name string) error {
 // stand creates pods that are there before; the first has the number first.
 func (b *bench) stand(ctx context.Context, c Case, x standing, first int) error {
 	nodes := c.nodeCount(b.o.Size)
+	if err := b.createStuck(ctx, x, beforehand); err != nil {
+		return err
+	}
 	return b.each(ctx, "pods that are there before", x.count(b.o.Size), func(ctx context.Context, i int) error {
 		p := x.shape(first + i)
 		namespace := beforehand
 		if x.namespace != nil {
 			namespace = x.namespace(i)
+		}
+		if x.gang {
+			p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: new(stuckGang)}
 		}
 		if !x.waiting {
 			p.Spec.NodeName = nodeName((first + i) % nodes)
@@ -192,6 +201,9 @@ func (b *bench) reset(ctx context.Context) error {
 		return err
 	}
 	if err := b.clearDevices(ctx); err != nil {
+		return err
+	}
+	if err := b.clearGroups(ctx); err != nil {
 		return err
 	}
 	services, err := core.Services(measured).List(ctx, all)

@@ -17,7 +17,7 @@ import (
 // contender runs and makes the API calls per pod that the case needs, Berth not one more.
 func TestBench(t *testing.T) {
 	o := bench.Options{Size: bench.Size{Nodes: 30, Pods: 60}, Berth: berth, Rounds: 1, Ceiling: true, Limit: 5 * time.Minute,
-		Cases: []string{"basic", "preemption", "unschedulable", "mixed", "burst"}, Progress: io.Discard}
+		Cases: []string{"basic", "preemption", "unschedulable", "mixed", "burst", "gangs-3", "gangs-rack", "gang-preemption", "gang-starvation"}, Progress: io.Discard}
 	r, err := bench.Do(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -25,9 +25,10 @@ func TestBench(t *testing.T) {
 	want := map[string]map[string]float64{ // API calls per pod
 		"basic":      {"POST pods/binding": 1, "POST events": 1},
 		"preemption": {"POST pods/binding": 1, "DELETE pods": 3},
+		"gangs-3":    {"POST pods/binding": 1, "POST events": 1, "PATCH podgroups/status": 1.0 / 3},
 	}
 	// Attempts of Berth per pod: a preemptor has one before its victims leave, and one after.
-	most := map[string]float64{"basic": 1, "mixed": 1, "preemption": 2}
+	most := map[string]float64{"basic": 1, "mixed": 1, "preemption": 2, "gangs-3": 1}
 	for i, c := range r.Cases {
 		contenders := 2
 		if i == 0 {
