@@ -21,6 +21,7 @@ var slowCases = map[string]string{
 	"pod-updates":        "100 gates a second are taken away",
 	"node-adds":          "50 nodes a second come, each of which takes one pod",
 	"node-updates":       "50 nodes a second are uncordoned, each of which takes one pod",
+	"gang-preemption":    "each pod has ten others leave: two calls for each and their watch events, for which API server and etcd have both cores",
 	"devices-empty":      "each pod that is bound goes with its claim, and another comes with one: seven calls beside the scheduler's five",
 	"devices-half":       "the same as devices-empty",
 	"devices-full":       "the same as devices-empty",
