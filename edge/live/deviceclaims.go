@@ -22,7 +22,7 @@ import (
 )
 
 // deviceBinder has the resource claims of a pod allocated and reserved for it before the pod is bound,
-// as PreBind of kube-scheduler's DynamicResources does, and takes that back when the pod isn't bound
+// as PreBind of kube-scheduler's DynamicResources does, and undoes it when the pod isn't bound
 // after all. What must hold:
 //
 //   - It writes an allocation only to a claim that has none, and to the version of it that it has read.
