@@ -131,7 +131,7 @@ func (f *Flags) PodNamespace() (string, error) {
 	}
 	namespace, _, err := f.kubeFlags().ToRawKubeConfigLoader().Namespace()
 	if err != nil && !clientcmd.IsEmptyConfig(err) && !(os.IsNotExist(err) && f.Kubeconfig == "") { // with --server there may be no kubeconfig
-		return "", fmt.Errorf("reading the kubeconfig: %w; set the namespace with --namespace", err)
+		return "", fmt.Errorf("reading the kubeconfig: %w; set --kubeconfig or $KUBECONFIG, or give the namespace with --namespace", err)
 	}
 	return cmp.Or(namespace, "default"), nil
 }
