@@ -179,7 +179,7 @@ func TestObserve(t *testing.T) {
 		{[]string{"pod", "default/fits", "--insecure-skip-tls-verify"}, []string{"(403); ask for the ClusterRole berth-viewer"}},
 		{[]string{"pod", "default/nobody", "--token-file", reader, "--insecure-skip-tls-verify"}, []string{"pod default/nobody not found"}},
 		{[]string{"pod", "nobody", "--token-file", reader, "--insecure-skip-tls-verify"}, []string{"pod default/nobody not found"}},
-		{[]string{"pod", "a/b/c"}, []string{"name a pod: berth explain pod NAMESPACE/NAME"}},
+		{[]string{"pod", "a/b/c"}, []string{"name one pod: berth explain pod NAMESPACE/NAME"}},
 	} {
 		got := explain(x.args...)
 		for _, want := range x.want {

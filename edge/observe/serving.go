@@ -175,7 +175,7 @@ func (s *Server) runPlain(ctx context.Context, address string) error {
 func protect(h http.Handler, authn authenticator.Request, authz authorizer.Authorizer) http.Handler {
 	info := &apirequest.RequestInfoFactory{}
 	failed := genericapifilters.Unauthorized(scheme.Codecs)
-	h = genericapifilters.WithAuthorization(h, authz, scheme.Codecs)
+	h = genericapifilters.WithAuthorization(h, beyondDiscovery{authz}, scheme.Codecs)
 	h = impersonation.WithImpersonation(h, authz, scheme.Codecs)
 	h = genericapifilters.WithAuthentication(h, authn, failed, nil, nil)
 	h = genericapifilters.WithRequestInfo(h, info)
