@@ -161,7 +161,7 @@ func TestDrain(t *testing.T) {
 		"--scale-down-unneeded-time=3s", "--scale-down-delay-after-add=0s", "--scale-down-delay-after-failure=1s", "--unremovable-node-recheck-timeout=1s",
 		"--node-delete-delay-after-taint=2s", "--max-pod-eviction-time=5s", "--max-drain-parallelism=5")
 	first, _ := startBerth(t, c, flags...)
-	token := tokenFor(t, client, "reader", "/api/v1alpha1/*")
+	token := tokenFor(t, client, "reader", "/api/v1alpha1/*", "/debug/status")
 	explained, state, second := "", "", ""
 	t.Cleanup(func() {
 		if t.Failed() {

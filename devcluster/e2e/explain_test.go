@@ -42,7 +42,7 @@ func TestExplainNodeGroups(t *testing.T) {
 	port := freePort(t)
 	startBerth(t, c, "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port), "--cloud-provider=simulated", "--cloud-config="+groups, "--scan-interval=2s",
 		"--frequent-loops-enabled=false") // one plan for both pods, though they come one after the other
-	token := tokenFor(t, client, "reader", "/api/v1alpha1/*")
+	token := tokenFor(t, client, "reader", "/api/v1alpha1/*", "/debug/status")
 	explain := func(ctx context.Context, args ...string) string {
 		args = append([]string{"explain", "--server", fmt.Sprintf("https://127.0.0.1:%d", port), "--token-file", token, "--insecure-skip-tls-verify"}, args...)
 		out, _ := exec.CommandContext(ctx, berth, args...).CombinedOutput()

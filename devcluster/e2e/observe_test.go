@@ -103,7 +103,7 @@ func TestObserve(t *testing.T) {
 	port := freePort(t)
 	_, log := startBerth(t, c, "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port))
 	server := fmt.Sprintf("https://127.0.0.1:%d", port)
-	reader := tokenFor(t, client, "reader", "/metrics", "/metrics/resources", "/configz", "/debug/explain", "/api/v1alpha1/*")
+	reader := tokenFor(t, client, "reader", "/metrics", "/metrics/resources", "/configz", "/debug/explain", "/api/v1alpha1/*", "/debug/status")
 	stranger := tokenFor(t, client, "stranger")
 	get := asking(t, server)
 	eventually(t, "Berth to be ready", func(ctx context.Context) bool { code, _ := get(ctx, "/readyz", ""); return code == http.StatusOK })

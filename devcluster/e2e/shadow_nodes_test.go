@@ -46,7 +46,7 @@ func TestShadowOfNodes(t *testing.T) {
 		return gone
 	})
 
-	token := tokenFor(t, client, "reader", "/api/v1alpha1/*")
+	token := tokenFor(t, client, "reader", "/api/v1alpha1/*", "/debug/status")
 	report := func(ctx context.Context, args ...string) string {
 		out, _ := exec.CommandContext(ctx, berth, append([]string{"shadow", "report", "--server", fmt.Sprintf("https://127.0.0.1:%d", port), "--token-file", token, "--insecure-skip-tls-verify"}, args...)...).CombinedOutput()
 		return string(out)

@@ -43,7 +43,7 @@ func TestShadow(t *testing.T) {
 	server := fmt.Sprintf("https://127.0.0.1:%d", port)
 	// A command line of kube-scheduler's works: what a shadow doesn't need is said.
 	_, berthLog := startBerth(t, c, "--shadow", "--config", config, "--leader-elect=true", "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port))
-	token := tokenFor(t, client, "reader", "/api/v1alpha1/*", "/metrics")
+	token := tokenFor(t, client, "reader", "/api/v1alpha1/*", "/debug/status", "/metrics")
 	run := func(args ...string) (string, error) {
 		out, err := exec.CommandContext(ctx, berth, append([]string{"shadow", "report", "--server", server, "--token-file", token, "--insecure-skip-tls-verify"}, args...)...).CombinedOutput()
 		return string(out), err
