@@ -13,8 +13,8 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
-// This file has the marks by which a cloud, or its termination handler, says of a node that it is
-// about to be taken: a spot instance that is reclaimed, or a host that goes into maintenance.
+// This file recognises the taints and conditions with which a cloud, or its termination handler, announces
+// that it is about to take a node: a reclaimed spot instance, or a host that goes into maintenance.
 
 // InterruptedTaint keeps pods off a node that the cloud is about to take, in Berth's state only. Its
 // value is the mark's name as far as a taint's value can hold it.

@@ -86,9 +86,9 @@ func (p *pool) appendSlices(out []*resourcev1.ResourceSlice, how How) []*resourc
 }
 
 // Allocate returns devices for claims on a node, one result for each claim and in their order; nil
-// when they can't be had. The question stands for the claims, 0 for none that is to be remembered. The
-// library isn't asked where an equal node has been asked about. The names of shares follow from the claims
-// and devices.
+// when they can't be had. The question identifies the claims; with 0 the answer isn't remembered. The
+// library is asked once about nodes of equal content. Names of shares are derived from the claims and
+// devices.
 func (v *Inventory) Allocate(q Question, i int32, n *v1.Node, claims []*resourcev1.ResourceClaim, classes Classes, how How) ([]resourcev1.AllocationResult, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -47,7 +47,7 @@ type MorePods struct {
 	Placed int
 	Nodes  map[string]int // how many pods go to each node
 	Why    string         // why the next one finds no node; "" when all are placed
-	// Groups says of each node group what it would do for that one; empty when all are placed, or when Berth
+	// Groups has the answer of each node group for that pod; empty when all are placed, or when Berth
 	// only schedules.
 	Groups []GroupAnswer
 }
@@ -82,8 +82,7 @@ func (v *View) MorePods(namespace, name string, number int) (x *MorePods, ok boo
 	return x, true
 }
 
-// groupsFor says of each node group what it would do for a pod that isn't there: its answer is Limited, Rejects or
-// WouldTake. It is empty until the provider has listed the groups.
+// groupsFor returns the answer of each node group for a hypothetical pod: Limited, Rejects or WouldTake. It is empty until the provider has listed the groups.
 func (v *View) groupsFor(p *cluster.Pod) []GroupAnswer {
 	if v.Autoscaler == nil || !v.Autoscaler.Groups.Known() {
 		return nil

@@ -22,12 +22,20 @@ type beyondDiscovery struct{ authorizer.Authorizer }
 // Authorize implements authorizer.Authorizer.
 func (b beyondDiscovery) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	decision, why, err := b.Authorizer.Authorize(ctx, a)
-	if err != nil || decision != authorizer.DecisionAllow || a.IsResourceRequest() || !strings.HasPrefix(a.GetPath(), api.Prefix) {
+	path := RightBeside(a.GetPath())
+	if err != nil || decision != authorizer.DecisionAllow || a.IsResourceRequest() || path == "" {
 		return decision, why, err
 	}
-	path := viewerPath
-	if a.GetPath() == api.Prefix+"whatif" {
-		path = whatIfPath
-	}
 	return b.Authorizer.Authorize(ctx, authorizer.AttributesRecord{User: a.GetUser(), Verb: a.GetVerb(), Path: path})
+}
+
+// RightBeside returns the path that a user must be allowed to get beside a path of the API, "" for any other path.
+func RightBeside(path string) string {
+	switch {
+	case !strings.HasPrefix(path, api.Prefix):
+		return ""
+	case path == api.Prefix+"whatif":
+		return whatIfPath
+	}
+	return viewerPath
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/berthproject/berth/edge/leader"
+	"github.com/berthproject/berth/edge/observe"
 )
 
 // This file goes to the address of --server. What must hold: a credential is sent only over TLS,
@@ -159,5 +160,9 @@ func refusedDirect(status int, path string) error {
 	if status == http.StatusUnauthorized {
 		return errors.New("not authenticated (401); give a kubeconfig with --kubeconfig, or a token with --token-file")
 	}
-	return fmt.Errorf("not authorized to get %s (403); ask for the ClusterRole berth-viewer, or one with nonResourceURLs: [%[1]s], verbs: [get]", path)
+	paths := path
+	if beside := observe.RightBeside(path); beside != "" {
+		paths += ", " + beside
+	}
+	return fmt.Errorf("not authorized to get %s (403); ask for the ClusterRole berth-viewer, or one with nonResourceURLs: [%s], verbs: [get]", path, paths)
 }

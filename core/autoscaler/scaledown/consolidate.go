@@ -165,7 +165,7 @@ func (x *search) replaceable(n *cluster.Node, kept map[string]autoscaler.KeptRea
 	for _, i := range set.nodes {
 		part, ok := x.part(x.world.Node(i))
 		reason := kept[x.world.Node(i).Name]
-		together := reason == autoscaler.KeptBlockedByPod && len(set.nodes) > 1 // as the pass says of nodes that stay for others
+		together := reason == autoscaler.KeptBlockedByPod && len(set.nodes) > 1 // the reason of nodes whose pods must leave with those of other nodes
 		if !ok || reason != autoscaler.KeptUtilized && reason != autoscaler.KeptNoPlace && !together {
 			return nil
 		}
@@ -304,7 +304,8 @@ func (x *search) try(set []*replaceable) (stuck map[string]bool) {
 	return nil
 }
 
-// askFor has a pod that is moved be asked for: with the other members of its group, if these are moved together.
+// askFor adds a pod that is moved to the pods that a purchase must serve, together with the other members of its
+// group if these move as a whole.
 func (x *search) askFor(req *autoscaler.Request, pod *cluster.Pod) {
 	key, whole := x.primary.GoesWhole(pod)
 	if !whole {

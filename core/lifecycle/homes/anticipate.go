@@ -16,7 +16,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle"
 )
 
-// Orders has stand-ins tried and planned for like pods.
+// Orders queues stand-ins, which are then scheduled and planned for as pods are.
 type Orders interface {
 	// Queue makes a record of a stand-in and queues it.
 	Queue(t *lifecycle.Turn, standIn *cluster.Pod)

@@ -245,8 +245,8 @@ func (m *Machine) PodAppearedBound(t *lifecycle.Turn, pod *cluster.Pod) {
 	}
 }
 
-// homeFor returns the home that a new pod of an owner ends: that of the pod with its name, else
-// the oldest that takes it, else the oldest; nil when no pod of the owner has left.
+// homeFor returns the home that a new pod of an owner ends: that of the pod with its name; failing
+// that the oldest whose node takes the pod, or simply the oldest. It is nil when no pod of the owner has left.
 func (m *Machine) homeFor(t *lifecycle.Turn, pod *cluster.Pod) (best *home) {
 	if len(m.byPod) == 0 || m.byPod[pod.UID] != nil {
 		return nil

@@ -73,7 +73,7 @@ func (m *Machine) noRoom(t *lifecycle.Turn, list []*home) (why string) {
 }
 
 // allFit reports whether the nodes of homes take their stand-ins all together, with those that
-// are nominated there already. When it returns false, each has to be asked about.
+// are nominated there already. When it returns false, each has to be checked by itself.
 func (m *Machine) allFit(t *lifecycle.Turn, list []*home) bool {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b *home) int { return strings.Compare(a.node, b.node) })

@@ -175,7 +175,7 @@ func (m *Machine) BecomeLeader(t *lifecycle.Turn) {
 	}
 }
 
-// Advance has homes kept for the pods of nodes that have changed. It comes before homes are tried.
+// Advance requests homes for the pods of nodes that have changed. It runs before homes are scheduled.
 func (m *Machine) Advance(t *lifecycle.Turn) {
 	for _, name := range m.names() {
 		x, n := m.nodes[name], t.State.NodeByName(name)

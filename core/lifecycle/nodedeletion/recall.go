@@ -52,7 +52,7 @@ func (d *deletion) asRecallable(n *cluster.NodeInfo) autoscaler.Recallable {
 // first: pods may be leaving it. Who has left it by then isn't known, nor where they are to go.
 func (d *deletion) recallable() bool { return !d.interrupted && d.undisturbed() }
 
-// undisturbed reports whether no pod has been told to leave, and the provider hasn't been asked.
+// undisturbed reports whether the removal has touched nothing yet: no pod was evicted, and the provider wasn't called.
 func (d *deletion) undisturbed() bool {
 	switch s := d.state.(type) {
 	case tainting, tainted:

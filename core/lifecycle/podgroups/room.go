@@ -15,9 +15,8 @@ package podgroups
 //
 // Room is kept for one gang at a time: the next would be given what the first one needs. It is given back
 // when the gang has its nodes, is gone or can't be tried, and when its time is over: then the gang's wait
-// begins anew, so that the others have their turn. When a node or a member of it goes, places are looked
-// for anew. Nothing of this outlives the process: after a crash the gang has waited since its condition
-// says so, and room is kept again.
+// starts over, so that others have their turn. When a node or a member goes, places are searched again. Nothing of this outlives the process: after a crash the wait is counted from the
+// transition time of the gang's condition, and room is kept again.
 
 import (
 	"fmt"
