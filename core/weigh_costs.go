@@ -125,10 +125,10 @@ func (x gangs) groupNode(g *autoscaler.GangPlan, ups []autoscaler.ScaleUp, membe
 	for _, p := range members {
 		worth += c.worth(p.Parsed)
 	}
-	group, share, launch := "", 0.0, time.Duration(0)
+	group, most, share, launch := "", 0, 0.0, time.Duration(0)
 	for i := range ups {
-		if i == 0 || ups[i].Nodes > ups[0].Nodes {
-			group = ups[i].Group
+		if ups[i].Nodes > most {
+			group, most = ups[i].Group, ups[i].Nodes
 		}
 		share, launch = 1, max(launch, c.scale.launches.Times(ups[i].Group).Median)
 	}

@@ -29,16 +29,21 @@ type allotted struct {
 }
 
 // allocateOnce is allocate, but asks the library only where no node of the same content was asked about
-// before. Errors aren't remembered, since they name claims and nodes, and nothing is for a question of 0. The
+// before. Nothing is remembered of a question of 0, nor of devices that are packed: their order follows from more
+// than the content. Errors aren't either, since they name claims and nodes. The
 // caller holds mu, and may change the results, but not what they point to.
 func (v *Inventory) allocateOnce(q Question, c Content, pools []seen, n *v1.Node, claims []*resourcev1.ResourceClaim, classes Classes, how How) ([]resourcev1.AllocationResult, error) {
+	if q == 0 || how.Packed {
+		v.asks++
+		return v.allocate(pools, n, claims, classes, how)
+	}
 	key := allotted{q, c, parametersOf(claims, classes)}
 	if a, ok := v.allotments[key]; ok {
 		return a.on(n.Name, pools), nil
 	}
 	v.asks++
 	out, err := v.allocate(pools, n, claims, classes, how)
-	if err != nil || q == 0 {
+	if err != nil {
 		return out, err
 	}
 	if len(v.allotments) >= allotments {

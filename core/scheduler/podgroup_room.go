@@ -64,7 +64,7 @@ func (t *transaction) fitsWithout(pods []*cluster.Pod) bool {
 
 // findAgain is find after another attempt.
 func (t *transaction) findAgain() bool {
-	t.places, t.nodes, t.inDomain, t.domain, t.status = nil, nil, nil, "", ""
+	t.places, t.nodes, t.inDomain, t.domain, t.status, t.labels = nil, nil, nil, "", "", t.labelsWith(0)
 	return t.find()
 }
 

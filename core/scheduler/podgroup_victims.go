@@ -225,8 +225,8 @@ func (s *victimSearch) stepwise() *groupVictims {
 	mark := s.state.Mark()
 	defer s.state.Rollback(mark)
 	s.places, s.vain = s.places[:0], map[*engine.Class]int{}
-	for i, asked := 0, 0; i < len(s.request.Members) && asked < maxAsked; i++ {
-		if s.place(i) {
+	for i, asked := 0, 0; i < len(s.request.Members); i++ {
+		if s.place(i) || asked == maxAsked {
 			continue
 		}
 		asked++

@@ -57,8 +57,9 @@ func (a *API) pod(r *request) (any, error) {
 	}
 	for j := range decisions {
 		d := &decisions[j]
-		out.Decisions = append(out.Decisions, decision(r.viewer, d, whole))
-		out.Timeline = append(out.Timeline, v1alpha1.TimelineEntry{At: d.Time.UTC(), Kind: string(d.Kind), Text: d.String(), Seq: d.Seq})
+		shown := decision(r.viewer, d, whole)
+		out.Decisions = append(out.Decisions, shown)
+		out.Timeline = append(out.Timeline, v1alpha1.TimelineEntry{At: d.Time.UTC(), Kind: string(d.Kind), Text: shown.Text, Seq: d.Seq})
 	}
 	slices.SortStableFunc(out.Timeline, func(a, b v1alpha1.TimelineEntry) int { return a.At.Compare(b.At) })
 	return out, nil

@@ -16,6 +16,7 @@ import (
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/edge/api"
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 )
@@ -157,6 +158,22 @@ func TestHiddenTexts(t *testing.T) {
 		_, body = get(a, "nodes/db-0001", rights.as(viewer))
 		if err := json.Unmarshal([]byte(body), &node); err != nil || (node.Detail != "") != told || (node.Reason == "") {
 			t.Errorf("%s is told of a node that stays: %s", viewer, body)
+		}
+	}
+}
+
+// TestVictimsOfOthersAreNotNamed: what a pod has had leave may be in namespaces that the viewer may not read.
+func TestVictimsOfOthersAreNotNamed(t *testing.T) {
+	x := newExample(t)
+	x.history.Step(x.now(), 0, nil, &step.Ready{Decisions: []step.Decision{{Time: x.now(), Kind: step.Preempts, Pod: "team-b/urgent", Node: "db-0001", Victims: []string{"team-a/secret"}}}})
+	o := x.options()
+	rights := &granting{may: map[string][]string{"admin": {""}, "b": {"team-b"}}}
+	o.Rights = api.NewRights(rights)
+	a := api.New(o)
+	for viewer, told := range map[string]bool{"admin": true, "b": false} {
+		code, body := get(a, "pods/team-b/urgent", rights.as(viewer))
+		if code != http.StatusOK || strings.Contains(body, "secret") != told || !strings.Contains(body, "Preempts") {
+			t.Errorf("%s is told, %d: %s", viewer, code, body)
 		}
 	}
 }

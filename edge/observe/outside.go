@@ -23,7 +23,7 @@ type beyondDiscovery struct{ authorizer.Authorizer }
 func (b beyondDiscovery) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	decision, why, err := b.Authorizer.Authorize(ctx, a)
 	path := RightBeside(a.GetPath())
-	if err != nil || decision != authorizer.DecisionAllow || a.IsResourceRequest() || path == "" {
+	if decision != authorizer.DecisionAllow || a.IsResourceRequest() || path == "" {
 		return decision, why, err
 	}
 	return b.Authorizer.Authorize(ctx, authorizer.AttributesRecord{User: a.GetUser(), Verb: a.GetVerb(), Path: path})

@@ -188,8 +188,11 @@ func middle(s string, width int) string {
 	if width <= 0 {
 		return ""
 	}
-	letters := []rune(s)
 	head := width / 2
 	tail := width - head - 1
-	return string(letters[:head]) + "…" + string(letters[len(letters)-tail:])
+	end := ansi.TruncateLeft(s, ansi.StringWidth(s)-tail, "")
+	if ansi.StringWidth(end) > tail { // half of a wide letter isn't cut off
+		end = ansi.TruncateLeft(s, ansi.StringWidth(s)-tail+1, "")
+	}
+	return ansi.Truncate(s, head, "") + "…" + end
 }

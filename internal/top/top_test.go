@@ -170,6 +170,11 @@ func TestNamesAreCutInTheirMiddle(t *testing.T) {
 			t.Errorf("in %d letters it is %q, want %q", width, got, want)
 		}
 	}
+	for width := range 20 { // letters that are two columns wide
+		if got := middle(strings.Repeat("箱", 15), width); ansi.StringWidth(got) > width {
+			t.Errorf("in %d columns it is %q", width, got)
+		}
+	}
 }
 
 // TestWhatFailsIsSaid below the last answer.

@@ -196,7 +196,7 @@ func (t *table) line(cells []cell, widths []int, under bool) string {
 			continue
 		}
 		s := middle(c.text, widths[i])
-		pad := strings.Repeat(" ", widths[i]-ansi.StringWidth(s))
+		pad := strings.Repeat(" ", max(0, widths[i]-ansi.StringWidth(s)))
 		if t.columns[i].right {
 			s, pad = pad+s, ""
 		}

@@ -91,7 +91,7 @@ func (m *Machine) NodeSet(t *lifecycle.Turn, api, info *cluster.NodeInfo) *clust
 	mark := autoscaler.FindInterruption(m.cfg.Marks, api)
 	x := m.nodes[api.Name]
 	if x != nil && (mark == nil || x.uid != api.Object.UID) {
-		m.end(t, api.Name, x, mark == nil)
+		m.end(t, api.Name, x, x.uid == api.Object.UID)
 		x = nil
 	}
 	if mark == nil {
@@ -113,11 +113,11 @@ func (m *Machine) NodeSet(t *lifecycle.Turn, api, info *cluster.NodeInfo) *clust
 
 // begin records a node's mark: its first, or another.
 func (m *Machine) begin(t *lifecycle.Turn, n *cluster.NodeInfo, x *node, mark autoscaler.InterruptionMark) {
-	x.mark, x.since, x.until, x.over = mark, t.Now, time.Time{}, false
+	x.mark, x.over = mark, false
 	why := mark.Said()
 	if mark.Warning > 0 {
-		x.until = t.Now.Add(mark.Warning)
-		why += fmt.Sprintf(", it is taken in %s", mark.Warning)
+		x.until = lifecycle.Earliest(x.until, t.Now.Add(mark.Warning)) // of two marks the one whose time is over first
+		why += fmt.Sprintf(", it is taken in %s", x.until.Sub(t.Now))
 	}
 	t.Decide(step.Decision{Kind: step.NodeInterrupted, Node: n.Name, Group: n.Group, Reason: why})
 	t.Emit(step.NodeEvent(n.Object, "NodeInterrupted", "ScalingDown", "the cloud is about to take the node ("+why+"): room for its pods is being reserved").AsWarning())
@@ -179,7 +179,7 @@ func (m *Machine) BecomeLeader(t *lifecycle.Turn) {
 func (m *Machine) Advance(t *lifecycle.Turn) {
 	for _, name := range m.names() {
 		x, n := m.nodes[name], t.State.NodeByName(name)
-		if n == nil || x.over || !x.changed {
+		if n == nil || x.over || !x.changed && m.seen == m.homes.Version() { // homes may have been released
 			continue
 		}
 		movers, _ := m.pods(t, n)

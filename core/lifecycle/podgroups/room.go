@@ -104,11 +104,15 @@ func (m *Machine) Named(standIn *cluster.Pod) string {
 // that it can't be tried.
 func (m *Machine) gangWaits(t *lifecycle.Turn, g *schedulingv1beta1.PodGroup, member *cluster.Pod) {
 	keep := m.scheduler.Profile(member).KeepRoom
-	if keep.After == 0 || !m.members.Decides() || g.Spec.SchedulingPolicy.Gang == nil || m.rooms.waits[g.UID] != nil {
+	if keep.After == 0 || !m.members.Decides() || g.Spec.SchedulingPolicy.Gang == nil {
 		return
 	}
 	key := cluster.PodGroupKey{Namespace: g.Namespace, Name: g.Name}
-	if t.State.PlacedMembers(key) >= MinCount(g) {
+	if t.State.PlacedMembers(key) >= MinCount(g) { // others may have bound some
+		m.gangRests(t, g.UID, "enough members have nodes")
+		return
+	}
+	if m.rooms.waits[g.UID] != nil {
 		return
 	}
 	x := &wait{key: key, priority: member.Priority, since: t.Now, after: keep.After, lasts: keep.For}

@@ -123,10 +123,27 @@ func (h *History) checkDevices(now time.Time) {
 	}
 	for uid, l := range h.devices.claims {
 		l.idleSince = since(now, l.idleSince, !l.gone && l.claim.Status.Allocation != nil && !h.inUse(l.claim))
-		if h.tooLong(now, l.idleSince) {
+		patience := h.config.Patience
+		if h.isControllers(l.claim) {
+			patience += controllersLag
+		}
+		if h.longerThan(patience, now, l.idleSince) {
 			h.add(now, DevicesKept, string(uid), "claim %s has devices since %s that no pod on a node uses; it is reserved for %v", name(l.claim), l.idleSince.Format(time.TimeOnly), l.claim.Status.ReservedFor)
 		}
 	}
+}
+
+// controllersLag is for how long kube-controller-manager may see nothing of what changes after the API server has
+// come back: client-go pauses for up to half a minute between watches, and for up to as long again at random.
+const controllersLag = time.Minute
+
+// isControllers reports whether it is for kube-controller-manager to free a claim: it is reserved for pods that have
+// ended or are gone, and for no other. What is reserved for a pod without a node is for the scheduler to free.
+func (h *History) isControllers(c *resourcev1.ResourceClaim) bool {
+	return len(c.Status.ReservedFor) > 0 && !slices.ContainsFunc(c.Status.ReservedFor, func(r resourcev1.ResourceClaimConsumerReference) bool {
+		l := h.pods[r.UID]
+		return l != nil && !l.gone && !finished(l.pod)
+	})
 }
 
 // inUse reports whether a claim is reserved for a pod on a node that hasn't ended.

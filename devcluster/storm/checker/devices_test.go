@@ -158,6 +158,10 @@ func TestDevicesAreNotKeptForNobody(t *testing.T) {
 				w.shown(running.DeepCopy())
 			}
 			w.passes(40 * time.Second)
+			if len(c.claim.Status.ReservedFor) > 0 {
+				w.finds(t) // the controller may not have heard of the pod's end
+				w.passes(controllersLag)
+			}
 			w.finds(t, c.found...)
 			w.Empty(w.now)
 			if w.Left() != 1 {

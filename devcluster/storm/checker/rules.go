@@ -173,12 +173,15 @@ func ready(n *v1.Node) bool {
 
 // tooLong reports whether something that holds since a time has held for longer than Patience
 // in calm times.
-func (h *History) tooLong(now, from time.Time) bool {
+func (h *History) tooLong(now, from time.Time) bool { return h.longerThan(h.config.Patience, now, from) }
+
+// longerThan reports whether something that holds since a time has held for longer than d in calm times.
+func (h *History) longerThan(d time.Duration, now, from time.Time) bool {
 	if from.IsZero() || h.calmSince.IsZero() {
 		return false
 	}
 	if h.calmSince.After(from) {
 		from = h.calmSince
 	}
-	return now.Sub(from) > h.config.Patience
+	return now.Sub(from) > d
 }

@@ -52,5 +52,12 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 			return nil, err
 		}
 	}
-	return (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil { // whoever may open it may delete nodes
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
 }

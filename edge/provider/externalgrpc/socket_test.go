@@ -34,6 +34,9 @@ func TestAServerAtASocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the socket is %v, %v; want it to be its owner's alone", info, err)
+	}
 	if _, err := externalgrpc.Listen(t.Context(), address); err == nil || !strings.Contains(err.Error(), "another server listens") {
 		t.Errorf("a second server at the socket: %v, want that another listens", err)
 	}
