@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 	cliflag "k8s.io/component-base/cli/flag"
@@ -14,6 +13,7 @@ import (
 	"github.com/berthproject/berth/internal/page"
 	"github.com/berthproject/berth/internal/term"
 	"github.com/berthproject/berth/sim/report"
+	"github.com/berthproject/berth/sim/scenario"
 )
 
 // This file is berth shadow report: what a running shadow has found, or one that has left its
@@ -47,7 +47,7 @@ differences with the scores behind them. docs/shadow.md explains how to read it.
 
 A shadow holds no Lease: its pod is found by the label app.kubernetes.io/name=berth in
 the namespace of --lease, unless --pod names it. It is queried over a port-forward
-through the API server, or with --server at an address; you need the roles berth-viewer, or access to /api/v1alpha1/shadow. A
+through the API server, or with --server at an address; you need the ClusterRole berth-viewer. A
 report saved with -o json can be read with --file after the shadow has stopped.`,
 		Example: `  kubectl berth shadow report
   kubectl berth shadow report --pod kube-system/berth-5b8c9d7f6-x2x4z -o json > shadow.json
@@ -87,7 +87,7 @@ func (f *shadowFlags) run(ctx context.Context, out io.Writer) error {
 // read returns the report of a file or of a running shadow.
 func (f *shadowFlags) read(ctx context.Context) (*v1alpha1.Shadow, error) {
 	if f.file != "" {
-		raw, err := os.ReadFile(f.file)
+		raw, err := scenario.ReadFile(f.file)
 		if err != nil {
 			return nil, fmt.Errorf("--file: %w; it must be the path of a report saved with berth shadow report -o json", err)
 		}

@@ -15,7 +15,7 @@
 //
 // What must hold:
 //   - the core is asked only when somebody looks, one question at a time, and for at most 1/150 of
-//     its time; viewers of one moment share its answer;
+//     its time, or more where a question takes over 27 ms (questions.go); viewers of one moment share its answer;
 //   - memory, streams and answers in the making are bounded, whatever is asked; a viewer that reads
 //     slowly holds up nobody;
 //   - no name of a pod reaches a viewer who may not list pods in its namespace.

@@ -11,9 +11,16 @@ import (
 // maxNearest is how many names Nearest returns.
 const maxNearest = 5
 
+// maxCompared is with how many letters a name is compared at most, in letters of its own times names: a tenth of a
+// second. Whoever asks for names that aren't there must not keep processors busy.
+const maxCompared = 1 << 19
+
 // Nearest returns those of the names that are most like one, the nearest first: by how many
-// letters have to be changed.
+// letters have to be changed. Where that would take long, there are none.
 func Nearest(name string, names []string) []string {
+	if len(name)*len(names) > maxCompared {
+		return nil
+	}
 	return NearestBy(names, func(other string) int { return Distance(name, other) })
 }
 

@@ -16,7 +16,8 @@ const (
 	// so that of 100 placements 99 meet none: p99 doesn't depend on how many viewers there are, nor on what they ask.
 	idleTimes = 149
 	// maxIdle is how long a question waits for that at most, so that it is answered before questionTimeout in a
-	// cluster, too, in which one takes longer than 25 ms.
+	// cluster, too, in which one takes longer than 27 ms. There questions take more than 1/150: a fifth, if each takes a
+	// second.
 	maxIdle = 4 * time.Second
 	// keptAnswers is how many answers are kept at most.
 	keptAnswers = 256

@@ -1,5 +1,5 @@
-// Package term shows the answers of a running Berth on a terminal: its status (status.go), on one line
-// (brief.go) and drawn again and again (top.go, screen.go), and explanations (explain.go). text.go has
+// Package term writes the answers of a running Berth as text: its status (status.go), also on one line
+// (brief.go), and explanations (explain.go); internal/top draws them again and again. text.go has
 // what these are made of.
 //
 // What must hold:

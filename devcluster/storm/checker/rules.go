@@ -173,7 +173,9 @@ func ready(n *v1.Node) bool {
 
 // tooLong reports whether something that holds since a time has held for longer than Patience
 // in calm times.
-func (h *History) tooLong(now, from time.Time) bool { return h.longerThan(h.config.Patience, now, from) }
+func (h *History) tooLong(now, from time.Time) bool {
+	return h.longerThan(h.config.Patience, now, from)
+}
 
 // longerThan reports whether something that holds since a time has held for longer than d in calm times.
 func (h *History) longerThan(d time.Duration, now, from time.Time) bool {
