@@ -6,7 +6,7 @@ var deviceFaults = []Mutant{
 	{"devices are allocated in the pools of the node that was asked about first", "core/devices/allotment.go", "r.Pool = pools[slices.Index(a.pools, PoolID{r.Driver, r.Pool})].Name", "r.Pool = a.pools[slices.Index(a.pools, PoolID{r.Driver, r.Pool})].Name", "./core/devices", "TestPropertyRemembered", "100"},
 	{"devices are of use on the node that was asked about first", "core/devices/allotment.go", "onlyNode(out[k].NodeSelector, a.node) {", "onlyNode(out[k].NodeSelector, \"\") {", "./core/devices", "TestPropertyRemembered", "100"},
 	{"a claim has the parameters of another", "core/devices/allotment.go", "key := allotted{q, c, parametersOf(claims, classes)}", "key := allotted{q, c, Digest{}}", "./core/devices", "TestPropertyRemembered", "300"},
-	{"what is allocated is remembered without a question", "core/devices/allotment.go", "if err != nil || q == 0 {", "if err != nil {", "./core/devices", "TestPropertyRemembered", "100"},
+	{"what is allocated is remembered without a question", "core/devices/allotment.go", "if q == 0 || how.Packed {", "if how.Packed {", "./core/devices", "TestPropertyRemembered", "100"},
 	{"a share has the name of another's", "core/devices/allocate.go", "nameShares(claims[k], &out[k])", "_ = k", "./core/devices", "TestPropertyRemembered", "300"},
 	{"what is taken of a pool is told apart by what is taken as a whole", "core/devices/taken.go", "			shared = true\n", "", "./core/cluster", "TestPropertyDevicesAreThose", "500"},
 	{"parts of a device are counted one by one", "core/devices/count.go", "if met[of] {", "if false {", "./core/devices", "TestDevicesAreCounted", "1"},
