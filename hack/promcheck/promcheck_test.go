@@ -368,7 +368,7 @@ var firing = map[string]struct{ fires, quiet string }{
 	"BerthNodeGroupInBackoff":  {`cluster_autoscaler_node_group_backoff_status{node_group="g",reason="timeout"} 1x240`, `cluster_autoscaler_node_group_backoff_status{node_group="g",reason="timeout"} 0x240`},
 	"BerthNodeGroupUnhealthy":  {`cluster_autoscaler_node_group_healthiness{node_group="g"} 0x240`, `cluster_autoscaler_node_group_healthiness{node_group="g"} 1x240`},
 	"BerthNodesNotRegistering": {`cluster_autoscaler_nodes_count{state="longUnregistered"} 1x240`, `cluster_autoscaler_nodes_count{state="longUnregistered"} 0x240`},
-	"BerthPodsPending":         {`cluster_autoscaler_unschedulable_pods_count{type="unschedulable"} 3x240`, `cluster_autoscaler_unschedulable_pods_count{type="unschedulable"} 0x240`},
+	"BerthPodsPending":         {`berth_oldest_pending_pod_seconds 1801x240`, `berth_oldest_pending_pod_seconds 1800x240`},
 	"BerthMaxNodesReached":     {"cluster_autoscaler_nodes_count{state=\"ready\"} 9x240\n  cluster_autoscaler_max_nodes_count 9x240", "cluster_autoscaler_nodes_count{state=\"ready\"} 8x240\n  cluster_autoscaler_max_nodes_count 9x240"},
 	"BerthEvictionsFailing":    {`cluster_autoscaler_evicted_pods_total{eviction_result="failed"} 0+1x240`, `cluster_autoscaler_evicted_pods_total{eviction_result="succeeded"} 0+1x240`},
 	"BerthBindingErrors":       {`scheduler_schedule_attempts_total{result="error",profile="p"} 0+1x240`, `scheduler_schedule_attempts_total{result="scheduled",profile="p"} 0+1x240`},
