@@ -41,6 +41,7 @@ type deviceBinder struct {
 	patient time.Duration // for how long the cache is waited for
 	shared  sharedClaims
 	calls   chan struct{} // has a token for each write of a claim that is under way
+	tells   chan struct{} // has a token for each write to a pod's status: it doesn't wait for claims of other pods
 }
 
 // newDeviceBinder returns a deviceBinder. watcher may be nil.
@@ -49,7 +50,7 @@ func newDeviceBinder(client kubernetes.Interface, claims claimCache, tell func(s
 		watcher = noDeviceWatcher{}
 	}
 	return &deviceBinder{client: client, claims: claims, tell: tell, watcher: watcher, period: time.Second, patient: 2 * time.Minute,
-		shared: sharedClaims{turns: map[string]*claimTurn{}}, calls: make(chan struct{}, bindWorkers)}
+		shared: sharedClaims{turns: map[string]*claimTurn{}}, calls: make(chan struct{}, bindWorkers), tells: make(chan struct{}, bindWorkers)}
 }
 
 // noDeviceWatcher implements DeviceWatcher.
@@ -137,15 +138,20 @@ func refuse(format string, args ...any) error { return refusal{fmt.Errorf(format
 
 // attempt calls f as the function attempt does, while few others write claims.
 func (b *deviceBinder) attempt(ctx context.Context, f func() error) error {
-	return attempt(ctx, func() error {
+	return attempt(ctx, whileFew(ctx, b.calls, f))
+}
+
+// whileFew returns what calls f with a token in slots, which it waits for.
+func whileFew(ctx context.Context, slots chan struct{}, f func() error) func() error {
+	return func() error {
 		select {
-		case b.calls <- struct{}{}:
+		case slots <- struct{}{}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		defer func() { <-b.calls }()
+		defer func() { <-slots }()
 		return f()
-	})
+	}
 }
 
 // attempt calls f until it succeeds or is refused, again at once after a conflict, and for as long as
@@ -272,10 +278,10 @@ func (b *deviceBinder) tellPod(ctx context.Context, bind *step.Bind, claim strin
 	if err != nil {
 		return err
 	}
-	return b.attempt(ctx, func() error {
+	return attempt(ctx, whileFew(ctx, b.tells, func() error {
 		_, err := b.client.CoreV1().Pods(bind.Namespace).Patch(ctx, bind.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 		return err
-	})
+	}))
 }
 
 // takeBack takes away from the claims of a bind what a pod has no use for that isn't bound. What is left

@@ -335,6 +335,43 @@ func TestClaimsForExtendedResources(t *testing.T) {
 	}
 }
 
+// TestPodsAreToldWhileOtherClaimsAreWritten: of many pods with extended resources the first are ready while
+// most claims of the others are still to be created.
+func TestPodsAreToldWhileOtherClaimsAreWritten(t *testing.T) {
+	const pods = 8 * bindWorkers
+	s := newClaimServer()
+	told, created := 0, 0 // pods that were told, and how many claims there were when a quarter was
+	s.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if told++; told == pods/4 {
+			created = len(s.told)
+		}
+		return false, nil, nil
+	})
+	b := newDeviceBinder(s, s, func(step.Event) {}, nil)
+	var all sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range pods {
+		bind := extendedBind()
+		bind.Name, bind.UID, bind.DeviceClaims[0].Name = fmt.Sprint("p", i), types.UID(fmt.Sprint("p", i)), fmt.Sprint("p", i, "-extended")
+		if err := s.Tracker().Add(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: bind.Name, UID: bind.UID}}); err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() {
+			<-begin
+			if _, err := b.prepare(t.Context(), t.Context(), &bind); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	close(begin)
+	all.Wait()
+	if created == 0 || created > pods*3/4 {
+		t.Errorf("%d of %d claims were created when a quarter of the pods was told of theirs, want at most three quarters", created, pods)
+	}
+}
+
 // TestBindingConditions: a bind waits for the conditions of its devices, and fails with one of the
 // failure conditions or after its time.
 func TestBindingConditions(t *testing.T) {
