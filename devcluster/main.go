@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berthproject/berth/devcluster/api"
-	"github.com/berthproject/berth/devcluster/command"
 	"github.com/berthproject/berth/devcluster/components"
 	"github.com/berthproject/berth/devcluster/controlplane"
 	"github.com/berthproject/berth/devcluster/devices"
@@ -27,7 +26,7 @@ func main() {
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	cmd.AddCommand(upCommand(), sizeCommand(), burstCommand(), benchCommand(), stormCommand(), components.Command())
-	os.Exit(command.Run(cmd))
+	os.Exit(controlplane.RunCommand(cmd))
 }
 
 func upCommand() *cobra.Command {

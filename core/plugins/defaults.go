@@ -19,14 +19,10 @@ import (
 	"github.com/berthproject/berth/core/plugins/imagelocality"
 	"github.com/berthproject/berth/core/plugins/interpodaffinity"
 	"github.com/berthproject/berth/core/plugins/nodeaffinity"
-	"github.com/berthproject/berth/core/plugins/nodedeclaredfeatures"
-	"github.com/berthproject/berth/core/plugins/nodename"
-	"github.com/berthproject/berth/core/plugins/nodeports"
+	"github.com/berthproject/berth/core/plugins/nodefilters"
 	"github.com/berthproject/berth/core/plugins/noderesources"
-	"github.com/berthproject/berth/core/plugins/nodeunschedulable"
 	"github.com/berthproject/berth/core/plugins/nodevolumelimits"
 	"github.com/berthproject/berth/core/plugins/podtopologyspread"
-	"github.com/berthproject/berth/core/plugins/prioritysort"
 	"github.com/berthproject/berth/core/plugins/schedulinggates"
 	"github.com/berthproject/berth/core/plugins/tainttoleration"
 	"github.com/berthproject/berth/core/plugins/topologyplacement"
@@ -97,14 +93,14 @@ type Rule struct {
 // DefaultRules returns the plugins of the default profile that filter or score (its MultiPoint set)
 // in kube-scheduler of a version, in its order and with its weights.
 func DefaultRules(v compat.Version) []Rule {
-	first := []Rule{{nodename.Name, true, 0}, {nodeunschedulable.Name, true, 0}}
+	first := []Rule{{nodefilters.NodeName, true, 0}, {nodefilters.NodeUnschedulable, true, 0}}
 	if v < compat.V37 {
 		slices.Reverse(first)
 	}
 	return append(first, []Rule{
 		{tainttoleration.Name, true, 3},
 		{nodeaffinity.Name, true, 2},
-		{nodeports.Name, true, 0},
+		{nodefilters.NodePorts, true, 0},
 		{noderesources.FitName, true, 1},
 		{volumerestrictions.Name, true, 0},
 		{nodevolumelimits.Name, true, 0},
@@ -115,7 +111,7 @@ func DefaultRules(v compat.Version) []Rule {
 		{dynamicresources.Name, true, 2},
 		{noderesources.BalancedName, false, 1},
 		{imagelocality.Name, false, 1},
-		{nodedeclaredfeatures.Name, true, 0},
+		{nodefilters.NodeDeclaredFeatures, true, 0},
 	}...)
 }
 
@@ -123,16 +119,16 @@ func DefaultRules(v compat.Version) []Rule {
 // name.
 func build(schema *cluster.Schema, name string, o *Options) framework.Plugin {
 	switch name {
-	case nodeunschedulable.Name:
-		return nodeunschedulable.Plugin{}
-	case nodename.Name:
-		return nodename.New(schema.Version())
+	case nodefilters.NodeUnschedulable:
+		return nodefilters.ByUnschedulable{}
+	case nodefilters.NodeName:
+		return nodefilters.NewByName(schema.Version())
 	case tainttoleration.Name:
 		return tainttoleration.Plugin{}
 	case nodeaffinity.Name:
 		return nodeaffinity.New(o.AddedAffinity)
-	case nodeports.Name:
-		return nodeports.Plugin{}
+	case nodefilters.NodePorts:
+		return nodefilters.ByPorts{}
 	case noderesources.FitName:
 		return noderesources.NewFit(o.Fit)
 	case volumerestrictions.Name:
@@ -160,8 +156,8 @@ func build(schema *cluster.Schema, name string, o *Options) framework.Plugin {
 		return noderesources.NewBalanced(o.Balanced)
 	case imagelocality.Name:
 		return imagelocality.New(schema.Version())
-	case nodedeclaredfeatures.Name:
-		return nodedeclaredfeatures.Plugin{}
+	case nodefilters.NodeDeclaredFeatures:
+		return nodefilters.ByFeatures{}
 	}
 	return nil
 }
@@ -204,7 +200,7 @@ func Default(schema *cluster.Schema, o Options) *framework.Profile {
 	if rules == nil {
 		rules = DefaultRules(schema.Version())
 	}
-	p := &framework.Profile{SchedulerName: o.SchedulerName, Less: prioritysort.Less, BindTimeout: o.BindTimeout, DeviceBindTimeout: o.DeviceBindTimeout}
+	p := &framework.Profile{SchedulerName: o.SchedulerName, Less: framework.ByPriority, BindTimeout: o.BindTimeout, DeviceBindTimeout: o.DeviceBindTimeout}
 	for _, r := range rules {
 		plugin := build(schema, r.Name, &o)
 		if plugin == nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
-	"github.com/berthproject/berth/core/plugins/prioritysort"
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/internal/test/testkit"
 )
@@ -26,7 +26,7 @@ func TestPropertyMembersAreTriedWithTheirGroup(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := queue.DefaultConfig()
 		cfg.PodGroups = true
-		h := &groupHistory{t: t, kit: newKit(), queue: queue.New(cfg, prioritysort.Less), now: time.Unix(1000, 0)}
+		h := &groupHistory{t: t, kit: newKit(), queue: queue.New(cfg, framework.ByPriority), now: time.Unix(1000, 0)}
 		for range rapid.IntRange(1, 80).Draw(t, "steps") {
 			h.step()
 			if broken := h.queue.Invariants(); broken != nil {

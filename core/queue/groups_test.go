@@ -7,7 +7,7 @@ import (
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
-	"github.com/berthproject/berth/core/plugins/prioritysort"
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/internal/test/testkit"
 )
@@ -19,7 +19,7 @@ func TestGroupsBackOffBySize(t *testing.T) {
 		k, now := newKit(), time.Unix(1000, 0)
 		cfg := queue.DefaultConfig()
 		cfg.PodGroups = true
-		q := queue.New(cfg, prioritysort.Less)
+		q := queue.New(cfg, framework.ByPriority)
 		for i := range members {
 			q.Add(now, k.schema.ParsePod(testkit.Pod(fmt.Sprint("m", i)).PodGroup("gang").Obj()), k.class("small"), nil)
 		}
@@ -45,7 +45,7 @@ func TestAGroupIsTriedWhenAMemberIsReclassified(t *testing.T) {
 	k, now := newKit(), time.Unix(1000, 0)
 	cfg := queue.DefaultConfig()
 	cfg.PodGroups = true
-	q := queue.New(cfg, prioritysort.Less)
+	q := queue.New(cfg, framework.ByPriority)
 	q.Add(now, k.schema.ParsePod(testkit.Pod("m").PodGroup("gang").Obj()), k.class("small"), nil)
 	q.ReleaseGroup(now, q.Groups()[0])
 	q.RejectGroup(now, q.Pop(now).Group(), []queue.GroupWait{{Class: k.class("small")}})

@@ -10,7 +10,6 @@ import (
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
-	"github.com/berthproject/berth/core/plugins/prioritysort"
 	"github.com/berthproject/berth/internal/test/testkit"
 )
 
@@ -65,7 +64,7 @@ func everyStage() (q *Queue, item func(string) *Item) {
 	schema := cluster.NewSchema()
 	e := testkit.Must(engine.New(cluster.New(schema), plugins.Default(schema, plugins.Options{}), engine.Options{}))
 	now := time.Unix(1000, 0)
-	q = New(DefaultConfig(), prioritysort.Less)
+	q = New(DefaultConfig(), framework.ByPriority)
 	item = func(name string) *Item { return q.Get(testkit.Pod(name).UID) }
 	add := func(name, cpu string) *Item {
 		pod := schema.ParsePod(testkit.Pod(name).Req("cpu", cpu).Obj())

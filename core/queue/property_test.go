@@ -13,7 +13,6 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
-	"github.com/berthproject/berth/core/plugins/prioritysort"
 	"github.com/berthproject/berth/core/queue"
 )
 
@@ -26,7 +25,7 @@ func TestPropertyTheQueueEqualsItsModel(t *testing.T) {
 			MaxBackoff:     time.Duration(rapid.IntRange(2, 9).Draw(t, "max")) * time.Second,
 			Leftover:       time.Duration(rapid.SampledFrom([]int{0, 20}).Draw(t, "leftover")) * time.Second,
 		}
-		p := &pair{t: t, queue: queue.New(cfg, prioritysort.Less), model: &model{cfg: cfg}, kit: newKit(), now: time.Unix(1000, 0)}
+		p := &pair{t: t, queue: queue.New(cfg, framework.ByPriority), model: &model{cfg: cfg}, kit: newKit(), now: time.Unix(1000, 0)}
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {
 			p.step()
 			p.compare()

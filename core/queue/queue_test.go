@@ -7,7 +7,6 @@ import (
 
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
-	"github.com/berthproject/berth/core/plugins/prioritysort"
 	"github.com/berthproject/berth/core/queue"
 )
 
@@ -18,7 +17,7 @@ var start = time.Unix(1000, 0)
 
 // newQueue returns a queue with one pod, a, of class small, which is in flight.
 func newQueue(k *kit) (*queue.Queue, *queue.Item) {
-	q := queue.New(queue.DefaultConfig(), prioritysort.Less)
+	q := queue.New(queue.DefaultConfig(), framework.ByPriority)
 	q.Add(start, k.pod("a", 0), k.class("small"), nil)
 	return q, q.Pop(start)
 }
@@ -119,7 +118,7 @@ func TestWhenAPodWasTried(t *testing.T) {
 // whoever tries pods until there is none comes to an end.
 func TestWithoutBackoffNothingIsTriedTwiceAtTheSameInstant(t *testing.T) {
 	k := newKit()
-	q := queue.New(queue.Config{}, prioritysort.Less)
+	q := queue.New(queue.Config{}, framework.ByPriority)
 	a := q.Add(start, k.pod("a", 0), k.class("small"), nil)
 	now := start
 	for range 3 {

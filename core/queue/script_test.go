@@ -13,7 +13,6 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
-	"github.com/berthproject/berth/core/plugins/prioritysort"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/internal/test/testkit"
 	"github.com/berthproject/berth/internal/test/testkit/script"
@@ -56,7 +55,7 @@ type scripted struct {
 }
 
 func newScripted(t *testing.T) *scripted {
-	return &scripted{t: t, queue: queue.New(queue.DefaultConfig(), prioritysort.Less), kit: newKit(), now: start}
+	return &scripted{t: t, queue: queue.New(queue.DefaultConfig(), framework.ByPriority), kit: newKit(), now: start}
 }
 
 func (s *scripted) item(name string) *queue.Item {
@@ -102,7 +101,7 @@ func (s *scripted) do(d *datadriven.TestData, args *script.Args) (said string) {
 		cfg.InitialBackoff = args.Duration("initial-backoff", cfg.InitialBackoff)
 		cfg.MaxBackoff = args.Duration("max-backoff", cfg.MaxBackoff)
 		cfg.Leftover = args.Duration("leftover", cfg.Leftover)
-		s.queue = queue.New(cfg, prioritysort.Less)
+		s.queue = queue.New(cfg, framework.ByPriority)
 	case "add":
 		name := args.Name()
 		s.names = append(s.names, name)

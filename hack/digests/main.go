@@ -36,7 +36,8 @@ func main() {
 // file has the digests as they were.
 const file = "hack/digests/digests.txt"
 
-// worlds is how many random worlds are played, from seed 1 on.
+// worlds is how many random worlds are played, from seed 1 on. 500 have every kind of event of sim/soak
+// many times over; what they miss is left to the night, which draws other seeds.
 const worlds = 500
 
 // run computes the digests, and writes or compares them. The current directory must be the root
@@ -76,7 +77,10 @@ func differences(before, after []string) {
 	}
 }
 
-// digests returns a line for each digest, always in the same order.
+// digests returns a line for each digest, always in the same order. The examples are those that are played
+// in seconds and between them use each expander, limit and kind of drain; the worlds are drawn by seed, so
+// that a change of what is drawn shows as a difference, too; the scripts have a digest so that a change
+// of several of them is seen at a glance.
 func digests(ctx context.Context) (lines []string, err error) {
 	for _, path := range []string{
 		"examples/night-batch/unlimited.yaml", "examples/night-batch/capped.yaml", "examples/night-batch/baked.yaml",

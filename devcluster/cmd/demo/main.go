@@ -5,7 +5,6 @@ package main
 import (
 	"os"
 
-	"github.com/berthproject/berth/devcluster/command"
 	"github.com/berthproject/berth/devcluster/controllers"
 	"github.com/berthproject/berth/devcluster/controlplane"
 	"github.com/berthproject/berth/devcluster/demo"
@@ -14,5 +13,5 @@ import (
 func main() {
 	cmd := demo.Command()
 	cmd.AddCommand(controlplane.ComponentCommand(controllers.Command()))
-	os.Exit(command.Run(cmd))
+	os.Exit(controlplane.RunCommand(cmd))
 }

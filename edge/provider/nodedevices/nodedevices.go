@@ -24,7 +24,8 @@ const (
 	Kind       = "NodeDeviceTemplates"
 )
 
-// maxSize is how many bytes a file may have.
+// maxSize is how many bytes a file may have: room for a thousand groups with a dozen kinds of devices each,
+// and little enough to be read at once.
 const maxSize = 4 << 20
 
 // file is what a file has.
@@ -96,7 +97,8 @@ func Parse(path string, raw []byte) (*Templates, error) {
 	return out, nil
 }
 
-// decode reads the text of a file. An error names a field that isn't known, or is there twice, with its path.
+// decode reads the text of a file as scenarios are read: YAML or JSON, with quantities and durations as
+// Kubernetes writes them. An error names a field that isn't known, or is there twice, with its path.
 func decode(raw []byte, in *file) error {
 	text, err := yaml.YAMLToJSONStrict(raw)
 	if err != nil {
@@ -109,7 +111,8 @@ func decode(raw []byte, in *file) error {
 	return errors.Join(strict...)
 }
 
-// templates returns what the file says, and all that is wrong with it.
+// templates returns what the file says, and all that is wrong with it. A template with errors counts for
+// no group: half a description of a node's devices would have nodes bought that pods don't fit on.
 func (f *file) templates() (*Templates, []error) {
 	var errs []error
 	bad := func(field, format string, args ...any) {

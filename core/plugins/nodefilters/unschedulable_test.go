@@ -1,26 +1,26 @@
-package nodeunschedulable_test
+package nodefilters_test
 
 import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/berthproject/berth/core/plugins/nodeunschedulable"
+	"github.com/berthproject/berth/core/plugins/nodefilters"
 	"github.com/berthproject/berth/internal/test/testkit"
 	rt "github.com/berthproject/berth/internal/test/testkit/ruletest"
 )
 
-// The plugin's only reason.
+// The unschedulableonly reason of ByPorts.
 const unschedulable = "Final: node(s) were unschedulable"
 
-var plugin = rt.Is(nodeunschedulable.Plugin{})
+var unschedulablePlugin = rt.Is(nodefilters.ByUnschedulable{})
 
-func TestFilter(t *testing.T) {
+func TestByUnschedulable(t *testing.T) {
 	pod := func(tolerations ...v1.Toleration) *testkit.PodBuilder {
 		return testkit.Pod("p").With(func(p *v1.Pod) { p.Spec.Tolerations = tolerations })
 	}
 	rejected := rt.Want{"open": rt.OK, "cordoned": unschedulable}
-	rt.Table{Plugin: plugin, Nodes: rt.Nodes{testkit.Node("open"), testkit.Node("cordoned").Cordon()}, Cases: []rt.Case{
+	rt.Table{Plugin: unschedulablePlugin, Nodes: rt.Nodes{testkit.Node("open"), testkit.Node("cordoned").Cordon()}, Cases: []rt.Case{
 		{Name: "no toleration", Pod: pod(), Want: rejected},
 		{Name: "the taint of cordoned nodes is tolerated", Pod: pod(v1.Toleration{Key: v1.TaintNodeUnschedulable, Operator: v1.TolerationOpExists}), Want: rt.Want{rt.All: rt.Skip}},
 		{Name: "everything is", Pod: pod(v1.Toleration{Operator: v1.TolerationOpExists}), Want: rt.Want{rt.All: rt.Skip}},
@@ -33,8 +33,8 @@ func TestFilter(t *testing.T) {
 	}}.Filter(t)
 }
 
-func TestSignature(t *testing.T) {
-	rt.Signatures{Plugin: plugin, Pod: func() *testkit.PodBuilder { return testkit.Pod("p") }, Cases: []rt.Change{
+func TestByUnschedulableSignature(t *testing.T) {
+	rt.Signatures{Plugin: unschedulablePlugin, Pod: func() *testkit.PodBuilder { return testkit.Pod("p") }, Cases: []rt.Change{
 		rt.Differs("name, label", func(p *testkit.PodBuilder) { p.Name = "q"; p.Label("app", "web") }, rt.Same),
 		rt.Differs("a toleration of another taint", func(p *testkit.PodBuilder) { p.Tolerate("k") }, rt.Same),
 		rt.Differs("a toleration of the taint", func(p *testkit.PodBuilder) { p.Tolerate(v1.TaintNodeUnschedulable) }, rt.Local),

@@ -1,19 +1,19 @@
-package nodeports_test
+package nodefilters_test
 
 import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/berthproject/berth/core/plugins/nodeports"
+	"github.com/berthproject/berth/core/plugins/nodefilters"
 	"github.com/berthproject/berth/internal/test/testkit"
 	rt "github.com/berthproject/berth/internal/test/testkit/ruletest"
 )
 
-// The plugin's only reason.
+// The portsonly reason of ByPorts.
 const taken = "Reject: node(s) didn't have free ports for the requested pod ports"
 
-var plugin = rt.Is(nodeports.Plugin{})
+var portsPlugin = rt.Is(nodefilters.ByPorts{})
 
 func port(number int32, protocol v1.Protocol, address string) v1.ContainerPort {
 	return v1.ContainerPort{HostPort: number, ContainerPort: 80, Protocol: protocol, HostIP: address}
@@ -23,7 +23,7 @@ func pod(ports ...v1.ContainerPort) *testkit.PodBuilder {
 	return testkit.Pod("p").With(func(p *v1.Pod) { p.Spec.Containers[0].Ports = ports })
 }
 
-func TestFilter(t *testing.T) {
+func TestByPorts(t *testing.T) {
 	const tcp, udp, sctp = v1.ProtocolTCP, v1.ProtocolUDP, v1.ProtocolSCTP
 	// one asks for a port while another pod has one on node a.
 	one := func(name string, used, wanted v1.ContainerPort, want string) rt.Case {
@@ -33,7 +33,7 @@ func TestFilter(t *testing.T) {
 	for _, p := range []*testkit.PodBuilder{sidecar, initially} {
 		p.Spec.InitContainers[0].Ports = []v1.ContainerPort{port(80, tcp, "")}
 	}
-	rt.Table{Plugin: plugin, Nodes: rt.Nodes{testkit.Node("a"), testkit.Node("b")}, Cases: []rt.Case{
+	rt.Table{Plugin: portsPlugin, Nodes: rt.Nodes{testkit.Node("a"), testkit.Node("b")}, Cases: []rt.Case{
 		{Name: "no ports", Pod: pod(), Want: rt.Want{rt.All: rt.Skip}},
 		{Name: "no host ports", Pod: pod(port(0, tcp, "")), Pods: rt.Pods{pod(port(0, tcp, "")).On("a")}, Want: rt.Want{rt.All: rt.Skip}},
 		one("the same port", port(80, tcp, ""), port(80, tcp, ""), taken),
@@ -52,11 +52,11 @@ func TestFilter(t *testing.T) {
 	}}.Filter(t)
 }
 
-func TestSignature(t *testing.T) {
+func TestByPortsSignature(t *testing.T) {
 	change := func(ports ...v1.ContainerPort) func(*testkit.PodBuilder) {
 		return func(p *testkit.PodBuilder) { p.Spec.Containers[0].Ports = ports }
 	}
-	rt.Signatures{Plugin: plugin, Pod: func() *testkit.PodBuilder { return pod(port(80, v1.ProtocolTCP, "10.0.0.1")) }, Cases: []rt.Change{
+	rt.Signatures{Plugin: portsPlugin, Pod: func() *testkit.PodBuilder { return pod(port(80, v1.ProtocolTCP, "10.0.0.1")) }, Cases: []rt.Change{
 		rt.Differs("name, label", func(p *testkit.PodBuilder) { p.Name = "q"; p.Label("app", "web") }, rt.Same),
 		rt.Differs("port of the container", func(p *testkit.PodBuilder) { p.Spec.Containers[0].Ports[0].ContainerPort = 8080 }, rt.Same),
 		rt.Differs("port", change(port(81, v1.ProtocolTCP, "10.0.0.1")), rt.Local),

@@ -1,7 +1,4 @@
-// Package nodedeclaredfeatures keeps a pod off nodes whose kubelet doesn't declare the
-// features that the pod needs (status.declaredFeatures, KEP-5328). Which fields of a
-// pod need which feature is said by k8s.io/component-helpers.
-package nodedeclaredfeatures
+package nodefilters
 
 import (
 	"slices"
@@ -15,23 +12,25 @@ import (
 	"github.com/berthproject/berth/core/framework"
 )
 
-// Name is the plugin's name in kube-scheduler configuration.
-const Name = "NodeDeclaredFeatures"
+// NodeDeclaredFeatures is the name of ByFeatures in kube-scheduler configuration.
+const NodeDeclaredFeatures = "NodeDeclaredFeatures"
 
 // target is the version whose rules Berth follows: features that every node of
 // it has needn't be declared.
 var target = version.MajorMinor(1, 36)
 
-// Plugin implements framework.Plugin.
-type Plugin struct{}
+// ByFeatures keeps a pod off nodes whose kubelet doesn't declare the
+// features that the pod needs (status.declaredFeatures, KEP-5328). Which fields of a
+// pod need which feature is said by k8s.io/component-helpers.
+type ByFeatures struct{}
 
-var _ framework.Plugin = Plugin{}
+var _ framework.Plugin = ByFeatures{}
 
 // Name implements framework.Plugin.
-func (Plugin) Name() string { return Name }
+func (ByFeatures) Name() string { return NodeDeclaredFeatures }
 
 // WakesWhen implements framework.Waker.
-func (Plugin) WakesWhen() string {
+func (ByFeatures) WakesWhen() string {
 	return "a node declares the features that it requires"
 }
 
@@ -50,27 +49,27 @@ func needs(pod *cluster.Pod) []string {
 }
 
 // Sign implements framework.Plugin.
-func (Plugin) Sign(pod *cluster.Pod, _ *cluster.State, local, _ *framework.Signature) {
+func (ByFeatures) Sign(pod *cluster.Pod, _ *cluster.State, local, _ *framework.Signature) {
 	local.Str(strings.Join(needs(pod), ","))
 }
 
 // For implements framework.Plugin.
-func (Plugin) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *framework.Reason) {
+func (ByFeatures) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *framework.Reason) {
 	list := needs(pod)
 	if len(list) == 0 {
 		return framework.Rules{}, nil
 	}
-	return framework.Rules{Local: rule(list)}, nil
+	return framework.Rules{Local: declares(list)}, nil
 }
 
-// rule implements framework.LocalRule for pods that need these features.
-type rule []string
+// declares implements framework.LocalRule for pods that need these features.
+type declares []string
 
 // Reads implements framework.LocalRule.
-func (rule) Reads() framework.Aspects { return framework.ReadsObject }
+func (declares) Reads() framework.Aspects { return framework.ReadsObject }
 
 // EvalNode implements framework.LocalRule.
-func (r rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
+func (r declares) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	for _, f := range r {
 		if !slices.Contains(n.Features, f) {
 			return framework.Final, 0
@@ -80,6 +79,6 @@ func (r rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 }
 
 // Explain implements framework.LocalRule.
-func (rule) Explain(*cluster.Node) *framework.Reason {
-	return &framework.Reason{Plugin: Name, Messages: []string{"node(s) didn't match Pod's required features"}, Final: true}
+func (declares) Explain(*cluster.Node) *framework.Reason {
+	return &framework.Reason{Plugin: NodeDeclaredFeatures, Messages: []string{"node(s) didn't match Pod's required features"}, Final: true}
 }

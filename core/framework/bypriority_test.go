@@ -1,14 +1,13 @@
-package prioritysort_test
+package framework_test
 
 import (
 	"testing"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
-	"github.com/berthproject/berth/core/plugins/prioritysort"
 )
 
-func TestLess(t *testing.T) {
+func TestByPriority(t *testing.T) {
 	queued := func(priority int32, at int64, sequence uint64) *framework.QueuedPod {
 		return &framework.QueuedPod{Pod: &cluster.Pod{Priority: priority}, Queued: at, Sequence: sequence}
 	}
@@ -22,11 +21,11 @@ func TestLess(t *testing.T) {
 		{"queued earlier, though it came later", queued(1, 1, 9), queued(1, 2, 1)},
 		{"came earlier", queued(1, 1, 1), queued(1, 1, 2)},
 	} {
-		if !prioritysort.Less(c.first, c.second) || prioritysort.Less(c.second, c.first) {
-			t.Errorf("%s: %v and %v, want true and false", c.name, prioritysort.Less(c.first, c.second), prioritysort.Less(c.second, c.first))
+		if !framework.ByPriority(c.first, c.second) || framework.ByPriority(c.second, c.first) {
+			t.Errorf("%s: %v and %v, want true and false", c.name, framework.ByPriority(c.first, c.second), framework.ByPriority(c.second, c.first))
 		}
 	}
-	if p := queued(1, 1, 1); prioritysort.Less(p, p) {
+	if p := queued(1, 1, 1); framework.ByPriority(p, p) {
 		t.Error("a pod comes before itself")
 	}
 }

@@ -1,5 +1,4 @@
-// Package command runs the programs of the dev cluster until they end or are interrupted.
-package command
+package controlplane
 
 import (
 	"context"
@@ -14,9 +13,9 @@ import (
 // interrupted is the exit code of a program that was interrupted, as shells have it for Ctrl-C.
 const interrupted = 130
 
-// Run runs a program, and returns its exit code. Its context ends when the user presses Ctrl-C,
+// RunCommand runs a program of the dev cluster, and returns its exit code. Its context ends when the user presses Ctrl-C,
 // closes the terminal or sends SIGTERM; the program then cleans up, whatever else is sent.
-func Run(cmd *cobra.Command) int {
+func RunCommand(cmd *cobra.Command) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	if len(os.Args) > 1 && os.Args[1] == "component" {
