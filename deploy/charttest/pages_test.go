@@ -2,7 +2,6 @@ package charttest
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,15 +21,8 @@ import (
 // would install by each, and what kubectl would apply, is put to the API server, which creates nothing. That all commands of
 // all pages have the flags, files and names that they use is a test of cmd/berth.
 
-// helmCommand is a helm install, upgrade or template of a page.
-type helmCommand struct {
-	where, namespace string
-	values           helmvalues.Options
-}
-
-// commandsOfPages returns the commands of README, pages and chart that begin with some words, by where they stand.
-// Lines that a backslash continues are one.
-func commandsOfPages(t *testing.T, begin *regexp.Regexp) map[string]string {
+// commandsOfPages returns the commands of README, pages and chart that begin with some words, by page and command. Lines that a backslash continues are one.
+func commandsOfPages(t *testing.T, begin *regexp.Regexp) (out [][2]string) {
 	t.Helper()
 	paths := []string{filepath.Join(root, "..", "README.md"), filepath.Join(root, "chart", "README.md")}
 	for _, pattern := range []string{"docs/*.md", "docs/clouds/*.md", "examples/*/*.md"} {
@@ -38,24 +30,38 @@ func commandsOfPages(t *testing.T, begin *regexp.Regexp) map[string]string {
 		must(t, err)
 		paths = append(paths, more...)
 	}
-	out := map[string]string{}
 	for _, path := range paths {
 		raw, err := os.ReadFile(path)
 		must(t, err)
 		text := regexp.MustCompile(`\\\n\s*`).ReplaceAllString(string(raw), "")
-		for n, line := range strings.Split(text, "\n") {
+		for line := range strings.Lines(text) {
 			if command, ok := strings.CutPrefix(strings.TrimSpace(line), "$ "); ok && begin.MatchString(command) {
-				out[fmt.Sprintf("%s, command %d", path, n+1)] = command
+				out = append(out, [2]string{path, command})
 			}
 		}
 	}
 	return out
 }
 
-// readHelm reads a command as Helm does, as far as pages go. A file of values that isn't an example is the page's own, which
-// valuesOfPages has.
-func readHelm(where, command string) helmCommand {
-	out := helmCommand{where: where, namespace: "default"}
+// ownValues writes the block of a page that begins with the name values.yaml to a file, and returns its path.
+func ownValues(t *testing.T, page string) string {
+	t.Helper()
+	raw, err := os.ReadFile(page)
+	must(t, err)
+	m := regexp.MustCompile("(?ms)^( *)```yaml\n *# values\\.yaml\n(.*?)^ *```$").FindSubmatch(raw)
+	if m == nil {
+		t.Fatalf("%s has a command with values.yaml and no such file", page)
+	}
+	path := filepath.Join(t.TempDir(), "values.yaml")
+	writeFile(t, path, regexp.MustCompile("(?m)^"+string(m[1])).ReplaceAllString(string(m[2]), ""))
+	return path
+}
+
+// readHelm reads a command as Helm does, as far as pages go. Values that the release has already are those of the page's
+// values.yaml.
+func readHelm(t *testing.T, page, command string) (namespace string, values helmvalues.Options) {
+	t.Helper()
+	namespace = "default"
 	words := strings.Fields(command)
 	for i, word := range words {
 		name, value, joined := strings.Cut(word, "=")
@@ -65,42 +71,41 @@ func readHelm(where, command string) helmCommand {
 			continue
 		}
 		value = strings.Trim(value, "'\"")
-		switch name {
-		case "--namespace", "-n":
-			out.namespace = value
-		case "--set":
-			out.values.Values = append(out.values.Values, value)
-		case "--values", "-f":
-			if strings.HasPrefix(value, "examples/") {
-				out.values.ValueFiles = append(out.values.ValueFiles, filepath.Join(root, "..", value))
-			}
+		switch {
+		case name == "--namespace":
+			namespace = value
+		case name == "--set":
+			values.Values = append(values.Values, value)
+		case name == "--reuse-values" || name == "--values" && value == "values.yaml":
+			values.ValueFiles = append(values.ValueFiles, ownValues(t, page))
+		case name == "--values":
+			values.ValueFiles = append(values.ValueFiles, filepath.Join(root, "..", value))
 		}
 	}
-	return out
+	return namespace, values
 }
 
 // TestCommandsOfPagesInstall: the API server would create each object that a helm install, helm upgrade or kubectl apply of a
 // page makes.
 func TestCommandsOfPagesInstall(t *testing.T) {
 	c := startCluster(t)
-	for _, name := range []string{"berth-system", "NAMESPACE"} {
-		_, err := c.client.CoreV1().Namespaces().Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: strings.ToLower(name)}}, metav1.CreateOptions{})
-		must(t, err)
-	}
+	_, err := c.client.CoreV1().Namespaces().Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "berth-system"}}, metav1.CreateOptions{})
+	must(t, err)
 	eventually(t, "kube-system and its account", func(ctx context.Context) bool {
 		_, err := c.client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
 		return err == nil
 	})
 	tried := 0
-	for where, command := range commandsOfPages(t, regexp.MustCompile(`^helm (install|upgrade|template) `)) {
+	for _, x := range commandsOfPages(t, regexp.MustCompile(`^helm (install|upgrade|template) `)) {
+		where, command := x[0], x[1]
 		tried++
-		h := readHelm(where, command)
-		values, err := h.values.MergeValues(getter.All(cli.New()))
+		namespace, given := readHelm(t, where, command)
+		values, err := given.MergeValues(getter.All(cli.New()))
 		if err != nil {
 			t.Errorf("%s: %s: %v", where, command, err)
 			continue
 		}
-		r, err := releaseIn(t, strings.ToLower(h.namespace), values, current)
+		r, err := releaseIn(t, namespace, values, current)
 		if err != nil {
 			t.Errorf("%s: %s: %v", where, command, err)
 			continue
@@ -111,9 +116,10 @@ func TestCommandsOfPagesInstall(t *testing.T) {
 			}
 		}
 	}
-	for where, command := range commandsOfPages(t, regexp.MustCompile(`^kubectl .*apply `)) {
+	for _, x := range commandsOfPages(t, regexp.MustCompile(`^kubectl .*apply `)) {
+		where, command := x[0], x[1]
 		tried++
-		for _, o := range parse(t, c.applied(where, command)) {
+		for _, o := range parse(t, c.applied(command)) {
 			if o.GetNamespace() == "" {
 				o.SetNamespace("default") // for kinds that have one
 			}
@@ -128,11 +134,11 @@ func TestCommandsOfPagesInstall(t *testing.T) {
 }
 
 // applied returns the objects that a kubectl apply of a file or a kustomization of this repository makes.
-func (c *cluster) applied(where, command string) []byte {
+func (c *cluster) applied(command string) []byte {
 	c.t.Helper()
 	m := regexp.MustCompile(` (-f|-k) (\S+)`).FindStringSubmatch(command)
 	if m == nil {
-		c.t.Fatalf("%s: %s applies no file", where, command)
+		c.t.Fatalf("%s applies no file", command)
 	}
 	path := filepath.Join(root, "..", m[2])
 	if m[1] == "-f" {
