@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -32,7 +33,7 @@ func main() {
 func upCommand() *cobra.Command {
 	var o controlplane.Options
 	var driver devices.Options
-	var real string
+	var real realNodes
 	cmd := &cobra.Command{
 		Use: "up", Short: "Start a cluster and keep it until interrupted", Args: cobra.NoArgs,
 		Long: `Up starts etcd, kube-apiserver, kube-controller-manager and simulated kubelets on
@@ -44,7 +45,8 @@ of the DeviceClass gpu.example.com, which backs the extended resource
 example.com/gpu.
 
 With --real-node, containerd and the kubelet run on this machine beside the simulated
-kubelets, and what is placed on their node runs in containers. They need root.`,
+kubelets, and what is placed on their node runs in containers. They need root. The
+API server serves on loopback: containers reach it from the network of the machine.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := driver.Validate(); err != nil {
 				return err
@@ -60,16 +62,10 @@ kubelets, and what is placed on their node runs in containers. They need root.`,
 				return err
 			}
 			defer stop()
-			if real != "" {
-				node, err := join(cmd.Context(), c, real, cmd.OutOrStdout())
-				if err != nil {
-					return err
-				}
-				defer func() {
-					if err := node.Stop(); err != nil {
-						fmt.Fprintln(cmd.ErrOrStderr(), "stopping the real node:", err)
-					}
-				}()
+			leave, err := real.join(cmd.Context(), c, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			defer leave()
+			if err != nil {
+				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "ready; use it with\n  kubectl --kubeconfig %s get nodes\nstop it with Ctrl-C\n", c.Kubeconfig)
 			select {
@@ -86,7 +82,8 @@ kubelets, and what is placed on their node runs in containers. They need root.`,
 	cmd.Flags().StringVar(&o.AuditLog, "audit-log", "", "where the API server writes what the service accounts of kube-system ask for (default: nowhere)")
 	cmd.Flags().BoolVar(&o.NoKubelets, "no-kubelets", false, "leave the simulated kubelets out")
 	cmd.Flags().BoolVar(&o.PodGroups, "pod-groups", false, "serve Workloads and PodGroups, and have Jobs make their groups")
-	cmd.Flags().StringVar(&real, "real-node", "", "name of a node that runs containers on this machine, as root, with what ./hack/build-node builds (default: none)")
+	cmd.Flags().StringSliceVar(&real.names, "real-node", nil, "name of a node that runs containers on this machine, as root, with what ./hack/build-node builds; several are separated by commas (default: none)")
+	cmd.Flags().StringSliceVar(&real.images, "real-node-image", nil, "archive of images that real nodes have, as docker save writes it (default: none)")
 	cmd.Flags().IntVar(&driver.PerNode, "devices", 0, "number of devices of each node (default: no driver)")
 	cmd.Flags().DurationVar(&driver.Delay, "devices-after", 0, "how long after a node is ready its devices are published")
 	cmd.Flags().DurationVar(&driver.Changes, "devices-change", 0, "how often the devices of a node get another driver version (default: never)")
@@ -94,23 +91,47 @@ kubelets, and what is placed on their node runs in containers. They need root.`,
 	return cmd
 }
 
-// join starts a real node on this machine.
-func join(ctx context.Context, c *controlplane.Cluster, name string, progress io.Writer) (*realnode.Node, error) {
+// realNodes are the nodes of a cluster that run containers.
+type realNodes struct {
+	names  []string
+	images []string // paths of archives
+}
+
+// join starts the nodes. leave ends those that were started, also after an error.
+func (r realNodes) join(ctx context.Context, c *controlplane.Cluster, progress, warn io.Writer) (leave func(), err error) {
+	var started []*realnode.Node
+	leave = func() {
+		for _, n := range slices.Backward(started) {
+			if err := n.Stop(); err != nil {
+				fmt.Fprintln(warn, "stopping a real node:", err)
+			}
+		}
+	}
+	if len(r.names) == 0 {
+		return leave, nil
+	}
 	client, err := api.New(c.Config)
 	if err != nil {
-		return nil, err
+		return leave, err
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return leave, err
 	}
-	port, err := controlplane.FreePort()
-	if err != nil {
-		return nil, err
+	for i, name := range r.names {
+		port, err := controlplane.FreePort()
+		if err != nil {
+			return leave, err
+		}
+		fmt.Fprintf(progress, "starting containerd and the kubelet of %s …\n", name)
+		n, err := realnode.Start(ctx, client, realnode.Options{Name: name, Kubeconfig: c.Kubeconfig, Port: port, Images: r.images,
+			Network: i, Programs: filepath.Join(filepath.Dir(self), "node"), Dir: filepath.Join(c.Dir(), "node-"+name)})
+		if err != nil {
+			return leave, fmt.Errorf("the real node %s: %w", name, err)
+		}
+		started = append(started, n)
 	}
-	fmt.Fprintln(progress, "starting containerd and the kubelet …")
-	return realnode.Start(ctx, client, realnode.Options{Name: name, Kubeconfig: c.Kubeconfig, Port: port,
-		Programs: filepath.Join(filepath.Dir(self), "node"), Dir: filepath.Join(c.Dir(), "node")})
+	return leave, nil
 }
 
 // drive plays the driver of devices on a cluster until stop is called, if there are devices.

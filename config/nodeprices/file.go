@@ -28,10 +28,10 @@ const (
 // file is a price file as it is written. Values that a decoder would refuse without naming their field
 // are read as they are, and checked here.
 type file struct {
-	APIVersion string `yaml:"apiVersion"`
-	Kind       string `yaml:"kind"`
+	APIVersion any `yaml:"apiVersion"`
+	Kind       any `yaml:"kind"`
 	// Currency of all prices, as an ISO 4217 code.
-	Currency string `yaml:"currency"`
+	Currency any `yaml:"currency"`
 	// DiscountFactor is that of rules without their own; 1 when absent.
 	DiscountFactor any       `yaml:"discountFactor"`
 	Rules          []written `yaml:"rules"`
@@ -97,7 +97,7 @@ func Parse(path string, raw []byte) (*Prices, error) {
 		return nil, fmt.Errorf("node prices in %s: there is more than one YAML document; put all rules into the first", path)
 	}
 	if in.APIVersion != APIVersion || in.Kind != Kind {
-		return nil, fmt.Errorf("node prices in %s: apiVersion is %q and kind %q; they must be %q and %q", path, in.APIVersion, in.Kind, APIVersion, Kind)
+		return nil, fmt.Errorf("node prices in %s: apiVersion is %q and kind %q; they must be %q and %q", path, text(in.APIVersion), text(in.Kind), APIVersion, Kind)
 	}
 	p, errs := in.prices()
 	if len(errs) > 0 {
@@ -110,13 +110,22 @@ func Parse(path string, raw []byte) (*Prices, error) {
 	return p, nil
 }
 
+// text returns a value as people see it, "" for none.
+func text(value any) string {
+	if value == nil {
+		return ""
+	}
+	return fmt.Sprint(value)
+}
+
 // prices returns what the file says, and all that is wrong with it.
 func (f *file) prices() (*Prices, field.ErrorList) {
 	var errs field.ErrorList
-	if f.Currency == "" {
+	currency := text(f.Currency)
+	if currency == "" {
 		errs = append(errs, field.Required(field.NewPath("currency"), "give the ISO 4217 code of all prices, such as USD"))
-	} else if !IsCurrency(f.Currency) {
-		errs = append(errs, field.Invalid(field.NewPath("currency"), f.Currency, "it must be an ISO 4217 code in capitals, such as USD, EUR or JPY"))
+	} else if !IsCurrency(currency) {
+		errs = append(errs, field.Invalid(field.NewPath("currency"), currency, "it must be an ISO 4217 code in capitals, such as USD, EUR or JPY"))
 	}
 	common, err := number(field.NewPath("discountFactor"), f.DiscountFactor, 1, minFactor, maxFactor)
 	errs = append(errs, err...)
@@ -127,7 +136,7 @@ func (f *file) prices() (*Prices, field.ErrorList) {
 	case len(f.Rules) > MaxRules:
 		return nil, append(errs, field.TooMany(path, len(f.Rules), MaxRules))
 	}
-	p := &Prices{Currency: f.Currency}
+	p := &Prices{Currency: currency}
 	for i := range f.Rules {
 		errs = append(errs, p.add(path.Index(i), &f.Rules[i], common)...)
 	}

@@ -44,15 +44,15 @@ type cluster struct {
 	audit   string // path of what the service accounts of kube-system have asked for
 }
 
-// startCluster starts a cluster, which is stopped with the test.
-func startCluster(t *testing.T) *cluster {
+// startCluster starts a cluster with further flags, which is stopped with the test.
+func startCluster(t *testing.T, flags ...string) *cluster {
 	t.Helper()
 	if _, err := os.Stat(devcluster); err != nil {
 		t.Fatalf("there is no dev cluster (%v): run make devcluster in the checkout's root", err)
 	}
 	dir := t.TempDir()
 	c := &cluster{t: t, path: filepath.Join(dir, "kubeconfig"), audit: filepath.Join(dir, "audit.log")}
-	p := exec.Command(devcluster, "up", "--kubeconfig", c.path, "--audit-log", c.audit)
+	p := exec.Command(devcluster, append([]string{"up", "--kubeconfig", c.path, "--audit-log", c.audit}, flags...)...)
 	out, err := p.StdoutPipe()
 	must(t, err)
 	p.Stderr = os.Stderr
@@ -144,6 +144,11 @@ func (c *cluster) objects(ctx context.Context, label string) ([]string, error) {
 
 // tryCreate has the API server say whether it would create an object; unknown fields are errors.
 func (c *cluster) tryCreate(o *unstructured.Unstructured) error {
+	return c.createWith(o, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+}
+
+// createWith creates an object of any kind.
+func (c *cluster) createWith(o *unstructured.Unstructured, options metav1.CreateOptions) error {
 	m, err := c.mapper.RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
 	if err != nil {
 		return err
@@ -152,7 +157,7 @@ func (c *cluster) tryCreate(o *unstructured.Unstructured) error {
 	if m.Scope.Name() == meta.RESTScopeNameNamespace {
 		resources = c.dynamic.Resource(m.Resource).Namespace(o.GetNamespace())
 	}
-	_, err = resources.Create(c.t.Context(), o, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+	_, err = resources.Create(c.t.Context(), o, options)
 	return err
 }
 

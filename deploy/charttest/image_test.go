@@ -47,7 +47,10 @@ type image struct {
 	v1.Image
 	config *v1.ConfigFile
 	root   string // the folder with its files
-	base   []v1.Layer
+	name   string // what the archive calls it, without the tag
+	// archive is the path of the file that docker load and ctr images import read.
+	archive string
+	base    []v1.Layer
 }
 
 // buildImage returns the image. Its files are gone when the tests have ended (TestMain).
@@ -108,7 +111,7 @@ func makeImage() (*image, error) {
 	if err := pushed(host+"/berth:"+imageTag, built); err != nil {
 		return nil, err
 	}
-	out := &image{Image: built, root: filepath.Join(scratch, "root")}
+	out := &image{Image: built, root: filepath.Join(scratch, "root"), name: host + "/berth", archive: archive}
 	if out.config, err = built.ConfigFile(); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -85,16 +86,26 @@ func TestInstallShadow(t *testing.T) {
 	c.onlyRead(t, "system:serviceaccount:"+namespace+":berth")
 }
 
-// startScheduler starts kube-scheduler, until the test ends.
-func (c *cluster) startScheduler() {
+// startScheduler starts kube-scheduler, until stop is called or the test ends. Flags add to those by which it serves
+// nothing and isn't elected.
+func (c *cluster) startScheduler(flags ...string) (stop func()) {
 	c.t.Helper()
-	p := exec.Command(devcluster, "component", "kube-scheduler", "--kubeconfig", c.path, "--leader-elect=false", "--secure-port=0")
+	p := exec.Command(devcluster, append([]string{"component", "kube-scheduler", "--kubeconfig", c.path, "--leader-elect=false", "--secure-port=0"}, flags...)...)
 	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	must(c.t, p.Start())
-	c.t.Cleanup(func() {
-		_ = p.Process.Kill()
-		_ = p.Wait()
+	ended := make(chan error, 1)
+	go func() { ended <- p.Wait() }()
+	stop = sync.OnceFunc(func() {
+		_ = p.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-ended:
+		case <-time.After(20 * time.Second):
+			_ = p.Process.Kill()
+			<-ended
+		}
 	})
+	c.t.Cleanup(stop)
+	return stop
 }
 
 // makeNode creates a node, and waits until it takes pods.

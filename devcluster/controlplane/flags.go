@@ -77,7 +77,9 @@ func apiServerFlags(port int, etcd string, certs *devpki.Authority) []string {
 		"--requestheader-client-ca-file=" + certs.Path("front-proxy-ca.crt"), "--requestheader-allowed-names=front-proxy-client",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-", "--requestheader-group-headers=X-Remote-Group", "--requestheader-username-headers=X-Remote-User",
 		"--proxy-client-cert-file=" + certs.Path("front-proxy-client.crt"), "--proxy-client-key-file=" + certs.Path("front-proxy-client.key"),
-		"--kubelet-preferred-address-types=InternalDNS", // where devcluster/kubelets serves
+		// Where devcluster/kubelets serves, and where a real kubelet does, which asks for a certificate.
+		"--kubelet-preferred-address-types=InternalDNS,InternalIP",
+		"--kubelet-client-certificate=" + certs.Path("admin.crt"), "--kubelet-client-key=" + certs.Path("admin.key"),
 		"--max-requests-inflight=4000", "--max-mutating-requests-inflight=2000",
 		"--event-ttl=15m", "--delete-collection-workers=16", "--profiling=false", "-v=0",
 	}

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -12,7 +13,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -55,15 +59,63 @@ type swapped struct {
 	client kubernetes.Interface
 	watch  *checker.Watcher
 	mu     sync.Mutex
-	waves  int // of pods that took a node each and are all placed; guarded by mu
+	waves  int                     // of pods that took a node each and are all placed; guarded by mu
+	placed map[types.UID]time.Time // when the API server took each pod's binding, in whole seconds; guarded by mu
 }
 
 // newSwapped has the checker watch a cluster until the test ends.
 func newSwapped(t *testing.T, client kubernetes.Interface) *swapped {
-	s := &swapped{t: t, client: client, watch: checker.NewWatcher(client, checker.Config{
+	s := &swapped{t: t, client: client, placed: map[types.UID]time.Time{}, watch: checker.NewWatcher(client, checker.Config{
 		GroupLabel: groupOf, WholeNode: func(g string) bool { return g == "whole" }, Patience: time.Minute})}
 	s.runs(s.watch.Run)
+	s.runs(s.times)
 	return s
+}
+
+// times records when pods are placed, until the context ends.
+func (s *swapped) times(ctx context.Context) {
+	record := func(o any) {
+		p, ok := o.(*v1.Pod)
+		if !ok || p.Spec.NodeName == "" {
+			return
+		}
+		for _, c := range p.Status.Conditions {
+			if c.Type == v1.PodScheduled && c.Status == v1.ConditionTrue {
+				s.mu.Lock()
+				s.placed[p.UID] = c.LastTransitionTime.Time
+				s.mu.Unlock()
+			}
+		}
+	}
+	pods := informers.NewSharedInformerFactoryWithOptions(s.client, 0, informers.WithNamespace(v1.NamespaceDefault)).Core().V1().Pods().Informer()
+	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: record, UpdateFunc: func(_, o any) { record(o) }}); err != nil {
+		s.t.Error(err)
+	}
+	pods.RunWithContext(ctx)
+}
+
+// paused fails the test when since a time there was no pod placed for longer than a Lease lasts: that long its holder may be
+// gone before another one takes it. Small pods come several times a second. The times are the API server's.
+func (s *swapped) paused(since time.Time, lease string) {
+	s.t.Helper()
+	l, err := s.client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(s.t.Context(), lease, metav1.GetOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	lasts := time.Duration(ptr.Deref(l.Spec.LeaseDurationSeconds, 0)) * time.Second
+	s.mu.Lock()
+	times := slices.SortedFunc(maps.Values(s.placed), time.Time.Compare)
+	s.mu.Unlock()
+	var longest time.Duration
+	for i := 1; i < len(times); i++ {
+		if times[i].After(since) {
+			longest = max(longest, times[i].Sub(times[i-1]))
+		}
+	}
+	s.t.Logf("for %s no pod was placed; the Lease lasts %s", longest, lasts)
+	if longest == 0 || longest > lasts {
+		s.t.Errorf("for %s no pod was placed, want something, and at most the %s of the Lease %s", longest, lasts, lease)
+	}
 }
 
 // runs runs f until stop is called or the test ends, which waits for it.
@@ -169,9 +221,9 @@ func TestSwap(t *testing.T) {
 	stopped := time.Now()
 	scheduler.Stop(10 * time.Second)
 	within(t, "Berth to take over", time.Minute, logs(log, "taking over"))
-	t.Logf("Berth has taken over %s after kube-scheduler was stopped", time.Since(stopped).Round(100*time.Millisecond))
 	disturbed(false)
 	s.served("Berth")
+	s.paused(stopped, "kube-scheduler")
 
 	// And back.
 	scheduler = startScheduler(t, c, schedulerConfig(t, c, schedulerDefaults))
@@ -180,28 +232,75 @@ func TestSwap(t *testing.T) {
 	ours.Stop(10 * time.Second)
 	foreign = startForeign(t, c, provider...)
 	s.served("kube-scheduler and the other autoscaler, which are back")
-	t.Logf("all was served again %s after Berth was stopped", time.Since(stopped).Round(time.Second))
+	s.paused(stopped, "kube-scheduler")
 	disturbed(false)
 
 	calm()
-	if err := client.CoreV1().Pods(v1.NamespaceDefault).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-		t.Fatal(err)
+	s.ends()
+	for _, p := range []*controlplane.Process{scheduler, foreign} {
+		if p.Ended() {
+			t.Error("one of those that came back has ended by itself")
+		}
 	}
-	eventually(t, "all bought nodes to go", func(context.Context) (gone bool) {
+}
+
+// ends deletes all pods and waits until no node is left that was bought. It fails the test for all that the checker has
+// found: pods bound twice or lost, nodes bought twice.
+func (s *swapped) ends() {
+	s.t.Helper()
+	if err := s.client.CoreV1().Pods(v1.NamespaceDefault).DeleteCollection(s.t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		s.t.Fatal(err)
+	}
+	eventually(s.t, "all bought nodes to go", func(context.Context) (gone bool) {
 		s.watch.Do(func(h *checker.History) { gone = h.Left() == 0 && h.Unrest(time.Now()) == "" })
 		return gone
 	})
 	s.watch.Do(func(h *checker.History) {
 		h.Rest(time.Now())
 		for _, v := range h.Violations() {
-			t.Error(v)
+			s.t.Error(v)
 		}
 	})
-	for _, p := range []*controlplane.Process{scheduler, foreign} {
-		if p.Ended() {
-			t.Error("one of those that came back has ended by itself")
-		}
-	}
+}
+
+// TestSwapOfTheAutoscaler has Berth scale in place of another autoscaler under load, by Cluster Autoscaler's Lease, and the
+// other again, while kube-scheduler places all pods: it never pauses, and no node is bought twice or left.
+func TestSwapOfTheAutoscaler(t *testing.T) {
+	t.Parallel()
+	c, client := startCluster(t)
+	makeNode(t, client, "n1", "8Gi")
+	makeNode(t, client, "n2", "8Gi")
+	provider := nodeGroups(t, c, swapGroups)
+	s := newSwapped(t, client)
+	startScheduler(t, c, schedulerConfig(t, c, schedulerDefaults))
+	foreign := startForeign(t, c, provider...)
+	within(t, "both Leases to be held", time.Minute, func(ctx context.Context) bool {
+		return holds(client, "kube-scheduler")(ctx) && holds(client, "cluster-autoscaler")(ctx)
+	})
+	began := time.Now()
+	calm := s.load()
+	s.calmly(func() { s.served("kube-scheduler and the other autoscaler") })
+
+	ours, log := startBerth(t, c, slices.Concat(provider, scaleSoon, []string{"--mode=autoscaler"})...)
+	within(t, "Berth to stand by", time.Minute, logs(log, "standing by: another instance is the leader"))
+	foreign.Stop(10 * time.Second)
+	s.calmly(func() { s.served("kube-scheduler and Berth") })
+
+	startForeign(t, c, provider...)
+	ours.Stop(10 * time.Second)
+	s.calmly(func() { s.served("kube-scheduler and the other autoscaler, which is back") })
+	s.paused(began, "kube-scheduler")
+
+	calm()
+	s.watch.Do(func(h *checker.History) { h.Calm(time.Now()) })
+	s.ends()
+}
+
+// calmly has the checker expect that nothing waits for long while f runs, and disturbs it afterwards.
+func (s *swapped) calmly(f func()) {
+	s.watch.Do(func(h *checker.History) { h.Calm(time.Now()) })
+	f()
+	s.watch.Do(func(h *checker.History) { h.Disturb() })
 }
 
 // TestGroupByGroup has Berth place all pods and scale one of two groups, beside another

@@ -3,6 +3,7 @@
 //
 //	realnode.go  the node: start, end, images
 //	image.go     an image made of one program
+//	cgroups.go   the control group of the node
 //	config.go    what containerd, CNI and the kubelet are told
 package realnode
 
@@ -36,8 +37,12 @@ type Options struct {
 	Kubeconfig string // of the cluster that it joins, with all rights
 	Programs   string // folder with what hack/build-node has built
 	Dir        string // for its state; removed at its end
-	// Port is where the kubelet serves, on loopback.
+	// Port is where the kubelet serves those who have a certificate of the cluster.
 	Port int
+	// Network tells the networks of several nodes apart: 0 to 255. The pods' addresses are in 10.88.Network.0/24.
+	Network int
+	// Images are the paths of archives whose images the node has from its start.
+	Images []string
 }
 
 // Node is a real node that runs.
@@ -68,6 +73,14 @@ func Start(ctx context.Context, client kubernetes.Interface, o Options) (_ *Node
 		return nil, err
 	}
 	if err := n.Load(Image, filepath.Join(o.Programs, "wait")); err != nil {
+		return nil, err
+	}
+	for _, archive := range o.Images {
+		if err := n.Import(archive); err != nil {
+			return nil, err
+		}
+	}
+	if err := n.makeCgroup(); err != nil {
 		return nil, err
 	}
 	n.kubelet, err = controlplane.StartProcess("kubelet", n.path("kubelet.log"), filepath.Join(o.Programs, "kubelet"), "--config", n.path("kubelet.yaml"),
@@ -139,11 +152,11 @@ func (n *Node) Stop() error {
 		n.containerd.Stop(10 * time.Second)
 	}
 	n.stopShims()
-	err := n.unmount()
-	if err != nil {
-		return err // its files are behind mounts
+	err := n.removeCgroup()
+	if unmounted := n.unmount(); unmounted != nil {
+		return errors.Join(err, unmounted) // its files are behind mounts
 	}
-	return os.RemoveAll(n.o.Dir)
+	return errors.Join(err, os.RemoveAll(n.o.Dir))
 }
 
 // stopContainers kills all containers.

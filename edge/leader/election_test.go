@@ -423,6 +423,7 @@ func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
 // TestNoTwoProcessesHaveOneIdentity, though a container that is restarted has the host and the
 // PID that it had before.
 func TestNoTwoProcessesHaveOneIdentity(t *testing.T) {
+	t.Setenv(podName, "")
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
@@ -438,6 +439,21 @@ func TestNoTwoProcessesHaveOneIdentity(t *testing.T) {
 			t.Errorf("got %q; want one that begins with %s_, has at most 128 characters, and that there wasn't before", id, host)
 		}
 		seen[id] = true
+	}
+}
+
+// TestThePodsNameIsInTheIdentity where the environment gives it, as in pods that have their node's hostname; one that
+// would leave no room for the rest isn't taken.
+func TestThePodsNameIsInTheIdentity(t *testing.T) {
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"": host, "berth-7d9f-x2x4z": "berth-7d9f-x2x4z", strings.Repeat("n", 64): host} {
+		t.Setenv(podName, name)
+		if id, err := Identity(); err != nil || !strings.HasPrefix(id, want+"_") {
+			t.Errorf("with the pod's name %q the identity is %q (%v), want one that begins with %s_", name, id, err, want)
+		}
 	}
 }
 

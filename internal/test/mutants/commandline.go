@@ -8,6 +8,7 @@ var commandLine = []Mutant{
 	{"a connection that broke is used again", "internal/top/top.go", "		l.drop()\n		if !worked", "		if !worked", "./internal/top", "TestAnotherLeaderIsFollowed", "1"},
 	{"the cursor stays where it is, not on its node", "internal/top/model.go", "if rows[i].key == m.cursor[m.tab] {", "if false {", "./internal/top", "TestTheCursorStaysOnItsNode", "1"},
 	{"an unmet expectation is like any error", "internal/term/errors.go", "		return ExitUnmet\n", "		return ExitError\n", "./cmd/berth", "TestExitCodes", "1"},
+	{"the Lease names the host where the pod is known", "edge/leader/identity.go", "	if name == \"\" || len(name) > longestName {", "	if true {", "./edge/leader", "TestThePodsNameIsInTheIdentity", "1"},
 }
 
 func init() { All = append(All, commandLine...) }
