@@ -1,6 +1,7 @@
 package devices
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -141,15 +142,32 @@ func (p *pool) appendPublished(key []byte, n *v1.Node) []byte {
 	return key
 }
 
-// age returns how many generations of the pool are newer than a slice.
-func (p *pool) age(s *slice) (newer int) {
-	var met []int64
-	for _, x := range p.slices {
-		if g := x.object.Spec.Pool.Generation; g > s.object.Spec.Pool.Generation && !slices.Contains(met, g) {
-			met = append(met, g)
-		}
+// generation is one of a pool, with how many slices are of it.
+type generation struct {
+	number int64
+	slices int
+}
+
+// countGeneration counts a slice that was added to a pool (sign is 1), or was taken away (-1).
+func (p *pool) countGeneration(s *slice, sign int) {
+	at, found := p.generationOf(s)
+	if !found {
+		p.generations = slices.Insert(p.generations, at, generation{number: s.object.Spec.Pool.Generation})
 	}
-	return len(met)
+	if p.generations[at].slices += sign; p.generations[at].slices == 0 {
+		p.generations = slices.Delete(p.generations, at, at+1)
+	}
+}
+
+func (p *pool) generationOf(s *slice) (at int, found bool) {
+	return slices.BinarySearchFunc(p.generations, s.object.Spec.Pool.Generation, func(x generation, number int64) int { return cmp.Compare(x.number, number) })
+}
+
+// age returns how many generations of the pool are newer than a slice. It costs O(log generations): a driver may
+// leave a slice of every generation.
+func (p *pool) age(s *slice) (newer int) {
+	at, _ := p.generationOf(s)
+	return len(p.generations) - 1 - at
 }
 
 func appendText(key []byte, s string) []byte {

@@ -65,12 +65,13 @@ type seen struct {
 // pool is a driver's devices that are published together.
 type pool struct {
 	PoolID
-	slices []*slice                    // by name
-	claims []*resourcev1.ResourceClaim // those that have devices of it, by namespace and name
-	taken  *Digest                     // stands for what of it is taken, nil when that has to be found anew
-	shape  int                         // counts the changes of its slices, from 1 on
-	units  units                       // when the workload is followed, as of the last Settle
-	kinds  []Kind                      // the same
+	slices      []*slice                    // by name
+	generations []generation                // of the slices, ascending
+	claims      []*resourcev1.ResourceClaim // those that have devices of it, by namespace and name
+	taken       *Digest                     // stands for what of it is taken, nil when that has to be found anew
+	shape       int                         // counts the changes of its slices, from 1 on
+	units       units                       // when the workload is followed, as of the last Settle
+	kinds       []Kind                      // the same
 }
 
 // slice is a published part of a pool.
@@ -178,6 +179,7 @@ func (v *Inventory) addSlice(o *resourcev1.ResourceSlice) {
 	p.shape++
 	at, _ := slices.BinarySearchFunc(p.slices, o.Name, bySliceName)
 	p.slices = slices.Insert(p.slices, at, s)
+	p.countGeneration(s, 1)
 	v.publish(p, s, 1)
 }
 
@@ -191,6 +193,7 @@ func (v *Inventory) removeSlice(o *resourcev1.ResourceSlice) {
 	s := p.slices[at]
 	p.shape++
 	p.slices = slices.Delete(p.slices, at, at+1)
+	p.countGeneration(s, -1)
 	v.publish(p, s, -1)
 	v.drop(p)
 }

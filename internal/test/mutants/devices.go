@@ -8,7 +8,7 @@ var deviceFaults = []Mutant{
 	{"a claim has the parameters of another", "core/devices/allotment.go", "key := allotted{q, c, parametersOf(claims, classes)}", "key := allotted{q, c, Digest{}}", "./core/devices", "TestPropertyRemembered", "300"},
 	{"what is allocated is remembered without a question", "core/devices/allotment.go", "if q == 0 || how.Packed {", "if how.Packed {", "./core/devices", "TestPropertyRemembered", "100"},
 	{"a share has the name of another's", "core/devices/allocate.go", "nameShares(claims[k], &out[k])", "_ = k", "./core/devices", "TestPropertyRemembered", "300"},
-	{"what is taken of a pool is told apart by what is taken as a whole", "core/devices/taken.go", "			shared = true\n", "", "./core/cluster", "TestPropertyDevicesAreThose", "500"},
+	{"what is taken of a pool is told apart by what is taken as a whole", "core/devices/taken.go", "			shared = true\n", "", "./core/devices", "TestPropertyRemembered", "2000"},
 	{"parts of a device are counted one by one", "core/devices/count.go", "if met[of] {", "if false {", "./core/devices", "TestDevicesAreCounted", "1"},
 	{"devices that are published no more are counted", "core/devices/count.go", "if p.age(s) == 0 {", "if true {", "./core/devices", "TestDevicesAreCounted", "1"},
 	{"devices that all nodes can use are counted on each", "core/devices/count.go", "if !p.isOf(n.Name) {", "if false {", "./core/devices", "TestDevicesAreCounted", "1"},
@@ -22,4 +22,5 @@ var deviceFaults = []Mutant{
 	{"a dry run asks for the claims as they were before victims left", "core/engine/away.go", "	if c == f.class {\n", "	if c != nil {\n", "./core/engine", "TestPropertyPreemptionForDevices", "300"},
 	{"a pod doesn't wait for the devices of its victims", "core/scheduler/postfilter.go", "s.Engine(pod).Yields() && s.devicesAreFreed(n)", "false && s.devicesAreFreed(n)", "./core", "TestScripts/scheduling_preemption_devices", "1"},
 	{"a pod waits for claims that others still have", "core/scheduler/postfilter.go", "r.Resource != \"pods\" || !s.Gone(r.UID)", "false", "./core", "TestScripts/scheduling_preemption_devices", "1"},
+	{"a claim is reserved for more pods than it may be", "edge/live/deviceclaims.go", "if len(c.Status.ReservedFor) >= resourcev1.ResourceClaimReservedForMaxSize {", "if false {", "./edge/live", "TestAClaimIsReserved", "1"},
 }
