@@ -28,7 +28,7 @@ var costly = func() string {
 // asked about, and attempt after attempt it isn't asked again but for the words.
 func TestBadExpressionsAreNamed(t *testing.T) {
 	for _, c := range []struct{ name, expression, want string }{
-		{"costly", costly, "claim default/bad: selector #0 on device gpu.example/n0/gpu: CEL runtime error: actual cost limit exceeded"},
+		{"costly", costly, "claim default/bad: selector #0 on device gpu.example/n0/gpu: CEL runtime error: operation cancelled: actual cost limit exceeded"},
 		{"doesn't compile", "device.driver ==", "claim default/bad: selector #0: CEL compile error"},
 		{"isn't a condition", `device.driver`, "claim default/bad: selector #0: CEL compile error"},
 		{"divides by nothing", "1 / size(device.attributes) == 0 && 1 / 0 == 1", "claim default/bad: selector #0 on device gpu.example/n0/gpu: CEL runtime error: division by zero"},
@@ -219,5 +219,52 @@ func TestAttributesAtTheirLimits(t *testing.T) {
 	}
 	if r := advance(wants("yes", "v"), gpuUser("yes", "yes")); len(r.Binds) != 1 || r.Binds[0].Name != "yes" {
 		t.Errorf("binds %+v, want yes's", r.Binds)
+	}
+}
+
+// TestManyExtendedResources: a pod requests more resources of device classes than a claim has bits to tell nodes apart
+// by in advance. Where all are lacking it gets all of them, and where a few are, these; nobody is asked about what no
+// node lacks. One that wants more devices than a claim may have isn't placed without them.
+func TestManyExtendedResources(t *testing.T) {
+	const many = 20
+	advance, core := deviceWorld(t)
+	n1 := testkit.Node("n1").Alloc("cpu", "4", "memory", "8Gi")
+	pod, more := testkit.Pod("p").Req("cpu", "1"), testkit.Pod("more")
+	all := testkit.ResourceSlice("many", "many.example", "many").OnNode("n0")
+	few := testkit.ResourceSlice("few", "many.example", "few").OnNode("n1")
+	var in []step.Input
+	for i := range 2 * many {
+		class := fmt.Sprint("class", i)
+		in = append(in, step.ObjectSet{Object: testkit.DeviceClass(class, "", fmt.Sprintf(`device.driver == "many.example" && device.attributes["many.example"].kind == %d`, i))})
+		resource := resourcev1.ResourceDeviceClassPrefix + class
+		if more.Req(resource, "1"); i >= many {
+			continue
+		}
+		pod.Req(resource, "1")
+		d := testkit.Device(fmt.Sprint("d", i)).Attr("kind", i)
+		if all.Devices(d); i < many-3 {
+			n1.Alloc(resource, "5")
+		} else {
+			few.Devices(d)
+		}
+	}
+	in = append(in, step.NodeSet{Node: n1.Obj()}, step.ObjectSet{Object: all.Obj()}, step.ObjectSet{Object: few.Obj()})
+	advance(in...)
+	asks := core.State().Devices().Asks()
+	other := pod.Pod.DeepCopy()
+	other.Name, other.UID = "q", "pod-q"
+	r := advance(step.PodSet{Pod: pod.Obj()}, step.PodSet{Pod: other}, step.PodSet{Pod: more.Obj()})
+	has := map[string]int{}
+	for _, b := range r.Binds {
+		has[b.Node] = len(b.DeviceClaims[0].Status.Allocation.Devices.Results)
+	}
+	if len(r.Binds) != 2 || has["n0"] != many || has["n1"] != 3 {
+		t.Errorf("%d binds, with devices %v, want %d on n0 and 3 on n1", len(r.Binds), has, many)
+	}
+	if got := core.State().Devices().Asks() - asks; got > 16 {
+		t.Errorf("%d questions, want some for each of three pods and two nodes", got)
+	}
+	if len(r.Conditions) != 1 || r.Conditions[0].Name != "more" || !strings.Contains(r.Conditions[0].Message, "exceeds the claim limit of 32") {
+		t.Errorf("conditions %+v, want that more wants too many devices", r.Conditions)
 	}
 }

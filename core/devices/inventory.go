@@ -27,7 +27,8 @@ func comparePools(a, b PoolID) int {
 	return cmp.Or(strings.Compare(a.Driver, b.Driver), strings.Compare(a.Name, b.Name))
 }
 
-// Inventory has the devices of a cluster. Only Ask may be called by several goroutines.
+// Inventory has the devices of a cluster. Only methods that say so may be called by several goroutines, and none
+// that changes it meanwhile.
 type Inventory struct {
 	nodes    Nodes
 	features structured.Features

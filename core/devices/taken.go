@@ -33,8 +33,10 @@ type wanted struct {
 	Constraints []resourcev1.DeviceConstraint
 }
 
-// Wants returns what stands for the requests and constraints of a claim.
+// Wants returns what stands for the requests and constraints of a claim. It may be called by several goroutines.
 func (v *Inventory) Wants(c *resourcev1.ResourceClaim) Digest {
+	v.asking.Lock()
+	defer v.asking.Unlock()
 	d, known := v.specs[c]
 	if d == (Digest{}) {
 		d = digest(wanted{c.Spec.Devices.Requests, c.Spec.Devices.Constraints})
@@ -45,8 +47,10 @@ func (v *Inventory) Wants(c *resourcev1.ResourceClaim) Digest {
 	return d
 }
 
-// Says returns what stands for what a device class demands of devices.
+// Says returns what stands for what a device class demands of devices. It may be called by several goroutines.
 func (v *Inventory) Says(c *resourcev1.DeviceClass) Digest {
+	v.asking.Lock()
+	defer v.asking.Unlock()
 	d, ok := v.says[c]
 	if !ok {
 		if len(v.says) >= classesKnown {

@@ -22,7 +22,7 @@ var _ framework.Detailer = &rule{}
 // Detail implements framework.Detailer: it names the first request for which a node has too few devices,
 // and what is against those that it has.
 func (r *rule) Detail(n *cluster.Node) string {
-	v := r.variants[r.lacks(n)]
+	v := r.on(n)
 	if v.question == 0 || r.ask(v, n).Fits {
 		return r.elsewhere(n)
 	}
