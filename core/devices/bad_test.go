@@ -69,7 +69,8 @@ func TestTenThousandDevices(t *testing.T) {
 	for i := range slices {
 		s := testkit.ResourceSlice(fmt.Sprintf("fabric-%02d", i), "gpu.example", "fabric").Everywhere().Of(slices)
 		for k := range resourcev1.ResourceSliceMaxDevices {
-			s.Devices(testkit.Device(fmt.Sprintf("d%02d-%03d", i, k)))
+			name := fmt.Sprintf("d%02d-%03d", i, k)
+			s.Devices(testkit.Device(name).Attr("serial", name))
 		}
 		v.SetSlice(s.Obj(), nil)
 	}
@@ -90,15 +91,21 @@ func TestTenThousandDevices(t *testing.T) {
 		}
 		return fits, failed
 	}
+	// Two devices with one serial number are looked for in vain, among 50 million pairs.
+	alike, serial := claim("alike", 2), resourcev1.FullyQualifiedName("gpu.example/serial")
+	alike.Spec.Devices.Constraints = []resourcev1.DeviceConstraint{{MatchAttribute: &serial}}
+	if fits, failed := ask(alike, 1000); fits != 0 || failed != many {
+		t.Errorf("%d fit, %d failed, want that too many combinations are tried on each node", fits, failed)
+	}
 	none := claim("none", 1)
 	none.Spec.Devices.Requests[0].Exactly.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "none"`}}}
-	if fits, failed := ask(none, 1000); fits != 0 || failed != many {
-		t.Errorf("%d fit, %d failed, want that too many combinations are tried on each node", fits, failed)
+	if fits, failed := ask(none, 1000); fits != 0 || failed != 0 {
+		t.Errorf("%d fit, %d failed, want none", fits, failed)
 	}
 	if fits, failed := ask(claim("one", 1), 1000); fits != many || failed != 0 {
 		t.Errorf("%d fit, %d failed, want a device on each node", fits, failed)
 	}
-	if got := v.Asks(); got != 2 {
+	if got := v.Asks(); got != 3 {
 		t.Errorf("the library was asked %d times, want once for each claim", got)
 	}
 }

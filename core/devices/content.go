@@ -192,3 +192,43 @@ func digestOf(o *resourcev1.ResourceSlice) Digest {
 	}
 	return digest(spec)
 }
+
+// digests remembers what stands for slices that are in no API: those of nodes that are to come, which share their
+// lists of devices by the hundred (Published.On). The lists are never changed.
+type digests map[madeSlice]Digest
+
+// madeSlice is what tells two such slices apart.
+type madeSlice struct {
+	driver   string
+	slices   int64              // of the pool
+	devices  *resourcev1.Device // the first
+	counters *resourcev1.CounterSet
+	of       [2]int // how many of both there are
+}
+
+// digestsKept is how many of these digests are remembered: each keeps its lists.
+const digestsKept = 256
+
+// of returns digestOf of a slice.
+func (d digests) of(o *resourcev1.ResourceSlice) Digest {
+	s := &o.Spec
+	if o.UID != "" || s.NodeName == nil || s.AllNodes != nil || s.NodeSelector != nil || s.PerDeviceNodeSelection != nil {
+		return digestOf(o)
+	}
+	key := madeSlice{driver: s.Driver, slices: s.Pool.ResourceSliceCount, of: [2]int{len(s.Devices), len(s.SharedCounters)}}
+	if key.of[0] > 0 {
+		key.devices = &s.Devices[0]
+	}
+	if key.of[1] > 0 {
+		key.counters = &s.SharedCounters[0]
+	}
+	known, ok := d[key]
+	if !ok {
+		if len(d) >= digestsKept {
+			clear(d)
+		}
+		known = digestOf(o)
+		d[key] = known
+	}
+	return known
+}

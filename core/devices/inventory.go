@@ -39,6 +39,7 @@ type Inventory struct {
 	spread []*pool
 	rules  []*resourcev1.DeviceTaintRule // by name
 	specs  map[*resourcev1.ResourceClaim]Digest
+	made   digests
 	views  []view // by node index
 	contents
 	memo
@@ -127,7 +128,7 @@ func (s *slice) matches(n *v1.Node) bool {
 // NewInventory returns an inventory without devices.
 func NewInventory(nodes Nodes, features structured.Features) *Inventory {
 	v := &Inventory{nodes: nodes, features: features, pools: map[PoolID]*pool{}, pinned: map[string][]*pool{},
-		specs: map[*resourcev1.ResourceClaim]Digest{}, stale: map[*pool]bool{}, unseen: map[string]bool{}}
+		specs: map[*resourcev1.ResourceClaim]Digest{}, made: digests{}, stale: map[*pool]bool{}, unseen: map[string]bool{}}
 	v.contents.init()
 	v.memo.init()
 	v.expressions = newExpressions(features)
@@ -176,7 +177,7 @@ func (v *Inventory) addSlice(o *resourcev1.ResourceSlice) {
 			s.devices[i] = newSelector(d.NodeName, d.AllNodes, d.NodeSelector)
 		}
 	}
-	s.taint(v.rules)
+	s.taint(v.rules, v.made)
 	p.shape++
 	at, _ := slices.BinarySearchFunc(p.slices, o.Name, bySliceName)
 	p.slices = slices.Insert(p.slices, at, s)

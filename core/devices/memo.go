@@ -27,6 +27,7 @@ type Answer struct {
 type memo struct {
 	asking      sync.Mutex // guards what follows up to mu, and the values of Inventory.specs
 	questions   map[string]Question
+	plain       map[string]Digest                  // see digestWanted
 	asked       Question                           // the last one
 	says        map[*resourcev1.DeviceClass]Digest // see Says
 	mu          sync.RWMutex                       // guards the rest
@@ -49,6 +50,7 @@ const remembered = 1 << 17
 
 func (m *memo) init() {
 	m.questions, m.answers, m.takes, m.allotments = map[string]Question{}, map[asked]Answer{}, map[asked]*Loose{}, map[allotted]allotment{}
+	m.plain = map[string]Digest{}
 	m.counts, m.says = map[counted]int64{}, map[*resourcev1.DeviceClass]Digest{}
 }
 

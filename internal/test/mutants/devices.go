@@ -27,4 +27,6 @@ var deviceFaults = []Mutant{
 	{"a pool whose slices contradict each other counts as whole", "core/devices/judge.go", "twice && s.matches(n) {", "twice && false {", "./core/explain", "TestExplainsWhichPoolsAreBroken", "1"},
 	{"groups at a limit don't say what they lack", "core/explain/scaling.go", "if g.Detail != \"\" {", "if false {", "./core/explain", "TestExplainsWhatGroupsAtALimitLack", "1"},
 	{"a pod gets no devices for its last extended resources", "core/plugins/dynamicresources/rule.go", "if n.Allocatable.At(d.extended[i].id) <= 0 {", "if i < 16 && n.Allocatable.At(d.extended[i].id) <= 0 {", "./core", "TestManyExtendedResources", "1"},
+	{"slices to come are told apart without their counters", "core/devices/content.go", "		key.counters = &s.SharedCounters[0]\n", "		key.of[1] = 0\n", "./core/devices", "TestPropertyMadeSlices", "300"},
+	{"claims are told apart without their counts", "core/devices/taken.go", "key = binary.AppendVarint(key, x.Count)", "_ = binary.AppendVarint(key, x.Count)", "./core/devices", "TestPropertyClaimsAreToldApart", "100"},
 }
