@@ -67,6 +67,7 @@ Nothing is left behind, also after Ctrl-C, unless --logs says where to keep logs
 	cmd.Flags().StringVar(&seeds, "seeds", "1", "seeds of the plans, such as 7 or 1..20: a storm for each")
 	cmd.Flags().Float64Var(&minutes, "minutes", 5, "how long misfortunes go on; starting the cluster and coming to rest take two or three more")
 	cmd.Flags().StringVar(&kinds, "only", "", "misfortunes to choose from, with commas (default: all)")
+	cmd.Flags().BoolVar(&o.Each, "each", false, "go on after --minutes until each misfortune has come once")
 	cmd.Flags().BoolVar(&o.Devices, "devices", false, "have a driver publish, change and taint devices, and pods claim them")
 	cmd.Flags().IntVar(&o.Berths, "berths", 3, "how many Berths run")
 	cmd.Flags().StringVar(&o.Berth, "berth", "bin/berth", "path of the berth binary")

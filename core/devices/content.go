@@ -1,6 +1,7 @@
 package devices
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -141,15 +142,32 @@ func (p *pool) appendPublished(key []byte, n *v1.Node) []byte {
 	return key
 }
 
-// age returns how many generations of the pool are newer than a slice.
-func (p *pool) age(s *slice) (newer int) {
-	var met []int64
-	for _, x := range p.slices {
-		if g := x.object.Spec.Pool.Generation; g > s.object.Spec.Pool.Generation && !slices.Contains(met, g) {
-			met = append(met, g)
-		}
+// generation is one of a pool, with how many slices are of it.
+type generation struct {
+	number int64
+	slices int
+}
+
+// countGeneration counts a slice that was added to a pool (sign is 1), or was taken away (-1).
+func (p *pool) countGeneration(s *slice, sign int) {
+	at, found := p.generationOf(s)
+	if !found {
+		p.generations = slices.Insert(p.generations, at, generation{number: s.object.Spec.Pool.Generation})
 	}
-	return len(met)
+	if p.generations[at].slices += sign; p.generations[at].slices == 0 {
+		p.generations = slices.Delete(p.generations, at, at+1)
+	}
+}
+
+func (p *pool) generationOf(s *slice) (at int, found bool) {
+	return slices.BinarySearchFunc(p.generations, s.object.Spec.Pool.Generation, func(x generation, number int64) int { return cmp.Compare(x.number, number) })
+}
+
+// age returns how many generations of the pool are newer than a slice. It costs O(log generations): a driver may
+// leave a slice of every generation.
+func (p *pool) age(s *slice) (newer int) {
+	at, _ := p.generationOf(s)
+	return len(p.generations) - 1 - at
 }
 
 func appendText(key []byte, s string) []byte {
@@ -173,4 +191,44 @@ func digestOf(o *resourcev1.ResourceSlice) Digest {
 		spec.NodeName = new(string)
 	}
 	return digest(spec)
+}
+
+// digests remembers what stands for slices that are in no API: those of nodes that are to come, which share their
+// lists of devices by the hundred (Published.On). The lists are never changed.
+type digests map[madeSlice]Digest
+
+// madeSlice is what tells two such slices apart.
+type madeSlice struct {
+	driver   string
+	slices   int64              // of the pool
+	devices  *resourcev1.Device // the first
+	counters *resourcev1.CounterSet
+	of       [2]int // how many of both there are
+}
+
+// digestsKept is how many of these digests are remembered: each keeps its lists.
+const digestsKept = 256
+
+// of returns digestOf of a slice.
+func (d digests) of(o *resourcev1.ResourceSlice) Digest {
+	s := &o.Spec
+	if o.UID != "" || s.NodeName == nil || s.AllNodes != nil || s.NodeSelector != nil || s.PerDeviceNodeSelection != nil {
+		return digestOf(o)
+	}
+	key := madeSlice{driver: s.Driver, slices: s.Pool.ResourceSliceCount, of: [2]int{len(s.Devices), len(s.SharedCounters)}}
+	if key.of[0] > 0 {
+		key.devices = &s.Devices[0]
+	}
+	if key.of[1] > 0 {
+		key.counters = &s.SharedCounters[0]
+	}
+	known, ok := d[key]
+	if !ok {
+		if len(d) >= digestsKept {
+			clear(d)
+		}
+		known = digestOf(o)
+		d[key] = known
+	}
+	return known
 }

@@ -27,7 +27,8 @@ func comparePools(a, b PoolID) int {
 	return cmp.Or(strings.Compare(a.Driver, b.Driver), strings.Compare(a.Name, b.Name))
 }
 
-// Inventory has the devices of a cluster. Only Ask may be called by several goroutines.
+// Inventory has the devices of a cluster. Only methods that say so may be called by several goroutines, and none
+// that changes it meanwhile.
 type Inventory struct {
 	nodes    Nodes
 	features structured.Features
@@ -38,6 +39,7 @@ type Inventory struct {
 	spread []*pool
 	rules  []*resourcev1.DeviceTaintRule // by name
 	specs  map[*resourcev1.ResourceClaim]Digest
+	made   digests
 	views  []view // by node index
 	contents
 	memo
@@ -65,12 +67,13 @@ type seen struct {
 // pool is a driver's devices that are published together.
 type pool struct {
 	PoolID
-	slices []*slice                    // by name
-	claims []*resourcev1.ResourceClaim // those that have devices of it, by namespace and name
-	taken  *Digest                     // stands for what of it is taken, nil when that has to be found anew
-	shape  int                         // counts the changes of its slices, from 1 on
-	units  units                       // when the workload is followed, as of the last Settle
-	kinds  []Kind                      // the same
+	slices      []*slice                    // by name
+	generations []generation                // of the slices, ascending
+	claims      []*resourcev1.ResourceClaim // those that have devices of it, by namespace and name
+	taken       *Digest                     // stands for what of it is taken, nil when that has to be found anew
+	shape       int                         // counts the changes of its slices, from 1 on
+	units       units                       // when the workload is followed, as of the last Settle
+	kinds       []Kind                      // the same
 }
 
 // slice is a published part of a pool.
@@ -125,7 +128,7 @@ func (s *slice) matches(n *v1.Node) bool {
 // NewInventory returns an inventory without devices.
 func NewInventory(nodes Nodes, features structured.Features) *Inventory {
 	v := &Inventory{nodes: nodes, features: features, pools: map[PoolID]*pool{}, pinned: map[string][]*pool{},
-		specs: map[*resourcev1.ResourceClaim]Digest{}, stale: map[*pool]bool{}, unseen: map[string]bool{}}
+		specs: map[*resourcev1.ResourceClaim]Digest{}, made: digests{}, stale: map[*pool]bool{}, unseen: map[string]bool{}}
 	v.contents.init()
 	v.memo.init()
 	v.expressions = newExpressions(features)
@@ -174,10 +177,11 @@ func (v *Inventory) addSlice(o *resourcev1.ResourceSlice) {
 			s.devices[i] = newSelector(d.NodeName, d.AllNodes, d.NodeSelector)
 		}
 	}
-	s.taint(v.rules)
+	s.taint(v.rules, v.made)
 	p.shape++
 	at, _ := slices.BinarySearchFunc(p.slices, o.Name, bySliceName)
 	p.slices = slices.Insert(p.slices, at, s)
+	p.countGeneration(s, 1)
 	v.publish(p, s, 1)
 }
 
@@ -191,6 +195,7 @@ func (v *Inventory) removeSlice(o *resourcev1.ResourceSlice) {
 	s := p.slices[at]
 	p.shape++
 	p.slices = slices.Delete(p.slices, at, at+1)
+	p.countGeneration(s, -1)
 	v.publish(p, s, -1)
 	v.drop(p)
 }

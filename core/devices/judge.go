@@ -2,6 +2,7 @@ package devices
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -25,6 +26,7 @@ type Judged struct {
 	Device *resourcev1.Device // as it is with the taints of rules
 	Pool   PoolID
 	Taken  bool                          // by a claim, as a whole
+	Broken string                        // why nothing of its pool is allocated; "" if something may be
 	Taint  *resourcev1.DeviceTaint       // that isn't tolerated, nil for none
 	Failed *resourcev1.CELDeviceSelector // that it doesn't match, nil for none
 }
@@ -42,6 +44,7 @@ func (v *Inventory) Judge(i int32, n *v1.Node, w *Wanted) (out []Judged) {
 		for id := range taken.AllocatedDevices {
 			whole[id.Device.String()] = true
 		}
+		broken := p.broken(n)
 		for _, s := range p.slices {
 			if p.age(s) > 0 || !s.matches(n) {
 				continue
@@ -51,11 +54,51 @@ func (v *Inventory) Judge(i int32, n *v1.Node, w *Wanted) (out []Judged) {
 				if s.devices != nil && !s.devices[k].matches(n) || v.firstFailed(p.Driver, d, w.Class.Spec.Selectors) != nil {
 					continue
 				}
-				out = append(out, Judged{Device: d, Pool: p.PoolID, Taken: whole[d.Name], Taint: untolerated(d, w.Tolerations), Failed: v.firstFailed(p.Driver, d, w.Selectors)})
+				out = append(out, Judged{Device: d, Pool: p.PoolID, Taken: whole[d.Name], Broken: broken, Taint: untolerated(d, w.Tolerations), Failed: v.firstFailed(p.Driver, d, w.Selectors)})
 			}
 		}
 	}
 	return out
+}
+
+// broken says why the library allocates nothing of a pool on a node: slices of its newest generation are missing, or
+// contradict each other. It is "" when neither is so.
+func (p *pool) broken(n *v1.Node) string {
+	newest := slices.DeleteFunc(slices.Clone(p.slices), func(s *slice) bool { return p.age(s) > 0 })
+	if len(newest) == 0 {
+		return ""
+	}
+	id, of := p.Driver+"/"+p.Name, newest[0].object.Spec.Pool
+	if has := int64(len(newest)); has != of.ResourceSliceCount {
+		return fmt.Sprintf("pool %s has %d of %d slices of generation %d", id, has, of.ResourceSliceCount, of.Generation)
+	}
+	sets, devices := map[string]string{}, map[string]string{} // the slice of each
+	for _, s := range newest {
+		for i := range s.object.Spec.SharedCounters {
+			set := s.object.Spec.SharedCounters[i].Name
+			if other, twice := sets[set]; twice {
+				return fmt.Sprintf("pool %s has the counter set %s twice, in the slices %s and %s", id, set, other, s.object.Name)
+			}
+			sets[set] = s.object.Name
+		}
+	}
+	for _, s := range newest {
+		for i := range s.object.Spec.Devices {
+			d := &s.object.Spec.Devices[i]
+			if other, twice := devices[d.Name]; twice && s.matches(n) {
+				return fmt.Sprintf("pool %s has the device %s twice, in the slices %s and %s", id, d.Name, other, s.object.Name)
+			}
+			if s.matches(n) {
+				devices[d.Name] = s.object.Name
+			}
+			for k := range d.ConsumesCounters {
+				if set := d.ConsumesCounters[k].CounterSet; sets[set] == "" {
+					return fmt.Sprintf("pool %s has no counter set %s, of which its device %s consumes counters", id, set, d.Name)
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // firstFailed returns the first selector that a device doesn't match, or on which one fails.

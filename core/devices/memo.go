@@ -25,15 +25,17 @@ type Answer struct {
 
 // memo remembers the library's answers. Several goroutines may ask.
 type memo struct {
+	asking      sync.Mutex // guards what follows up to mu, and the values of Inventory.specs
 	questions   map[string]Question
-	asked       Question // the last one
-	mu          sync.RWMutex
+	plain       map[string]Digest                  // see digestWanted
+	asked       Question                           // the last one
+	says        map[*resourcev1.DeviceClass]Digest // see Says
+	mu          sync.RWMutex                       // guards the rest
 	answers     map[asked]Answer
 	takes       map[asked]*Loose // see Take
 	allotments  map[allotted]allotment
 	counts      map[counted]int64
-	says        map[*resourcev1.DeviceClass]Digest // see Says
-	asks        int                                // how often the library was asked
+	asks        int // how often the library was asked
 	expressions *cel.Cache
 }
 
@@ -48,6 +50,7 @@ const remembered = 1 << 17
 
 func (m *memo) init() {
 	m.questions, m.answers, m.takes, m.allotments = map[string]Question{}, map[asked]Answer{}, map[asked]*Loose{}, map[allotted]allotment{}
+	m.plain = map[string]Digest{}
 	m.counts, m.says = map[counted]int64{}, map[*resourcev1.DeviceClass]Digest{}
 }
 
@@ -89,8 +92,11 @@ func (m *memo) keep(live map[Content]bool) {
 	}
 }
 
-// Question numbers what is signed of claims: two questions of one text are one.
+// Question numbers what is signed of claims: two questions of one text are one. It may be called by several
+// goroutines.
 func (v *Inventory) Question(text []byte) Question {
+	v.asking.Lock()
+	defer v.asking.Unlock()
 	if q, ok := v.questions[string(text)]; ok {
 		return q
 	}

@@ -26,7 +26,7 @@ func (v *Inventory) SetRule(now, old *resourcev1.DeviceTaintRule) {
 			continue
 		}
 		for _, s := range p.slices {
-			s.taint(v.rules)
+			s.taint(v.rules, v.made)
 		}
 		v.pool(p.PoolID).shape++
 	}
@@ -44,7 +44,7 @@ func concerns(r *resourcev1.DeviceTaintRule, p *pool) bool {
 func is(want *string, is string) bool { return want == nil || *want == is }
 
 // taint finds the devices of a slice as they are with the taints of rules.
-func (s *slice) taint(rules []*resourcev1.DeviceTaintRule) {
+func (s *slice) taint(rules []*resourcev1.DeviceTaintRule, made digests) {
 	s.tainted = s.object
 	for _, r := range rules {
 		if !concerns(r, &pool{PoolID: poolOf(s.object)}) {
@@ -61,5 +61,9 @@ func (s *slice) taint(rules []*resourcev1.DeviceTaintRule) {
 			d.Taints = append(d.Taints, r.Spec.Taint)
 		}
 	}
-	s.digest = digestOf(s.tainted)
+	if s.tainted != s.object {
+		s.digest = digestOf(s.tainted)
+		return
+	}
+	s.digest = made.of(s.object)
 }

@@ -2,7 +2,9 @@ package devices
 
 import (
 	"cmp"
+	"encoding/binary"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -33,11 +35,13 @@ type wanted struct {
 	Constraints []resourcev1.DeviceConstraint
 }
 
-// Wants returns what stands for the requests and constraints of a claim.
+// Wants returns what stands for the requests and constraints of a claim. It may be called by several goroutines.
 func (v *Inventory) Wants(c *resourcev1.ResourceClaim) Digest {
+	v.asking.Lock()
+	defer v.asking.Unlock()
 	d, known := v.specs[c]
 	if d == (Digest{}) {
-		d = digest(wanted{c.Spec.Devices.Requests, c.Spec.Devices.Constraints})
+		d = v.digestWanted(&c.Spec.Devices)
 	}
 	if known {
 		v.specs[c] = d
@@ -45,8 +49,53 @@ func (v *Inventory) Wants(c *resourcev1.ResourceClaim) Digest {
 	return d
 }
 
-// Says returns what stands for what a device class demands of devices.
+// digestWanted stands for requests and constraints. Most requests are for a number of devices of a class, and those
+// for extended resources, which are made anew for each pod, are no others: of these the JSON is made once.
+func (v *Inventory) digestWanted(c *resourcev1.DeviceClaim) Digest {
+	var short [256]byte
+	key, ok := appendCounts(short[:0], c)
+	if !ok {
+		return digest(wanted{c.Requests, c.Constraints})
+	}
+	d, ok := v.plain[string(key)]
+	if !ok {
+		if len(v.plain) >= classesKnown {
+			clear(v.plain)
+		}
+		d = digest(wanted{c.Requests, c.Constraints})
+		v.plain[string(key)] = d
+	}
+	return d
+}
+
+// appendCounts appends all that a claim says, if that is how many devices of which classes it wants.
+func appendCounts(key []byte, c *resourcev1.DeviceClaim) (_ []byte, ok bool) {
+	if c.Constraints != nil || len(c.Requests) == 0 {
+		return nil, false
+	}
+	for i := range c.Requests {
+		r := c.Requests[i]
+		if r.Exactly == nil {
+			return nil, false
+		}
+		x := *r.Exactly
+		key = appendText(key, r.Name)
+		key = appendText(key, x.DeviceClassName)
+		key = appendText(key, string(x.AllocationMode))
+		key = binary.AppendVarint(key, x.Count)
+		r.Name, r.Exactly = "", nil
+		x.DeviceClassName, x.AllocationMode, x.Count = "", "", 0
+		if !reflect.ValueOf(&r).Elem().IsZero() || !reflect.ValueOf(&x).Elem().IsZero() {
+			return nil, false
+		}
+	}
+	return key, true
+}
+
+// Says returns what stands for what a device class demands of devices. It may be called by several goroutines.
 func (v *Inventory) Says(c *resourcev1.DeviceClass) Digest {
+	v.asking.Lock()
+	defer v.asking.Unlock()
 	d, ok := v.says[c]
 	if !ok {
 		if len(v.says) >= classesKnown {
@@ -58,7 +107,8 @@ func (v *Inventory) Says(c *resourcev1.DeviceClass) Digest {
 	return d
 }
 
-// classesKnown is of how many classes, which are never changed, it is remembered what they demand.
+// classesKnown is of how many classes, which are never changed, it is remembered what they demand, and of how many
+// claims that count devices.
 const classesKnown = 1 << 10
 
 // book enters a claim in the pools of which it has devices (sign is 1), or takes it out (-1).

@@ -197,7 +197,7 @@ func (v *View) explainGroups(p *record.Description, answer *scaleup.Answer, x *S
 		case coming && !x.Coming.Stays && p.Asked != nil && p.Asked.Group == g.Group:
 			a.Answer, a.Detail = Bought, v.orderOf(p.Asked).String()
 		case g.Limit != "":
-			a.Answer, a.Detail = Limited, v.limitDetail(g.Group, g.Limit)
+			a.Answer, a.Detail = Limited, v.limitDetail(&g)
 			a.Reasons = append(a.Reasons, g.Limit)
 			if g.Reason != nil { // the limit isn't all
 				a.Reasons = append(a.Reasons, g.Reason.Messages...)
@@ -215,17 +215,22 @@ func (v *View) explainGroups(p *record.Description, answer *scaleup.Answer, x *S
 	}
 }
 
-// limitDetail returns until when a group backs off, and why, or why the provider can't say what
-// its nodes look like; "" for any other limit, which needs no detail.
-func (v *View) limitDetail(group, limit string) string {
-	d, _ := v.Autoscaler.Groups.Describe(group)
+// limitDetail returns what there is to say about a group at a limit but its reasons: until when it backs off, and
+// why, or why the provider can't say what its nodes look like; and what an empty node lacks, which stays so
+// when the limit is gone. It is "" for nothing.
+func (v *View) limitDetail(g *scaleup.GroupAnswer) string {
+	var parts []string
+	d, _ := v.Autoscaler.Groups.Describe(g.Group)
 	switch {
-	case limit == scaleup.InBackoff && d.Backoff != nil:
-		return fmt.Sprintf("until %s: %s", utc(d.Backoff.Until), d.Backoff.Reason)
-	case limit == scaleup.NoTemplate:
-		return d.TemplateError
+	case g.Limit == scaleup.InBackoff && d.Backoff != nil:
+		parts = append(parts, fmt.Sprintf("until %s: %s", utc(d.Backoff.Until), d.Backoff.Reason))
+	case g.Limit == scaleup.NoTemplate:
+		parts = append(parts, d.TemplateError)
 	}
-	return ""
+	if g.Detail != "" {
+		parts = append(parts, "an empty node: "+g.Detail)
+	}
+	return strings.Join(parts, "; ")
 }
 
 // notChosen says why an order was of another group than one that would take the pod.

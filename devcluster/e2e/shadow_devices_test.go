@@ -45,10 +45,10 @@ func TestShadowOfDevices(t *testing.T) {
 	server := fmt.Sprintf("https://127.0.0.1:%d", port)
 	recording := filepath.Join(t.TempDir(), "recording")
 	p, _ := startBerth(t, c, "--shadow", "--config", config, "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port), "--record="+recording)
-	token := tokenFor(t, client, "reader", "/debug/shadow")
+	token := tokenFor(t, client, "reader", "/api/v1alpha1/*", "/debug/status")
 	var r struct {
 		Compared, Waiting, Doubted int
-		Verdicts                   map[string]int
+		Verdicts                   counts
 	}
 	report := func(more ...string) string {
 		out, err := exec.CommandContext(t.Context(), berth, append([]string{"shadow", "report", "--server", server, "--token-file", token, "--insecure-skip-tls-verify"}, more...)...).CombinedOutput()

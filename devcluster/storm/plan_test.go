@@ -24,20 +24,29 @@ func TestPlanFollowsItsSeed(t *testing.T) {
 	}
 }
 
-// TestPlanHasEachKindOnceARound: as many steps as there are kinds have each of them.
+// TestPlanHasEachKindOnceARound: as many steps as there are kinds have each of them, and no more than these are
+// played when the time is over.
 func TestPlanHasEachKindOnceARound(t *testing.T) {
-	kinds, err := Kinds("", false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for seed := range uint64(20) {
-		var got []string
-		for _, s := range Plan(seed, len(kinds), kinds) {
-			got = append(got, s.Kind)
+	for _, devices := range []bool{false, true} {
+		kinds, err := Kinds("", devices)
+		if err != nil {
+			t.Fatal(err)
 		}
-		slices.Sort(got)
-		if want := slices.Sorted(slices.Values(kinds)); !slices.Equal(got, want) {
-			t.Errorf("seed %d has %v, want %v", seed, got, want)
+		late, each := Options{Kinds: kinds}, Options{Kinds: kinds, Each: true}
+		for seed := range uint64(20) {
+			var got []string
+			for _, s := range Plan(seed, 2*len(kinds), kinds) {
+				if late.mustGoOn(s) {
+					t.Errorf("seed %d plays step %d when the time is over", seed, s.Number)
+				}
+				if each.mustGoOn(s) {
+					got = append(got, s.Kind)
+				}
+			}
+			slices.Sort(got)
+			if want := slices.Sorted(slices.Values(kinds)); !slices.Equal(got, want) {
+				t.Errorf("seed %d has %v, want %v", seed, got, want)
+			}
 		}
 	}
 }

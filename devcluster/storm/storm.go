@@ -23,6 +23,8 @@ type Options struct {
 	Berth  string // path of the berth binary
 	Logs   string // directory that keeps the Berths' logs; "" for a temporary one
 	Strict bool   // placements that resume late break the storm, too
+	// Each has the storm go on until each of Kinds has come once, however long that takes.
+	Each bool
 	// Devices has a driver publish devices, and pods claim them.
 	Devices bool
 	Out     io.Writer
@@ -109,7 +111,7 @@ func (r *run) play(ctx context.Context) error {
 	header(r.o.Out)
 	end := time.Now().Add(r.o.Lasts)
 	for s := range first {
-		if time.Now().After(end) {
+		if time.Now().After(end) && !r.o.mustGoOn(s) {
 			break
 		}
 		row, err := r.step(ctx, s)
@@ -127,6 +129,10 @@ func (r *run) play(ctx context.Context) error {
 	}
 	return nil
 }
+
+// mustGoOn reports whether a step is to be played though the time is over. The first round of a plan has each kind
+// once.
+func (o *Options) mustGoOn(s Step) bool { return o.Each && s.Number <= len(o.Kinds) }
 
 // strikes yields the plan, without an end: the times say where it ends.
 func (r *run) strikes() func(func(Step) bool) {

@@ -255,16 +255,29 @@ func (b *deviceBinder) write(ctx context.Context, p *claimsOfBind, want, c *reso
 		now := metav1.Now()
 		c.Status.Allocation.AllocationTimestamp = &now
 	}
-	for _, r := range append([]resourcev1.ResourceClaimConsumerReference{p.reference()}, others()...) {
-		if !reservedFor(c, r.UID) {
-			c.Status.ReservedFor = append(c.Status.ReservedFor, r)
-		}
-	}
+	addReservations(c, p.reference(), others())
 	if c, err = api.UpdateStatus(ctx, c, metav1.UpdateOptions{}); err != nil {
 		return nil, err
 	}
 	p.touch(c)
 	return c, nil
+}
+
+// addReservations reserves a claim for a pod, and for as many others as a claim may be reserved for. It adds the
+// pod's own reservation even to a claim without room: the API server refuses the write then, with the words
+// with which it refuses kube-scheduler's, and the pod waits.
+func addReservations(c *resourcev1.ResourceClaim, own resourcev1.ResourceClaimConsumerReference, others []resourcev1.ResourceClaimConsumerReference) {
+	if !reservedFor(c, own.UID) {
+		c.Status.ReservedFor = append(c.Status.ReservedFor, own)
+	}
+	for _, r := range others {
+		if len(c.Status.ReservedFor) >= resourcev1.ResourceClaimReservedForMaxSize {
+			return
+		}
+		if !reservedFor(c, r.UID) {
+			c.Status.ReservedFor = append(c.Status.ReservedFor, r)
+		}
+	}
 }
 
 func reservedFor(c *resourcev1.ResourceClaim, pod types.UID) bool {

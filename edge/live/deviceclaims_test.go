@@ -18,13 +18,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/berthproject/berth/core/step"
 )
 
-// claimServer is an API server with resource claims that have versions, and refuses to write old ones.
+// claimServer is an API server with resource claims that have versions, and refuses to write old ones and such
+// as are reserved for too many pods.
 // As a cache it has them as they were told last.
 type claimServer struct {
 	*fake.Clientset
@@ -77,6 +79,10 @@ func (s *claimServer) react(a clienttesting.Action) (bool, runtime.Object, error
 	}
 	if err == nil && old.(*resourcev1.ResourceClaim).ResourceVersion != c.ResourceVersion {
 		return true, nil, apierrors.NewConflict(resource.GroupResource(), c.Name, errors.New("changed"))
+	}
+	if n := len(c.Status.ReservedFor); n > resourcev1.ResourceClaimReservedForMaxSize {
+		tooMany := field.TooMany(field.NewPath("status", "reservedFor"), n, resourcev1.ResourceClaimReservedForMaxSize)
+		return true, nil, apierrors.NewInvalid(resourcev1.SchemeGroupVersion.WithKind("ResourceClaim").GroupKind(), c.Name, field.ErrorList{tooMany})
 	}
 	s.set(c)
 	return true, c, nil

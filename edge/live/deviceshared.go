@@ -11,7 +11,7 @@ import (
 // would meet each other's conflicts, and read it again. What must hold:
 //
 //   - Whoever has the turn begins with what the one before has left, which the cache may not have yet.
-//   - It writes the reservations of all that wait for the turn, too. A bind takes back what another may have
+//   - It writes the reservations of all that wait for the turn, too, up to the number that a claim may have. A bind takes back what another may have
 //     written for it as if it had written that itself.
 //   - A claim is remembered until the core was told of the last of these binds.
 type sharedClaims struct {

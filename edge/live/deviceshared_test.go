@@ -60,6 +60,42 @@ func TestPodsThatShareAClaimWriteItTogether(t *testing.T) {
 	})
 }
 
+// TestAClaimIsReservedForAsManyAsItMay: 300 pods bring the same claim at once, which 256 may use. That many get
+// it, by one write; the others are refused as the API server refuses kube-scheduler, and nothing of theirs is left.
+func TestAClaimIsReservedForAsManyAsItMay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const pods, most = 300, resourcev1.ResourceClaimReservedForMaxSize
+		s := newClaimServer(storedClaim(""))
+		s.slow = time.Second
+		b, _, _ := s.binder()
+		prepared, errs := prepareAll(t, b, sharers(pods), 0)
+		var refused []*claimsOfBind
+		for i, err := range errs {
+			if err == nil {
+				continue
+			}
+			if want := fmt.Sprintf("Too many: %d: must have at most %d items", most+1, most); !strings.Contains(err.Error(), want) {
+				t.Errorf("pod %d: %v, want %q", i, err, want)
+			}
+			refused = append(refused, prepared[i])
+		}
+		if len(refused) != pods-most {
+			t.Errorf("%d pods were refused, want %d", len(refused), pods-most)
+		}
+		if got := strings.Count(strings.Join(s.calls, ","), "update status"); got > 2+pods-most {
+			t.Errorf("%d writes of the status, want one or two for all that fit, and one for each that doesn't", got)
+		}
+		for _, p := range refused {
+			if err := b.takeBack(t.Context(), p); err != nil {
+				t.Error(err)
+			}
+		}
+		if got := s.claim(t, "c"); len(got.Status.ReservedFor) != most {
+			t.Errorf("the claim is reserved for %d pods, want %d", len(got.Status.ReservedFor), most)
+		}
+	})
+}
+
 // TestPodsThatShareAClaimTakeTheirTurns: pods that come one after the other add their reservations to what the
 // one before has left, though the cache doesn't have it.
 func TestPodsThatShareAClaimTakeTheirTurns(t *testing.T) {

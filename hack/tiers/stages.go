@@ -128,11 +128,12 @@ func nightlyStages(s settings) []stage {
 	})
 }
 
-// storms plays storms of ten minutes, of one seed after the other, every second one with devices.
+// storms plays storms of ten minutes, of one seed after the other, every second one with devices. A slow machine
+// takes longer: each kind of misfortune comes once.
 func storms(seed uint64, n int) stage {
 	cmds := []command{{args: []string{"make", "build", "devcluster"}}}
 	for i := range n {
-		args := []string{"./devcluster/bin/devcluster", "storm", "--minutes", "10", "--seeds", fmt.Sprint(seed + uint64(i))}
+		args := []string{"./devcluster/bin/devcluster", "storm", "--minutes", "10", "--each", "--seeds", fmt.Sprint(seed + uint64(i))}
 		if i%2 == 0 {
 			args = append(args, "--devices")
 		}

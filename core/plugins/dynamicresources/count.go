@@ -21,7 +21,7 @@ func (r ownRule) Count(n *cluster.Node) int {
 	if r.stale {
 		return 0
 	}
-	v := r.variants[r.lacks(n)]
+	v := r.on(n)
 	if v.question == 0 {
 		return framework.Unlimited
 	}

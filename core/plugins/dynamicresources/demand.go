@@ -54,6 +54,10 @@ func demandOf(pod *cluster.Pod, state *cluster.State) (d demand) {
 		d.problem = cmp.Or(d.problem, unknownClass(c, state))
 	}
 	d.extended = extendedDemand(pod, state)
+	if n := len(d.extended); n > maxExtended {
+		d.problem = cmp.Or(d.problem, fmt.Sprintf("requests %d extended resources of device classes, of which there may be %d", n, maxExtended))
+		d.extended = nil
+	}
 	if d.extended != nil {
 		d.stale = state.ExtendedResourceClaim(pod) != nil
 	}

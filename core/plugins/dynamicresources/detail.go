@@ -22,7 +22,7 @@ var _ framework.Detailer = &rule{}
 // Detail implements framework.Detailer: it names the first request for which a node has too few devices,
 // and what is against those that it has.
 func (r *rule) Detail(n *cluster.Node) string {
-	v := r.variants[r.lacks(n)]
+	v := r.on(n)
 	if v.question == 0 || r.ask(v, n).Fits {
 		return r.elsewhere(n)
 	}
@@ -91,6 +91,8 @@ func (r *rule) shortOfClass(n *cluster.Node, class string, count int64, w *devic
 	against := map[string][]string{} // devices, by what is against them
 	for i := range all {
 		switch d := &all[i]; {
+		case d.Broken != "":
+			against["pool "+d.Broken] = append(against["pool "+d.Broken], d.Device.Name)
 		case d.Taken && !admin:
 			taken++
 		case d.Failed != nil:
@@ -119,9 +121,12 @@ func shortage(class string, count int64, all, taken, free int, against map[strin
 	}
 	for _, what := range slices.Sorted(maps.Keys(against)) {
 		kind, of, _ := strings.Cut(what, " ")
-		if names := list(against[what]); kind == "match" {
+		switch names := list(against[what]); kind {
+		case "match":
 			parts = append(parts, names+": no match of "+of)
-		} else {
+		case "pool":
+			parts = append(parts, names+": can't be allocated, "+of)
+		default:
 			parts = append(parts, names+": the taint "+of+" isn't tolerated")
 		}
 	}

@@ -3,6 +3,7 @@ package dynamicresources
 import (
 	"errors"
 	"slices"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -23,8 +24,9 @@ type rule struct {
 	keep   *keeper // nil when devices don't count for the score
 	places []place // of the claims that have an allocation
 	// variants are what to ask the allocator, by which of the extended resources the node lacks: bit i
-	// for extended[i].
-	variants map[uint64]variant
+	// for extended[i]. They are made when a node lacks these first: there may be 2^64. Workers of an engine
+	// evaluate nodes side by side.
+	variants sync.Map // of variant, by uint64
 }
 
 // place is where a claim's devices are.
@@ -43,11 +45,11 @@ type variant struct {
 // unnamed is how kube-scheduler calls a claim for extended resources that isn't made yet.
 const unnamed = "<extended-resources>"
 
-// maxExtended is how many extended resources of one pod devices may provide.
-const maxExtended = 16
+// maxExtended is how many extended resources of one pod devices may provide. A claim has at most 32 devices.
+const maxExtended = 64
 
 func newRule(d demand, state *cluster.State, p Plugin, keep *keeper) *rule {
-	r := &rule{state: state, demand: d, how: p.how(state), yields: p.yields, keep: keep, variants: map[uint64]variant{}}
+	r := &rule{state: state, demand: d, how: p.how(state), yields: p.yields, keep: keep}
 	for _, c := range d.had {
 		p := place{unready: unready(c) != ""}
 		if s := c.Status.Allocation.NodeSelector; s != nil {
@@ -56,10 +58,17 @@ func newRule(d demand, state *cluster.State, p Plugin, keep *keeper) *rule {
 		}
 		r.places = append(r.places, p)
 	}
-	for lacks := uint64(0); lacks < 1<<min(len(d.extended), maxExtended); lacks++ {
-		r.variants[lacks] = r.variant(lacks)
-	}
 	return r
+}
+
+// on returns what to allocate on a node.
+func (r *rule) on(n *cluster.Node) variant {
+	lacks := r.lacks(n)
+	if v, ok := r.variants.Load(lacks); ok {
+		return v.(variant)
+	}
+	v, _ := r.variants.LoadOrStore(lacks, r.variant(lacks))
+	return v.(variant)
 }
 
 // variant returns what to allocate where some extended resources are lacking.
@@ -95,7 +104,7 @@ func (d *demand) lacking(lacks uint64) (out []extended) {
 // lacks returns which extended resources aren't in a node's allocatable.
 func (d *demand) lacks(n *cluster.Node) (lacks uint64) {
 	for i := range d.extended {
-		if i < maxExtended && n.Allocatable.At(d.extended[i].id) <= 0 {
+		if n.Allocatable.At(d.extended[i].id) <= 0 {
 			lacks |= 1 << i
 		}
 	}
@@ -118,7 +127,7 @@ func (r *rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 		return framework.Final, 0
 	}
 	fits, uses := true, []devices.Use(nil)
-	if v := r.variants[r.lacks(n)]; v.question != 0 {
+	if v := r.on(n); v.question != 0 {
 		a := r.ask(v, n)
 		if a.Ends {
 			return framework.Error, 0
@@ -179,7 +188,7 @@ func (r *rule) why(n *cluster.Node) string {
 	if r.stale {
 		return "cannot schedule extended resource claim"
 	}
-	v := r.variants[r.lacks(n)]
+	v := r.on(n)
 	if v.question != 0 {
 		if a := r.ask(v, n); !a.Fits {
 			return r.unallocatable(v, n, a)
@@ -214,7 +223,7 @@ func (a alternatives) StaticKey(basics *cluster.NodeBasics) int32 {
 		return 0
 	}
 	score := int64(0)
-	if v := a.rule.variants[a.rule.lacks(n)]; v.question != 0 {
+	if v := a.rule.on(n); v.question != 0 {
 		score = a.rule.ask(v, n).Score
 	}
 	for _, c := range a.rule.had {
