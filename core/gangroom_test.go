@@ -230,3 +230,108 @@ func TestNoRoomIsKeptForAGangThatNeverFits(t *testing.T) {
 		t.Errorf("room is kept for %q, on %d places", groups, places)
 	}
 }
+
+// TestRoomOnACordonedNode: room is kept on a node that is cordoned when the members tolerate that, and stays
+// there; when they don't, it doesn't come there again.
+func TestRoomOnACordonedNode(t *testing.T) {
+	cordoned := func(i int) step.Input {
+		return step.NodeSet{Node: testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", "4", "memory", "8Gi").Zone(fmt.Sprint("z", i)).Cordon().Obj()}
+	}
+	for _, tolerates := range []bool{true, false} {
+		w := roomWorld(t)
+		w.step(step.ObjectGone{Kind: cluster.PodGroupKind, Namespace: "default", Name: "gang"})
+		in := []step.Input{cordoned(0), step.ObjectSet{Object: testkit.PodGroup("odd", 4, "")}}
+		for i := range 4 {
+			p := testkit.Pod(fmt.Sprint("odd", i)).Req("cpu", "4").PodGroup("odd")
+			if tolerates {
+				p.Tolerate(v1.TaintNodeUnschedulable)
+			}
+			in = append(in, step.PodSet{Pod: p.Obj()})
+		}
+		w.step(in...)
+		_, rooms := w.after(time.Minute)
+		for i := range 3 {
+			_, more := w.after(time.Second, cordoned(i))
+			rooms = append(rooms, more...)
+		}
+		want := []string{"RoomMissing default/odd: the pod group finds no places even when the 8 pods have ended that end by themselves"}
+		if tolerates {
+			want = []string{"RoomKept default/odd: on 4 nodes, where 8 pods have to end first; until 1970-01-01T00:47:40Z"}
+		}
+		if !slices.Equal(rooms, want) {
+			t.Errorf("members that tolerate it %t: it is said\n%q, want\n%q", tolerates, rooms, want)
+		}
+	}
+}
+
+// TestAHoldMakesNoWaitOld: a gang whose turn is over waits anew. That it can't be tried for a moment changes
+// nothing about it, nor that its members are replaced.
+func TestAHoldMakesNoWaitOld(t *testing.T) {
+	group := func(min int) step.Input {
+		g := testkit.PodGroup("gang", min, "")
+		g.Status.Conditions = []metav1.Condition{{Type: "PodGroupInitiallyScheduled", Status: metav1.ConditionFalse, Reason: "Unschedulable", LastTransitionTime: metav1.NewTime(time.Unix(1000, 0))}}
+		return step.ObjectSet{Object: g}
+	}
+	var gone []step.Input
+	for i := range 4 {
+		gone = append(gone, step.PodGone{UID: types.UID(fmt.Sprint("pod-gang", i))})
+	}
+	for name, change := range map[string][2][]step.Input{
+		"it is held":               {{group(5)}, {group(4)}},
+		"its members are replaced": {gone, gangOf("gang", 4, "4")[1:]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := roomWorld(t)
+			w.step(group(4))
+			w.after(time.Minute)
+			w.after(30 * time.Minute)
+			w.after(time.Second, change[0]...)
+			_, rooms := w.after(time.Second, change[1]...)
+			_, later := w.after(57 * time.Second)
+			if rooms = append(rooms, later...); rooms != nil {
+				t.Errorf("before its time it is said %q", rooms)
+			}
+			if _, rooms = w.after(time.Second); len(rooms) != 1 || rooms[0][:8] != "RoomKept" {
+				t.Errorf("after a minute it is said %q", rooms)
+			}
+		})
+	}
+}
+
+// TestATurnPassesWhileAGangIsHeld: room is kept again for the rest of a gang's turn when it can be tried again,
+// and not after it.
+func TestATurnPassesWhileAGangIsHeld(t *testing.T) {
+	group := func(min int) step.Input { return step.ObjectSet{Object: testkit.PodGroup("gang", min, "")} }
+	w := roomWorld(t)
+	w.after(time.Minute)
+	w.after(time.Minute, group(5))
+	if _, rooms := w.after(time.Minute, group(4)); !slices.Equal(rooms, []string{roomIsKept}) {
+		t.Errorf("within its turn it is said %q", rooms)
+	}
+	w.after(time.Minute, group(5))
+	if _, rooms := w.after(30*time.Minute, group(4)); len(rooms) != 1 || rooms[0] == roomIsKept {
+		t.Errorf("after its turn it is said %q", rooms)
+	}
+}
+
+// TestNoRoomIsKeptForDevices: a gang with claims is told so, and no node is kept for it.
+func TestNoRoomIsKeptForDevices(t *testing.T) {
+	w := roomWorld(t)
+	w.step(step.ObjectGone{Kind: cluster.PodGroupKind, Namespace: "default", Name: "gang"})
+	in := []step.Input{step.ObjectSet{Object: testkit.DeviceClass("gpus", "")}, step.ObjectSet{Object: testkit.PodGroup("gpu", 2, "")}}
+	for i := range 2 {
+		name := fmt.Sprint("gpu", i)
+		in = append(in, step.ObjectSet{Object: testkit.ResourceClaim(name, testkit.Request("gpu", "gpus")).Obj()}, step.PodSet{Pod: testkit.Pod(name).Req("cpu", "4").PodGroup("gpu").Claims(name).Obj()})
+	}
+	w.step(in...)
+	const why = "no room is kept for devices, and pod default/gpu0 claims some"
+	if _, rooms := w.after(time.Minute); !slices.Equal(rooms, []string{"RoomMissing default/gpu: " + why}) {
+		t.Errorf("it is said %q", rooms)
+	}
+	if x, _ := w.View().ExplainPodGroup("default", "gpu"); x.RoomMissing != why || x.Room != nil {
+		t.Errorf("explained by %q, %+v", x.RoomMissing, x.Room)
+	}
+	if groups, places := w.kept(); groups != nil || places > 0 {
+		t.Errorf("room is kept for %q, on %d places", groups, places)
+	}
+}

@@ -35,6 +35,7 @@ func (w *World) checkStep(r *step.Ready) {
 		w.violation("broken invariant: %s", broken)
 	}
 	w.checkProvider(r)
+	w.checkRoom(r)
 	if len(r.Binds) == 0 {
 		return
 	}

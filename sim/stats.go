@@ -263,6 +263,8 @@ func (s *Stats) decided(list []step.Decision) {
 			s.restAttempts++
 		case list[i].Kind == step.NodeStays:
 			s.restStays++
+		case list[i].Kind == step.RoomKept || list[i].Kind == step.RoomLost || list[i].Kind == step.RoomMissing:
+			// Room is kept in turns for gangs that don't start, for ever.
 		case s.Pending > 0 && (list[i].Kind == step.ScaledUp || list[i].Kind == step.ScaleUpFailed || list[i].Kind == step.NotScaledUp):
 			// Orders that the cloud refuses are tried again for ever.
 		default:

@@ -85,6 +85,7 @@ type World struct {
 	// given are the devices that Berth last chose for a claim, and expressions those that were compiled for checks.
 	given       map[objectKey]*resourcev1.AllocationResult
 	gangs       map[cluster.PodGroupKey]*gang // of which members were bound
+	room        *gangRoom                     // that Berth keeps for a gang; nil for none
 	expressions *cel.Cache
 	serial      int // of the last UID or resource version
 

@@ -36,6 +36,23 @@ func (e *Engine) HoldsAtMost(c *Class, n *cluster.Node, most int) int {
 	return most
 }
 
+// ExcludedByObject reports whether a node's object alone keeps pods of the class away, as a cordon or a taint
+// does: whoever leaves it, none of them can be there.
+func (e *Engine) ExcludedByObject(c *Class, n *cluster.Node) bool {
+	e.refresh(c)
+	if c.narrowed.leavesOut(n.NodeInfo) {
+		return true
+	}
+	for i := range c.localRules {
+		if r := &c.localRules[i]; r.reads == framework.ReadsObject {
+			if code, _ := r.EvalNode(n); code != framework.OK {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // PlaceOnBestOf puts the pod on the best of some nodes, which are given by index; ok is false when
 // none takes it. Equal scores go by rank, as in Best. It costs O(groups + nodes given).
 func (e *Engine) PlaceOnBestOf(c *Class, p *cluster.Pod, nodes []cluster.NodeIndex) (choice Choice, ok bool) {

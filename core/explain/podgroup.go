@@ -53,8 +53,10 @@ type PodGroupExplanation struct {
 	Queued   *time.Time `json:"queued,omitempty"`   // the first member
 	Tried    *time.Time `json:"tried,omitempty"`    // last
 	Backoff  *time.Time `json:"backoff,omitempty"`  // ends then
-	// Room is kept for the group, which has waited for long; nil when none is.
-	Room *PodGroupRoom `json:"room,omitempty"`
+	// Room is kept for the group, which has waited for long; nil when none is. RoomMissing is why none was
+	// found when it was last looked for, "" when it wasn't, or there was some.
+	Room        *PodGroupRoom `json:"room,omitempty"`
+	RoomMissing string        `json:"roomMissing,omitempty"`
 	// Fitting is how many of the members that wait would be given nodes now, and Search how these were
 	// found (scheduler.Search).
 	Fitting int    `json:"fitting,omitempty"`
@@ -222,6 +224,7 @@ func (v *View) explainWaiting(g *queue.Group, x *PodGroupExplanation) {
 	if until := item.BackoffEnd(); until.After(v.Now()) {
 		x.Backoff = &until
 	}
+	x.RoomMissing = v.PodGroups.RoomMissing(g.Key())
 	if r := v.PodGroups.RoomOf(g.Key()); r != nil {
 		x.Room = &PodGroupRoom{Members: r.Members, Nodes: r.Nodes[:min(len(r.Nodes), maxMemberNodes)], AllNodes: len(r.Nodes), Since: r.Since.UTC(), Ends: r.Ends.UTC()}
 		if r.Until.After(r.Since) {

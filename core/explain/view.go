@@ -122,6 +122,7 @@ type Places interface {
 type PodGroups interface {
 	WhatIf(*queue.Group) (x podgroups.Attempt, ok bool)
 	RoomOf(cluster.PodGroupKey) *podgroups.Room
+	RoomMissing(cluster.PodGroupKey) string
 	Named(standIn *cluster.Pod) string
 }
 

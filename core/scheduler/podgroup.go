@@ -84,8 +84,8 @@ type GroupDecision struct {
 	Weighed *weighing.Result
 	// Rejected are the classes of the members without a place that are rejected on all nodes at once.
 	Rejected map[*engine.Class]bool
-	// Work is how many answers for nodes the searches have asked for, and TakenOff how many pods were taken
-	// off their nodes in what-ifs to find Victims.
+	// Work is how many answers for nodes the searches have asked for and how many members they have tried, and
+	// TakenOff how many pods were taken off their nodes in what-ifs to find Victims.
 	Work, TakenOff int
 }
 
@@ -139,7 +139,10 @@ type transaction struct {
 	places []Place  // so far
 	search Search
 	domain string
-	work   int
+	// work counts answers for nodes that were asked for, and members that were tried. At most, 0 for no bound,
+	// nothing more is tried; cut says that this has happened.
+	work, most int
+	cut        bool
 	// nodes are those among which the first member's is, of the domain that is tried; nil for all.
 	nodes []cluster.NodeIndex
 	// inDomain are the members' classes as they are signed while others are on nodes of the domain,
@@ -165,6 +168,13 @@ type transaction struct {
 	first  *engine.Diagnosis
 	// hadPlace are the members that had places when too few others had one.
 	hadPlace map[int]bool
+}
+
+// exhausted reports whether the attempt's work is used up.
+func (t *transaction) exhausted() bool {
+	over := t.most > 0 && t.work >= t.most
+	t.cut = t.cut || over
+	return over
 }
 
 // learnTerms has rules read what the members' terms say of one another before any member is placed: then
@@ -296,6 +306,7 @@ func (t *transaction) place(i int) bool {
 	if n, tried := t.vain[c]; tried && n == len(t.places) {
 		return false
 	}
+	t.work++
 	choice, ok := t.choose(i, c)
 	if !ok {
 		t.vain[c] = len(t.places)

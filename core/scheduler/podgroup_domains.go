@@ -57,6 +57,9 @@ func (t *transaction) findDomain() bool {
 // findIn searches one domain after the other.
 func (t *transaction) findIn(list []domain, search func() bool) bool {
 	for i := range list {
+		if t.exhausted() {
+			break
+		}
 		t.nodes, t.inDomain, t.domain = list[i].nodes, map[*engine.Class]*engine.Class{}, list[i].value
 		if search() {
 			return true

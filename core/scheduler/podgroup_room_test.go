@@ -45,7 +45,11 @@ func TestPropertyRoomFor(t *testing.T) {
 		}
 		r := w.group(len(members), pick("topology", "", v1.LabelTopologyZone), members...)
 		before := dump(w.State)
-		places, mustGo, ok := w.RoomFor(r, leaving)
+		room := w.RoomFor(r, leaving)
+		places, mustGo, ok := room.Places, room.MustGo, len(room.Places) > 0
+		if room.Cut {
+			rt.Fatalf("a search of %d steps is cut short", room.Work)
+		}
 		if after := since(before, w.State); after != before {
 			rt.Fatalf("the state was\n%s and is\n%s", before, after)
 		}
@@ -122,5 +126,63 @@ func TestWorkOfAGroupThatPreempts(t *testing.T) {
 		if most := 3 << 13; d.TakenOff == 0 || d.TakenOff > most {
 			t.Errorf("%d nodes: %d pods were taken off, want some, and at most %d", nodes, d.TakenOff, most)
 		}
+	}
+}
+
+// TestWorkOfASearchForRoom: how much is tried to find room for a group is bounded, and how many pods are
+// taken off their nodes for it, however large the cluster and the group are. With too little work the
+// search says so; what it has found holds.
+func TestWorkOfASearchForRoom(t *testing.T) {
+	const most = 2*(1<<18) + 2*100_000 // in each half, and one more exhaustive search
+	spread := func(p *testkit.PodBuilder) *testkit.PodBuilder {
+		return p.Label("app", "gang").Apart(v1.LabelHostname, "app", "gang")
+	}
+	for _, c := range []struct {
+		name         string
+		zones, nodes int // of each zone
+		small        int // pods of each node that leave
+		members      func() []*testkit.PodBuilder
+		found        bool
+	}{
+		{"no order finds places in any of many zones", 60, 10, 1, func() (out []*testkit.PodBuilder) {
+			for i := range 9 {
+				out = append(out, testkit.Pod(fmt.Sprint("m", i)).Req("cpu", "3", "memory", fmt.Sprint(1+i%3, "Gi")))
+			}
+			return append(out, testkit.Pod("l1").Req("cpu", "4", "memory", "1Gi"), testkit.Pod("l2").Req("cpu", "4", "memory", "2Gi"))
+		}, false},
+		{"members keep away from one another, and all pods must go", 1, 1500, 2, func() (out []*testkit.PodBuilder) {
+			for i := range 1500 {
+				out = append(out, spread(testkit.Pod(fmt.Sprint("m", i)).Req("cpu", "4")))
+			}
+			return out
+		}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			var leaving []*cluster.Pod
+			for i := range c.zones * c.nodes {
+				node := fmt.Sprint("n", i)
+				w.node(testkit.Node(node).Alloc("cpu", "4", "memory", "8Gi", "pods", "110").Zone(fmt.Sprint("z", i%c.zones)))
+				for k := range c.small {
+					p := w.pod(testkit.Pod(fmt.Sprint("p", i, "-", k)).Req("cpu", "2").On(node))
+					w.Place(p, node)
+					leaving = append(leaving, p)
+				}
+			}
+			members := c.members()
+			topology := ""
+			if c.zones > 1 {
+				topology = v1.LabelTopologyZone
+			}
+			r := w.group(len(members), topology, members...)
+			room := w.RoomFor(r, leaving)
+			t.Logf("%d places, %d must go, %d steps, %d taken off", len(room.Places), len(room.MustGo), room.Work, room.TakenOff)
+			if !room.Cut || room.Work > most || room.TakenOff > 1<<18 {
+				t.Errorf("cut short: %t, after %d steps, want %d at most; %d pods were taken off", room.Cut, room.Work, most, room.TakenOff)
+			}
+			if found := len(room.Places) > 0; found != c.found || found && !w.placesHold(r, room.Places, room.MustGo) {
+				t.Errorf("%d places are found, and hold without %d pods: want some: %t", len(room.Places), len(room.MustGo), c.found)
+			}
+		})
 	}
 }

@@ -20,6 +20,9 @@ const maxAnswers = 100_000
 // it has found any. A group is given up at once for which no other way can find more.
 func (t *transaction) searchFurther() bool {
 	classes, counts := t.classes()
+	if t.exhausted() {
+		return false
+	}
 	if t.need == 1 || len(classes) == 1 && t.orderless {
 		return false
 	}
@@ -79,8 +82,9 @@ type walk struct {
 // searchExhaustively takes enough places if the walk finds them before it has asked for too many
 // answers. Where not even one set of places could be walked to, it isn't begun.
 func (t *transaction) searchExhaustively(classes []*engine.Class, counts []int) bool {
-	w := &walk{transaction: t, nodes: t.among(), classes: classes, members: make([][]int, len(classes)), visited: map[uint64]bool{}, left: maxAnswers}
-	if len(w.nodes)*len(classes)*t.need > maxAnswers {
+	w := &walk{transaction: t, nodes: t.among(), classes: classes, members: make([][]int, len(classes)), visited: map[uint64]bool{}, left: t.answersLeft()}
+	if len(w.nodes)*len(classes)*t.need > w.left {
+		t.cut = t.cut || w.left < maxAnswers
 		return false
 	}
 	at := map[*engine.Class]int{}
@@ -91,8 +95,9 @@ func (t *transaction) searchExhaustively(classes []*engine.Class, counts []int) 
 		k := at[t.request.Members[i].Class]
 		w.members[k] = append(w.members[k], i)
 	}
+	before := w.left
 	found := w.step(0)
-	t.work += maxAnswers - w.left
+	t.work += before - w.left
 	if !found {
 		return false
 	}
@@ -104,6 +109,14 @@ func (t *transaction) searchExhaustively(classes []*engine.Class, counts []int) 
 	t.vain = map[*engine.Class]int{}
 	t.succeed(Exhaustive, slices.DeleteFunc(failed, t.place))
 	return true
+}
+
+// answersLeft returns how many answers an exhaustive search may ask for.
+func (t *transaction) answersLeft() int {
+	if t.most == 0 {
+		return maxAnswers
+	}
+	return max(min(maxAnswers, t.most-t.work), 0)
 }
 
 // option is a class with the nodes that take one of its members now.

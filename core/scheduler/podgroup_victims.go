@@ -290,6 +290,10 @@ func (r *reprieve) bringBackOf(units []framework.Unit) {
 	if len(units) == 0 {
 		return
 	}
+	if r.exhausted() {
+		r.stay = append(r.stay, units...)
+		return
+	}
 	if r.bringBack(units) && r.membersFit(units) {
 		return
 	}
@@ -326,6 +330,7 @@ func (r *reprieve) membersFit(units []framework.Unit) bool {
 // membersFitInOrder reports whether the members fit where they are when they come there one after the
 // other.
 func (r *reprieve) membersFitInOrder() bool {
+	r.work += len(r.places)
 	mark := r.state.Mark()
 	defer r.state.Rollback(mark)
 	for i := range r.places {
@@ -346,6 +351,7 @@ func (r *reprieve) membersFitInOrder() bool {
 func (r *reprieve) memberFits(k int) bool {
 	p := &r.places[k]
 	m := &r.request.Members[p.Member]
+	r.work++
 	mark := r.state.Mark()
 	defer r.state.Rollback(mark)
 	r.engine.TakeOff(m.Pod)

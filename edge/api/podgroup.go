@@ -112,6 +112,7 @@ func podGroupDetail(x *explain.PodGroupExplanation, out *v1alpha1.PodGroupDetail
 	out.AllNodes, out.Domains, out.Rejections = x.AllNodes, x.Domains, rejections(x.Reasons)
 	if s := x.Spec; s != nil {
 		out.Known, out.MinCount, out.Topology, out.Priority, out.WholeDisruption = true, s.MinCount, s.Topology, s.Priority, s.WholeDisruption
+		out.Required, out.Preferred = s.Required, s.Preferred
 		if out.Policy = "Basic"; s.Gang {
 			out.Policy = "Gang"
 		}
@@ -119,6 +120,10 @@ func podGroupDetail(x *explain.PodGroupExplanation, out *v1alpha1.PodGroupDetail
 	if c := x.Condition; c != nil {
 		condition := v1alpha1.PodGroupCondition(*c)
 		out.Condition = &condition
+	}
+	out.RoomMissing = x.RoomMissing
+	if r := x.Room; r != nil {
+		out.Room = &v1alpha1.PodGroupRoom{Members: r.Members, Nodes: r.Nodes, AllNodes: r.AllNodes, Since: r.Since, Until: timeOf(r.Until), Ends: r.Ends}
 	}
 	for _, n := range x.Nodes {
 		out.Nodes = append(out.Nodes, v1alpha1.MemberNode(n))

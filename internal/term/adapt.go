@@ -201,10 +201,14 @@ func podGroupOf(x *v1alpha1.PodGroupDetail) *explain.PodGroupExplanation {
 	out := &explain.PodGroupExplanation{
 		PodGroup: x.Namespace + "/" + x.Name, Outcome: x.Outcome, Message: x.Message, Placed: x.Placed, Permitting: x.Permitting, Until: at(x.Until),
 		Waiting: x.Pending, Gated: x.Gated, AllNodes: x.AllNodes, Domains: x.Domains, Queue: x.Queue, Attempts: x.Attempts,
-		Queued: at(x.Queued), Tried: at(x.Tried), Backoff: at(x.Backoff), Fitting: x.Fitting, Reasons: whyOf(x.Rejections),
+		Queued: at(x.Queued), Tried: at(x.Tried), Backoff: at(x.Backoff), Fitting: x.Fitting, Reasons: whyOf(x.Rejections), RoomMissing: x.RoomMissing,
+	}
+	if r := x.Room; r != nil {
+		out.Room = &explain.PodGroupRoom{Members: r.Members, Nodes: r.Nodes, AllNodes: r.AllNodes, Since: r.Since, Until: at(r.Until), Ends: r.Ends}
 	}
 	if x.Known {
-		out.Spec = &explain.PodGroupSpec{Gang: x.Policy == "Gang", MinCount: x.MinCount, Topology: x.Topology, Priority: x.Priority, WholeDisruption: x.WholeDisruption}
+		out.Spec = &explain.PodGroupSpec{Gang: x.Policy == "Gang", MinCount: x.MinCount, Topology: x.Topology, Priority: x.Priority, WholeDisruption: x.WholeDisruption,
+			Required: x.Required, Preferred: x.Preferred}
 	}
 	if c := x.Condition; c != nil {
 		condition := explain.PodGroupCondition(*c)

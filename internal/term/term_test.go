@@ -2,6 +2,7 @@ package term
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berthproject/berth/edge/api"
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 )
 
@@ -98,6 +100,36 @@ func TestFlagsAndCommandsAreSuggested(t *testing.T) {
 	for name, want := range map[string]string{"staus": "status", "exlpain": "explain", "foo": ""} {
 		if got := likeliest(name, names); got != want {
 			t.Errorf("%q is taken for %q, want %q", name, got, want)
+		}
+	}
+}
+
+// answers is a Source of answers by path.
+type answers map[string]string
+
+// Get implements Source.
+func (a answers) Get(_ context.Context, path string) ([]byte, error) {
+	return []byte(a[strings.TrimPrefix(path, api.Prefix)]), nil
+}
+
+// TestWhatIsSaidOfRoomAndLevels of a pod group: for whom room is kept and until when, or why none is, and which
+// topologies count.
+func TestWhatIsSaidOfRoomAndLevels(t *testing.T) {
+	const levels = `"known": true, "policy": "Gang", "minCount": 2, "topology": "rack", "required": ["zone"], "preferred": ["row"]`
+	for body, want := range map[string][]string{
+		`{"namespace": "a", "name": "b", ` + levels + `}`: {"all members on nodes with one value of zone and of rack; preferably on nodes with one value of row\n"},
+		`{"namespace": "a", "name": "b", "room": {"members": 2, "nodes": ["n0", "n1"], "allNodes": 3, "since": "2026-01-01T00:00:00Z", "until": "2026-01-01T00:05:00Z", "ends": "2026-01-01T01:00:00Z"}}`: {
+			"room is kept for 2 members on 3 nodes (n0, n1 and 1 more) since 2026-01-01 00:00:00, until 2026-01-01 01:00:00 at the latest; pods that end before 2026-01-01 00:05:00 may use it\n"},
+		`{"namespace": "a", "name": "b", "roomMissing": "why"}`: {"no room is kept: why\n"},
+	} {
+		var out bytes.Buffer
+		if err := explainPodGroup(t.Context(), &out, answers{"podgroups/a/b": body}, "podgroups/a/b"); err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range want {
+			if !strings.Contains(out.String(), line) {
+				t.Errorf("of %s it says\n%s\nwant …%s…", body, out.String(), line)
+			}
 		}
 	}
 }

@@ -39,7 +39,7 @@ func PodGroup(w io.Writer, x *explain.PodGroupExplanation, when string) error {
 			fmt.Fprintf(&b, "%s: %s\n", at.name, at.at.UTC().Format("2006-01-02 15:04:05.000"))
 		}
 	}
-	groupRoom(&b, x.Room)
+	groupRoom(&b, x)
 	if len(x.Why) > 0 {
 		b.WriteString("\nMembers that wait for reasons of their own:\n")
 		t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -66,9 +66,13 @@ func PodGroup(w io.Writer, x *explain.PodGroupExplanation, when string) error {
 	return err
 }
 
-// groupRoom writes what room is kept for a group; r may be nil.
-func groupRoom(b *strings.Builder, r *explain.PodGroupRoom) {
+// groupRoom writes what room is kept for a group, or why none is.
+func groupRoom(b *strings.Builder, x *explain.PodGroupExplanation) {
+	r := x.Room
 	if r == nil {
+		if x.RoomMissing != "" {
+			fmt.Fprintf(b, "no room is kept: %s\n", x.RoomMissing)
+		}
 		return
 	}
 	fmt.Fprintf(b, "room is kept for %s on %s (%s", Count(r.Members, "member"), Count(r.AllNodes, "node"), strings.Join(r.Nodes, ", "))

@@ -100,9 +100,8 @@ func busySteps() (*[]int, drive.Hook) {
 
 // crashAtEveryStep plays a world, and again with Berth crashing after each of its Steps in turn that has
 // something to do: every invariant holds, and as many pods are completed. It returns how the world ends without a crash.
-func crashAtEveryStep(t *testing.T, name, text string, completed int) Outcome {
+func crashAtEveryStep(t *testing.T, play func(sim.Options) Outcome, completed int) Outcome {
 	t.Helper()
-	play := player(t, name, text)
 	busy, count := busySteps()
 	calm := play(sim.Options{Hooks: []drive.Hook{count}})
 	if len(calm.Problems) > 0 || calm.Summary.Pods.Completed != completed {

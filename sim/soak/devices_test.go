@@ -71,7 +71,7 @@ spec:
 // crashing after each of its Steps in turn that has something to do: every invariant holds, and all pods get what they
 // claim.
 func TestPropertyACrashAtAnyStepLeavesNoDeviceTwiceOrForGood(t *testing.T) {
-	if calm := crashAtEveryStep(t, "small-devices.yaml", smallDevices, 9); calm.Devices.TakenBack == 0 {
+	if calm := crashAtEveryStep(t, player(t, "small-devices.yaml", smallDevices), 9); calm.Devices.TakenBack == 0 {
 		t.Error("no write of a claim is taken back: the crashes show little")
 	}
 }

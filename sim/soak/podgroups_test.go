@@ -63,5 +63,5 @@ spec:
 // Berth crashing after each of its Steps in turn that has something to do: no gang stays without its other
 // members, and in the end all pods have run.
 func TestPropertyACrashAtAnyStepLeavesNoGangInPart(t *testing.T) {
-	crashAtEveryStep(t, "small-gangs.yaml", smallGangs, 14)
+	crashAtEveryStep(t, player(t, "small-gangs.yaml", smallGangs), 14)
 }

@@ -1031,6 +1031,9 @@ export interface PodGroupDetail {
   priority?: number
   /** WholeDisruption says that members may only be disrupted all together. */
   wholeDisruption?: boolean
+  /** Required are labels that all members' nodes must have with one value beside Topology, and Preferred those that they have with one value where that can be had, outermost first. */
+  required?: string[]
+  preferred?: string[]
   condition?: PodGroupCondition
   /** Permitting are the placed members that wait for others before they are bound, until Until at the latest, and Fitting the pending ones that would be given nodes now. */
   permitting?: number
@@ -1044,6 +1047,9 @@ export interface PodGroupDetail {
   queued: string
   tried: string
   backoff: string
+  /** Room is kept for the group, which has waited for long; without it RoomMissing is why none was found when it was last looked for. */
+  room?: PodGroupRoom
+  roomMissing?: string
   /** Why are the reasons for which members wait other than Message, and Rejections why nodes reject the first member that finds none, while the places of those before it are taken. */
   why?: MemberReason[]
   rejections?: Rejection[]
@@ -1062,6 +1068,18 @@ export interface PodGroupList {
   /** Continue is given as ?continue= for the next page, "" on the last one. A page that is asked for later is of a later moment: items that came or went between two pages may be missing or repeated. */
   continue?: string
   items: PodGroup[]
+}
+
+/** PodGroupRoom is room that is kept for a group that waits. */
+export interface PodGroupRoom {
+  /** Members have room on Nodes, by name, of which there are AllNodes and 10 at most are named. */
+  members: number
+  nodes: string[]
+  allNodes: number
+  since: string
+  /** Until is before when pods must end that use the room meanwhile, left out when none may for that; Ends when it is given back at the latest. */
+  until: string
+  ends: string
 }
 
 /** PodList is a page of pods. */

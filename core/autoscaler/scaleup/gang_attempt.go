@@ -42,6 +42,8 @@ type binOf struct{ up, bin int }
 // as it was.
 func (b *builder) bestAttempt(g *gang, pods []*cluster.Pod, need int) *attempt {
 	key := b.shape(g, pods, need)
+	b.gangs.most = b.gangs.work + maxWorkOfGang
+	g.shape = key
 	if f, known := b.gangs.failed[key]; known && f.kept == b.gangs.kept {
 		g.out.Tried = f.tried
 		return nil
@@ -49,7 +51,7 @@ func (b *builder) bestAttempt(g *gang, pods []*cluster.Pod, need int) *attempt {
 	g.out.Tried = nil
 	domains := b.gangDomains(g, pods, need)
 	for _, d := range domains {
-		if d.value != "" && d.holds >= need {
+		if d.value != "" && d.holds >= need && !b.gangsOver() {
 			if a, _ := b.try(g, pods, need, d, nil); a != nil {
 				return a
 			}
@@ -57,6 +59,10 @@ func (b *builder) bestAttempt(g *gang, pods []*cluster.Pod, need int) *attempt {
 	}
 	var all []*attempt
 	for _, d := range domains {
+		if b.gangsOver() {
+			g.tried(d.value, 0, "not looked at: what a plan may try for one pod group is used up")
+			continue
+		}
 		a, fits := b.try(g, pods, need, d, b.growing(g, d))
 		switch {
 		case a == nil:
@@ -70,7 +76,7 @@ func (b *builder) bestAttempt(g *gang, pods []*cluster.Pod, need int) *attempt {
 	if a := b.chooseAttempt(all); a != nil {
 		return a
 	}
-	b.gangs.failed[key] = failedGang{b.gangs.kept, g.out.Tried}
+	b.gangs.failed[key] = &failedGang{kept: b.gangs.kept, tried: g.out.Tried}
 	return nil
 }
 
@@ -78,11 +84,15 @@ func (b *builder) bestAttempt(g *gang, pods []*cluster.Pod, need int) *attempt {
 type failedGang struct {
 	kept  int
 	tried []autoscaler.GangOption
+	// What was said of it, when so many members were in place: nil before it was.
+	help    *autoscaler.NoHelp
+	inPlace int
 }
 
 // shape returns what a plan reads of members: two gangs of one shape fare alike, as long as no other
 // is placed. Members about which objects of theirs have a say have a shape of their own.
 func (b *builder) shape(g *gang, pods []*cluster.Pod, need int) string {
+	b.gangs.work += len(pods)
 	key := fmt.Sprint(g.Topology, need, b.mayBuyFor(g))
 	if b.State.PlacedMembers(g.Key) > 0 {
 		key += g.Key.String()
@@ -115,7 +125,11 @@ func (b *builder) mayBuyFor(g *gang) bool { return !b.req.NotFor[g.Members[0].UI
 // try packs members in a domain, with nodes of some groups, and returns the attempt, or how many have
 // places if these are too few. The state and the plan are as they were.
 func (b *builder) try(g *gang, pods []*cluster.Pod, need int, d *gangDomain, groups map[string]bool) (a *attempt, fits int) {
-	b.gangs.work += len(pods) + len(b.models)
+	b.gangs.work += tryGangWork + len(pods) + len(b.models)
+	done := b.work
+	defer func() {
+		b.gangs.work += b.work.Nodes - done.Nodes + b.work.Asked - done.Asked + b.work.Tried - done.Tried
+	}()
 	b.plan.ScaleUps = slices.Clip(b.plan.ScaleUps) // the attempt goes on from these
 	before, proposed := *b.plan, b.proposed.clone()
 	mark := b.State.Mark()

@@ -43,7 +43,7 @@ func (b *builder) dropNeedless(g *gang, nodes []newNodeOf) (left []newNodeOf, mo
 		inPlace[pod] = true
 	}
 	for _, u := range units {
-		if needed == maxNeedless {
+		if needed == maxNeedless || b.gangsOver() {
 			break
 		}
 		if !b.drop(u) {
@@ -117,7 +117,7 @@ func (b *builder) giveUpComing(g *gang) (a *attempt) {
 		return nil
 	}
 	before, mark := *b.plan, b.State.Mark()
-	b.gangs.standing = true
+	b.gangs.standing, b.gangs.most = true, b.gangs.work+maxWorkOfGang
 	if _, moved := b.dropNeedless(g, nil); moved {
 		a = b.record(g.Members, &gangDomain{}, &before, nil)
 		a.anew = true

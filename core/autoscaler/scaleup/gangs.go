@@ -22,7 +22,8 @@ import (
 // are coming and that nobody needs are given up.
 //
 // What gangs may cost is bounded by counts: a gang isn't tried after one has failed that looks the same
-// to a plan, and once maxGangWork is reached the rest are left to the next plan.
+// to a plan; a gang that has used up maxWorkOfGang is tried in no more domains; and once maxGangWork is
+// reached the rest are left to the next plan.
 
 // gang is a pod group of the request.
 type gang struct {
@@ -30,6 +31,7 @@ type gang struct {
 	need    int            // how many of the members must have a place
 	inPlace []*cluster.Pod // those that are on the nodes of their places
 	left    []*cluster.Pod // the others
+	shape   string         // of the members that were tried last
 	out     autoscaler.GangPlan
 }
 
@@ -42,23 +44,33 @@ type gangs struct {
 	standing bool
 	only     map[string]bool // the groups of which nodes may be bought for the gang that is packed; nil for all
 	work     int             // answers and pods, counted roughly
+	most     int             // work at which no more is tried for the gang whose turn it is
 	kept     int             // attempts that were carried out
 	givingUp int             // coming nodes that were tried to do without
-	failed   map[string]failedGang
+	failed   map[string]*failedGang
 	places   map[cluster.NodeIndex]*autoscaler.Place // by the coming node
 	bins     map[string]binOf                        // by the new node's name
 	moved    map[types.UID]bool                      // members whose places end with the plan
 }
 
-// maxGangWork is how much work a plan does for gangs: some tenths of a second.
-const maxGangWork = 1 << 22
+// maxGangWork is how much work a plan does for gangs: some tenths of a second. maxWorkOfGang is how much of it
+// one gang may have that is tried: others come after it. tryGangWork is what an attempt costs whatever it has
+// to place.
+const (
+	maxGangWork   = 1 << 22
+	maxWorkOfGang = maxGangWork / 8
+	tryGangWork   = 1 << 8
+)
+
+// gangsOver reports whether the gang whose turn it is has used up its work.
+func (b *builder) gangsOver() bool { return b.gangs.work > b.gangs.most }
 
 // gangsTogether is how many gangs are tried before others have their turn in the next plan.
 const gangsTogether = 1024
 
 // newGangs is called before anything is placed.
 func (b *builder) newGangs() {
-	b.gangs = gangs{byMember: map[types.UID]*gang{}, failed: map[string]failedGang{}, places: map[cluster.NodeIndex]*autoscaler.Place{},
+	b.gangs = gangs{byMember: map[types.UID]*gang{}, failed: map[string]*failedGang{}, places: map[cluster.NodeIndex]*autoscaler.Place{},
 		bins: map[string]binOf{}, moved: map[types.UID]bool{}}
 	for i := range b.req.Gangs {
 		g := &gang{Gang: &b.req.Gangs[i]}
@@ -133,6 +145,7 @@ func (b *builder) placeGangs() (bought bool) {
 			}
 		}
 	}
+	defer func() { b.work.Gangs += b.gangs.work }()
 	turn := gangsInTurn(b.gangs.list, b.req.Number)
 	b.triedBefore = b.work.Tried
 	for i, g := range turn {
@@ -244,5 +257,16 @@ func (b *builder) noHelpForGang(g *gang) {
 	if !b.mayBuyFor(g) {
 		return // whether nodes would help isn't asked
 	}
-	b.plan.NoHelp = append(b.plan.NoHelp, autoscaler.NoHelp{Pods: uids(expander.Pods{g.left}), Reasons: b.whyNot(g), Later: b.mayHelpLater(g)})
+	f := b.gangs.failed[g.shape]
+	same := f != nil && f.kept == b.gangs.kept
+	if same && f.help != nil && f.inPlace == len(g.inPlace) {
+		b.plan.NoHelp = append(b.plan.NoHelp, autoscaler.NoHelp{Pods: uids(expander.Pods{g.left}), Reasons: slices.Clone(f.help.Reasons), Later: f.help.Later})
+		return
+	}
+	b.gangs.work += len(g.left) + len(b.models)
+	help := autoscaler.NoHelp{Pods: uids(expander.Pods{g.left}), Reasons: b.whyNot(g), Later: b.mayHelpLater(g)}
+	if same {
+		f.help, f.inPlace = &help, len(g.inPlace)
+	}
+	b.plan.NoHelp = append(b.plan.NoHelp, help)
 }

@@ -167,7 +167,7 @@ func (m *Machine) check(t *lifecycle.Turn, g *queue.Group) bool {
 	}
 	t.Queue.HoldGroup(g, why)
 	if object := t.State.PodGroup(g.Key()); object != nil {
-		m.gangRests(t, object.UID, why)
+		m.gangHeld(t, object.UID, why)
 	}
 	for _, p := range x.Waiting {
 		m.members.Held(t, p.UID, why, failure)

@@ -4,7 +4,8 @@ package podgroups
 // don't overtake it for ever. Each place that its members will have when some pods have ended is kept by a
 // stand-in (cluster.GroupRoom): a pod in no API, nominated there. Pods of the group's priority or a lower
 // one leave it its room, but for those that don't delay the group: they end before the pods do that the
-// group has to wait for, or the group may preempt them.
+// group has to wait for, or the group may preempt them. A stand-in keeps what nodes have, no devices and no
+// storage: for a gang with claims for devices no room is kept, since small pods would take the devices.
 //
 //	room is   from                                              then
 //	wanted    a gang of which too few members have nodes was    room is kept for the one of the highest
@@ -15,7 +16,9 @@ package podgroups
 //
 // Room is kept for one gang at a time: the next would be given what the first one needs. It is given back
 // when the gang has its nodes, is gone or can't be tried, and when its time is over: then the gang's wait
-// starts over, so that others have their turn. When a node or a member goes, places are searched again. Nothing of this outlives the process: after a crash the wait is counted from the
+// starts over, so that others have their turn. A gang that is held, or without members, goes on waiting as
+// long as its PodGroup is there. When a member goes, or a node that held some no longer may, places are
+// searched again. Nothing of this outlives the process: after a crash the wait is counted from the
 // transition time of the gang's condition, and room is kept again.
 
 import (
@@ -29,8 +32,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/scheduler"
@@ -56,6 +59,7 @@ type wait struct {
 	after    time.Duration
 	lasts    time.Duration // KeepRoom.For
 	ends     time.Time     // room that is kept is given back then; zero as long as none was
+	missing  string        // why none could be kept when it was last looked for; "" when some was
 }
 
 // keptRoom is the room that is kept for a gang.
@@ -66,6 +70,7 @@ type keptRoom struct {
 	standIns []*cluster.Pod
 	members  []types.UID // by stand-in
 	nodes    []string    // sorted, each once
+	objects  []*v1.Node  // by node: as it was when its stand-ins' members could last be on it
 	preempts bool
 	since    time.Time
 	// until is when the last pod ends that the gang has to wait for and that is known to end; since when none is.
@@ -100,8 +105,16 @@ func (m *Machine) Named(standIn *cluster.Pod) string {
 	return ""
 }
 
-// gangWaits notes that too few members of a group have nodes, and gangRests that this is so no more, or
-// that it can't be tried.
+// RoomMissing returns why no room was found for a pod group that has waited for long, "" for any other.
+func (m *Machine) RoomMissing(key cluster.PodGroupKey) string {
+	if g := m.state.PodGroup(key); g != nil && m.rooms.waits[g.UID] != nil {
+		return m.rooms.waits[g.UID].missing
+	}
+	return ""
+}
+
+// gangWaits notes that too few members of a group have nodes, gangRests that this is so no more, and
+// gangHeld that it can't be tried: it goes on waiting, without room.
 func (m *Machine) gangWaits(t *lifecycle.Turn, g *schedulingv1beta1.PodGroup, member *cluster.Pod) {
 	keep := m.scheduler.Profile(member).KeepRoom
 	if keep.After == 0 || !m.members.Decides() || g.Spec.SchedulingPolicy.Gang == nil {
@@ -112,7 +125,10 @@ func (m *Machine) gangWaits(t *lifecycle.Turn, g *schedulingv1beta1.PodGroup, me
 		m.gangRests(t, g.UID, "enough members have nodes")
 		return
 	}
-	if m.rooms.waits[g.UID] != nil {
+	if x := m.rooms.waits[g.UID]; x != nil {
+		if k := m.rooms.kept; k == nil || k.wait != x { // it may have been passed over while it was held
+			m.rooms.look = lifecycle.Earliest(m.rooms.look, x.since.Add(x.after))
+		}
 		return
 	}
 	x := &wait{key: key, priority: member.Priority, since: t.Now, after: keep.After, lasts: keep.For}
@@ -124,7 +140,11 @@ func (m *Machine) gangWaits(t *lifecycle.Turn, g *schedulingv1beta1.PodGroup, me
 }
 
 func (m *Machine) gangRests(t *lifecycle.Turn, uid types.UID, why string) {
+	m.gangHeld(t, uid, why)
 	delete(m.rooms.waits, uid)
+}
+
+func (m *Machine) gangHeld(t *lifecycle.Turn, uid types.UID, why string) {
 	if k := m.rooms.kept; k != nil && k.group == uid {
 		m.giveBack(t, why)
 	}
@@ -152,17 +172,23 @@ func (m *Machine) advanceRoom(t *lifecycle.Turn) {
 	}
 	if why := m.keepRoom(t, uid, x); why != "" {
 		t.Decide(step.Decision{Kind: step.RoomMissing, PodGroup: x.key.String(), Reason: why})
-		x.since, x.ends = t.Now, time.Time{}
+		x.since, x.ends, x.missing = t.Now, time.Time{}, why
 		m.rooms.look = t.Now.Add(nextLook)
 	}
 }
 
 // firstWait returns the gang for which room is to be kept first, nil when none has waited for long enough.
-// Those that are gone are forgotten.
+// Those that are gone are forgotten, and those that can't be tried passed over.
 func (m *Machine) firstWait(t *lifecycle.Turn) (first types.UID, x *wait) {
 	for uid, y := range m.rooms.waits { // in any order: one comes before all others
-		if g := t.State.PodGroup(y.key); g == nil || g.UID != uid || t.Queue.Group(y.key) == nil {
+		if g := t.State.PodGroup(y.key); g == nil || g.UID != uid {
 			delete(m.rooms.waits, uid)
+			continue
+		}
+		if !y.ends.IsZero() && !t.Now.Before(y.ends) { // its turn is over, though no room was kept lately
+			y.since, y.ends = y.ends, time.Time{}
+		}
+		if g := t.Queue.Group(y.key); g == nil || g.Held() != "" {
 			continue
 		}
 		due := y.since.Add(y.after)
@@ -197,7 +223,6 @@ func (m *Machine) roomEnds(t *lifecycle.Turn, k *keptRoom) (why string, over boo
 	g, waits := t.State.PodGroup(k.key), t.Queue.Group(k.key)
 	switch {
 	case g == nil || g.UID != k.group || waits == nil:
-		delete(m.rooms.waits, k.group)
 		return "the pod group no longer waits", false
 	case !t.Now.Before(k.ends):
 		return fmt.Sprintf("the pod group did not start within %s", k.lasts), true
@@ -207,12 +232,32 @@ func (m *Machine) roomEnds(t *lifecycle.Turn, k *keptRoom) (why string, over boo
 			return "other members wait than before", false
 		}
 	}
-	for _, name := range k.nodes {
-		if n := t.State.NodeByName(name); n == nil || n.Object.Spec.Unschedulable || n.HasTaint(autoscaler.ToBeDeletedTaint) {
+	for i, name := range k.nodes {
+		n := t.State.NodeByName(name)
+		if n == nil || n.Object != k.objects[i] && m.excludes(t, k, n) {
 			return fmt.Sprintf("node %s is gone, or takes no more pods", name), false
 		}
+		k.objects[i] = n.Object
 	}
 	return "", false
+}
+
+// excludes reports whether a node's object keeps members away for which room is kept there. It is the
+// rules' answer, with which the room was found, too: otherwise room would be kept and given back in turns.
+func (m *Machine) excludes(t *lifecycle.Turn, k *keptRoom, n *cluster.Node) bool {
+	asked := map[*engine.Class]bool{}
+	for i, standIn := range k.standIns {
+		if t.State.NominatedTo(standIn.UID) != n.Name {
+			continue
+		}
+		p := t.Queue.Get(k.members[i]).Pod()
+		c := m.scheduler.Class(p)
+		if !asked[c] && m.scheduler.Engine(p).ExcludedByObject(c, n) {
+			return true
+		}
+		asked[c] = true
+	}
+	return false
 }
 
 // keepRoom keeps room for a gang, or returns why it can't.
@@ -220,6 +265,11 @@ func (m *Machine) keepRoom(t *lifecycle.Turn, uid types.UID, x *wait) (why strin
 	g, object := t.Queue.Group(x.key), t.State.PodGroup(x.key)
 	if n := len(g.Members()); n == 0 || n > maxRoomMembers {
 		return fmt.Sprintf("room is kept for up to %d members, and %d wait", maxRoomMembers, n)
+	}
+	for _, item := range g.Members() {
+		if p := item.Pod(); t.State.ClaimsDevices(p) {
+			return fmt.Sprintf("no room is kept for devices, and pod %s claims some", p.Name())
+		}
 	}
 	first := g.Members()[0].Pod()
 	r := m.request(object, len(g.Members()), func(i int) scheduler.Member {
@@ -233,16 +283,20 @@ func (m *Machine) keepRoom(t *lifecycle.Turn, uid types.UID, x *wait) (why strin
 	for i := range leaving {
 		pods[i] = leaving[i].pod
 	}
-	places, mustGo, ok := m.scheduler.RoomFor(&r, pods)
-	if !ok {
+	room := m.scheduler.RoomFor(&r, pods)
+	switch {
+	case len(room.Places) == 0 && room.Cut:
+		return fmt.Sprintf("no places were found for the pod group within %d steps", room.Work)
+	case len(room.Places) == 0:
 		return fmt.Sprintf("the pod group finds no places even when the %d pods have ended that end by themselves", len(pods))
 	}
-	k.until = knownEnd(leaving, mustGo, t.Now)
+	x.missing = ""
+	k.until = knownEnd(leaving, room.MustGo, t.Now)
 	if x.ends.IsZero() {
 		x.ends = t.Now.Add(x.lasts)
 	}
-	m.nominateStandIns(t, k, g.Members(), places)
-	t.Decide(step.Decision{Kind: step.RoomKept, PodGroup: x.key.String(), Members: len(places), Reason: fmt.Sprintf("on %d nodes, where %d pods have to end first; until %s", len(k.nodes), len(mustGo), x.ends.UTC().Format(time.RFC3339))})
+	m.nominateStandIns(t, k, g.Members(), room.Places)
+	t.Decide(step.Decision{Kind: step.RoomKept, PodGroup: x.key.String(), Members: len(room.Places), Reason: fmt.Sprintf("on %d nodes, where %d pods have to end first; until %s", len(k.nodes), len(room.MustGo), x.ends.UTC().Format(time.RFC3339))})
 	return ""
 }
 
@@ -260,6 +314,9 @@ func (m *Machine) nominateStandIns(t *lifecycle.Turn, k *keptRoom, items []*queu
 		nodes[node] = true
 	}
 	k.nodes = slices.Sorted(maps.Keys(nodes))
+	for _, name := range k.nodes {
+		k.objects = append(k.objects, t.State.NodeByName(name).Object)
+	}
 }
 
 // admit says which pods may use the room now: those that end before until wherever in a part of the time

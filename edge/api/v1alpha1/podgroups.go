@@ -40,8 +40,12 @@ type PodGroupDetail struct {
 	Known    bool  `json:"known"`
 	Priority int32 `json:"priority,omitempty"`
 	// WholeDisruption says that members may only be disrupted all together.
-	WholeDisruption bool               `json:"wholeDisruption,omitempty"`
-	Condition       *PodGroupCondition `json:"condition,omitempty"`
+	WholeDisruption bool `json:"wholeDisruption,omitempty"`
+	// Required are labels that all members' nodes must have with one value beside Topology, and Preferred those
+	// that they have with one value where that can be had, outermost first.
+	Required  []string           `json:"required,omitempty"`
+	Preferred []string           `json:"preferred,omitempty"`
+	Condition *PodGroupCondition `json:"condition,omitempty"`
 	// Permitting are the placed members that wait for others before they are bound, until Until at the
 	// latest, and Fitting the pending ones that would be given nodes now.
 	Permitting int       `json:"permitting,omitempty"`
@@ -57,6 +61,10 @@ type PodGroupDetail struct {
 	Queued  time.Time `json:"queued,omitzero"`
 	Tried   time.Time `json:"tried,omitzero"`
 	Backoff time.Time `json:"backoff,omitzero"`
+	// Room is kept for the group, which has waited for long; without it RoomMissing is why none was found when it
+	// was last looked for.
+	Room        *PodGroupRoom `json:"room,omitempty"`
+	RoomMissing string        `json:"roomMissing,omitempty"`
 	// Why are the reasons for which members wait other than Message, and Rejections why nodes reject the
 	// first member that finds none, while the places of those before it are taken.
 	Why        []MemberReason `json:"why,omitempty"`
@@ -71,6 +79,19 @@ type PodGroupCondition struct {
 	Reason  string    `json:"reason"`
 	Message string    `json:"message,omitempty"`
 	Since   time.Time `json:"since"`
+}
+
+// PodGroupRoom is room that is kept for a group that waits.
+type PodGroupRoom struct {
+	// Members have room on Nodes, by name, of which there are AllNodes and 10 at most are named.
+	Members  int       `json:"members"`
+	Nodes    []string  `json:"nodes"`
+	AllNodes int       `json:"allNodes"`
+	Since    time.Time `json:"since"`
+	// Until is before when pods must end that use the room meanwhile, left out when none may for that; Ends
+	// when it is given back at the latest.
+	Until time.Time `json:"until,omitzero"`
+	Ends  time.Time `json:"ends"`
 }
 
 // MemberNode is a node with members on it.

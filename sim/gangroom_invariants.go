@@ -1,0 +1,111 @@
+package sim
+
+import (
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/step"
+)
+
+// This file checks the room that is kept for a gang that has waited for long: it ends in its time, and no pod
+// comes into it that would hold the gang up. What ends in time is counted anew, from the deadlines in the
+// API.
+
+// gangRoom is room that Berth keeps for a gang.
+type gangRoom struct {
+	group    string // namespace/name
+	priority int32
+	since    time.Duration
+	until    time.Time          // no pod ends later that was on these nodes and has a deadline
+	kept     map[string]int64   // by node: milli-CPUs of the members' room
+	came     map[string]int64   // by node: milli-CPUs of pods that came there since and may not end in time
+	before   map[types.UID]bool // the pods that were there
+	longest  time.Duration      // for which room is kept
+}
+
+// checkRoom checks what a Step has decided about room, and has bound into it.
+func (w *World) checkRoom(r *step.Ready) {
+	for i := range r.Decisions {
+		switch d := &r.Decisions[i]; d.Kind {
+		case step.RoomLost:
+			w.room = nil
+		case step.RoomKept:
+			w.room = w.newRoom(d.PodGroup)
+		}
+	}
+	x := w.room
+	if x == nil {
+		return
+	}
+	if w.now > x.since+x.longest {
+		w.violation("room is kept for pod group %s since %s", x.group, x.since)
+	}
+	for _, b := range r.Binds {
+		p := w.pods[b.UID]
+		if p == nil || x.kept[b.Node] == 0 || x.before[b.UID] || !x.holdsUp(p, w.serverTime()) {
+			continue
+		}
+		x.came[b.Node] += milliCPU(p.obj)
+		n := w.berth.core().State().NodeByName(b.Node)
+		if n != nil && x.came[b.Node]+x.kept[b.Node] > n.Object.Status.Allocatable.Cpu().MilliValue() {
+			w.violation("pod %s was placed on node %s in the room of pod group %s, and may not end in time", p.name, b.Node, x.group)
+		}
+	}
+}
+
+// newRoom notes where room is kept for a group, as the stand-ins in Berth's state have it.
+func (w *World) newRoom(group string) *gangRoom {
+	state := w.berth.core().State()
+	x := &gangRoom{group: group, since: w.now, until: w.serverTime(), kept: map[string]int64{}, came: map[string]int64{}, before: map[types.UID]bool{}}
+	for _, n := range state.Nominations() {
+		if strings.HasPrefix(string(n.Pod.UID), "podgroup/") && n.Node != cluster.NoNode {
+			x.priority = n.Pod.Priority
+			x.kept[state.Node(n.Node).Name] += milliCPU(n.Pod.Object)
+		}
+	}
+	for node := range x.kept {
+		for _, p := range state.NodeByName(node).Pods {
+			x.before[p.UID] = true
+			if end, known := endOf(p, w.serverTime()); known && end.After(x.until) {
+				x.until = end
+			}
+		}
+	}
+	for i := range w.run.Scheduler.Profiles {
+		x.longest = max(x.longest, w.run.Scheduler.Profiles[i].KeepRoom.For)
+	}
+	return x
+}
+
+// endOf returns when a pod ends at the latest that runs now, or begins to.
+func endOf(p *cluster.Pod, now time.Time) (end time.Time, known bool) {
+	deadline, from := p.Object.Spec.ActiveDeadlineSeconds, now
+	if deadline == nil {
+		return end, false
+	}
+	if at := p.Object.Status.StartTime; at != nil {
+		from = at.Time
+	}
+	return from.Add(time.Duration(*deadline) * time.Second), true
+}
+
+// holdsUp reports whether a pod that is placed in the room of a gang holds it up: it is no member, has the
+// gang's priority, and no deadline by which it ends as early as the last pod that was there.
+func (x *gangRoom) holdsUp(p *pod, now time.Time) bool {
+	o := p.obj
+	if g := o.Spec.SchedulingGroup; g != nil && g.PodGroupName != nil && o.Namespace+"/"+*g.PodGroupName == x.group || priority(p) != x.priority {
+		return false
+	}
+	return o.Spec.ActiveDeadlineSeconds == nil || now.Add(time.Duration(*o.Spec.ActiveDeadlineSeconds)*time.Second).After(x.until)
+}
+
+func milliCPU(p *v1.Pod) (sum int64) {
+	for i := range p.Spec.Containers {
+		sum += p.Spec.Containers[i].Resources.Requests.Cpu().MilliValue()
+	}
+	return sum
+}

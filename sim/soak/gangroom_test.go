@@ -1,0 +1,55 @@
+package soak
+
+import (
+	"testing"
+	"time"
+
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/sim"
+	"github.com/berthproject/berth/sim/scenario"
+)
+
+// playWithRoom plays a world in which room is kept for gangs.
+func playWithRoom(t *testing.T, name string, text []byte, keep framework.KeepRoom, o sim.Options) Outcome {
+	t.Helper()
+	run, err := scenario.Parse(name, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range run.Scheduler.Profiles {
+		run.Scheduler.Profiles[i].KeepRoom = keep
+	}
+	out, err := playRun(t.Context(), run, o)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return out
+}
+
+// smallRoom has two nodes that a stream of pods keeps full, and a gang that needs both.
+const smallRoom = `apiVersion: berth.dev/v1alpha1
+kind: Scenario
+metadata: {name: small-room}
+spec:
+  seed: 7
+  nodes:
+  - {name: n, count: 2, template: {allocatable: {cpu: "2", memory: 8Gi, pods: "20"}}}
+  workload:
+  - {name: stream, kind: Job, copies: 24, count: 1, arrive: {over: 15m}, runFor: {min: 3m, max: 4m},
+    template: {spec: {activeDeadlineSeconds: 360, containers: [{name: c, resources: {requests: {cpu: "1"}}}]}}}
+  - {name: train, kind: Job, count: 2, arrive: {after: 2m}, runFor: {min: 5m, max: 5m}, podGroup: {minCount: 2},
+    template: {spec: {containers: [{name: c, resources: {requests: {cpu: "2"}}}]}}}
+  end: {at: 6h, quiet: 26m}
+`
+
+// TestPropertyACrashWhileRoomIsKept plays a small world in which room is kept for a gang, and again with Berth
+// crashing after each of its Steps in turn that has something to do: all pods run in the end.
+func TestPropertyACrashWhileRoomIsKept(t *testing.T) {
+	play := func(o sim.Options) Outcome {
+		return playWithRoom(t, "small-room.yaml", []byte(smallRoom), framework.KeepRoom{After: time.Minute, For: 10 * time.Minute}, o)
+	}
+	if calm := crashAtEveryStep(t, play, 26); calm.Summary.Decisions[string(step.RoomKept)] == 0 {
+		t.Error("no room was kept: the crashes show nothing")
+	}
+}
