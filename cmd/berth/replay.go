@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/internal/term"
 	"github.com/berthproject/berth/sim/replay"
 )
 
@@ -19,7 +20,7 @@ import (
 func (f *simulateFlags) playRecording(cmd *cobra.Command) error {
 	p, err := f.policy()
 	if err != nil {
-		return err
+		return term.Usage(err)
 	}
 	r, err := replay.Play(cmd.Context(), f.replay, replay.Policy{})
 	exact := !errors.Is(err, replay.ErrOtherRules)
@@ -27,7 +28,7 @@ func (f *simulateFlags) playRecording(cmd *cobra.Command) error {
 		r, err = replay.Play(cmd.Context(), f.replay, p)
 	}
 	if err != nil {
-		return err
+		return term.FileError(cmd.Context(), err)
 	}
 	if f.decisions != "" {
 		if err := r.WriteDecisions(f.decisions); err != nil {
@@ -38,7 +39,7 @@ func (f *simulateFlags) playRecording(cmd *cobra.Command) error {
 	if exact && p != (replay.Policy{}) {
 		other, err := replay.Play(cmd.Context(), f.replay, p)
 		if err != nil {
-			return err
+			return term.FileError(cmd.Context(), err)
 		}
 		report.Compare(r, other)
 	}

@@ -25,6 +25,7 @@ func (a *API) podGroups(r *request) (any, error) {
 			continue
 		}
 		sees := r.viewer.sees(line.Key.Namespace)
+		// A text that is searched for never matches a hidden name, not even in the count.
 		if q := r.query.Get("q"); q != "" && (!sees || !strings.Contains(line.Key.String(), q)) {
 			continue
 		}
@@ -68,6 +69,7 @@ func (a *API) podGroup(r *request) (any, error) {
 	if !ok || strings.Contains(name, "/") || namespace == "" || name == "" {
 		return nil, bad("give the pod group as podgroups/NAMESPACE/NAME")
 	}
+	// The same answer as for a group that isn't there, and before the core is asked: not even the time it takes tells.
 	if !r.viewer.sees(namespace) {
 		return nil, noSuch("pod group", r.object, nil)
 	}
@@ -79,6 +81,7 @@ func (a *API) podGroup(r *request) (any, error) {
 	}
 	got, at, err := a.questions.of(r.Context(), "podgroups/"+r.object, func(c *core.Core) (any, error) {
 		v, f := c.View(), &found{line: explain.PodGroupLine{Key: cluster.PodGroupKey{Namespace: namespace, Name: name}}}
+		// Names are read only for a group that is missing; there may be thousands.
 		if f.x, f.ok = v.ExplainPodGroup(namespace, name); !f.ok {
 			f.names = v.PodGroupNames()
 		}

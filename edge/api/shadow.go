@@ -43,6 +43,7 @@ func ShadowOf(x *core.ShadowReport, shown func(pod string) string) *v1alpha1.Sha
 		Short: x.Short, Overtaken: x.Overtaken, JudgedAgain: x.JudgedAgain, Waiting: x.Waiting, Doubted: x.Doubted,
 		Earlier: v1alpha1.ShadowEarlier(x.Earlier), Other: shadowTimes(x.Other), Berth: shadowTimes(x.Berth), Differences: []v1alpha1.ShadowDifference{},
 	}
+	// Verdicts that never occurred are there with 0: a report that lacks one would leave open whether it was looked for.
 	for _, verdict := range step.Verdicts {
 		out.Verdicts = append(out.Verdicts, v1alpha1.VerdictCount{Verdict: string(verdict), Count: x.Verdicts[verdict]})
 	}
@@ -101,6 +102,7 @@ func shadowNodes(n *core.ShadowNodes, shown func(pod string) string) *v1alpha1.S
 	for i := range n.Differences {
 		c := &n.Differences[i]
 		d := v1alpha1.ShadowNodeDifference{Time: c.Time.UTC(), Verdict: string(c.Verdict), Group: c.Group, Nodes: c.Nodes, Node: c.Node, Price: v1alpha1.Price(c.Price), Reason: c.Reason, Ahead: lasting(c.Ahead)}
+		// The zero time is no time of year 1 in UTC.
 		if !c.Wished.IsZero() {
 			d.Wished = c.Wished.UTC()
 		}

@@ -38,6 +38,7 @@ func timeOf(t *time.Time) time.Time {
 }
 
 func duration(d time.Duration) v1alpha1.Duration {
+	// Below a millisecond it is noise, and a dozen digits.
 	return metav1.Duration{Duration: d.Round(time.Millisecond)}
 }
 
@@ -57,6 +58,8 @@ func owner(obj *v1.Pod) *v1alpha1.Owner {
 	if ref == nil {
 		return nil
 	}
+	// The ReplicaSet isn't read for this: Berth doesn't watch owners of owners. The name alone wouldn't do, but with the
+	// label, which only the controller of Deployments sets, it does.
 	if hash := obj.Labels["pod-template-hash"]; ref.Kind == "ReplicaSet" && hash != "" {
 		if n := len(ref.Name) - len(hash) - 1; n > 0 && ref.Name[n:] == "-"+hash {
 			return &v1alpha1.Owner{Kind: "Deployment", Name: ref.Name[:n]}
