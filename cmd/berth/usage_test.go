@@ -38,7 +38,7 @@ var unusable = []usage{
 	{"run --v x", `--v is "x"; it must be a whole number of at least 0; see berth run --help`},
 	{"run --shadow=x", `--shadow is "x"; it must be true or false; see berth run --help`},
 	{"run --scan-interval 10", `--scan-interval is "10"; it must be a duration such as 30s, 5m or 1h30m; see berth run --help`},
-	{"run --secure-port 99999999", "--secure-port 99999999 must be between 0 and 65535"},
+	{"run --secure-port 99999999", "--secure-port 99999999 must be between"},
 	{"run --feature-gates X=true", "--feature-gates has X=true; kube-scheduler"},
 	{"run --logging-format x", "--logging-format must be text or json"},
 	{"run --scale-down-utilization-threshold 7", "--scale-down-utilization-threshold is 7; it must be a ratio, from 0 to 1"},

@@ -132,7 +132,7 @@ func (m *model) foot() string {
 	case m.paused:
 		return paint("q quits; paused: p goes on", busy)
 	}
-	return paint("q quits  ↑↓ move  enter explain  / filter  s sort  g group  tab next  p pause  ? help  "+m.pace(), faint)
+	return paint("q quits  ? help  "+m.pace()+"  enter explain  / filter  s sort  g group  tab next  p pause  ↑↓ move", faint)
 }
 
 // pace says when the screen changes.
