@@ -156,8 +156,11 @@ type (
 	notFound   struct{ error }
 )
 
+// bad returns an error of the request (400): it says which parameter or name is wrong, and what it must be.
 func bad(format string, args ...any) error { return badRequest{fmt.Errorf(format, args...)} }
 
+// missing returns an error about an object or a path that isn't there (404), or that the viewer may not know of: the two
+// must read the same.
 func missing(format string, args ...any) error { return notFound{fmt.Errorf(format, args...)} }
 
 // noSuch says that there is no object of a name, and which names are most like it.
@@ -302,6 +305,7 @@ func status(err error) int {
 // Refuse answers a request with an error, as the API does.
 func Refuse(w http.ResponseWriter, err error) { fail(w, http.StatusBadRequest, err) }
 
+// fail answers with an error as JSON. One of an instance that stands by, or of one that is busy, says when to come back.
 func fail(w http.ResponseWriter, code int, err error) {
 	// A struct with one string always marshals.
 	body, _ := json.Marshal(v1alpha1.Error{Error: err.Error()})
@@ -315,6 +319,8 @@ func fail(w http.ResponseWriter, code int, err error) {
 	write(w, code, body)
 }
 
+// write answers with JSON and a line break, for people who use curl. That a viewer has gone is no error: nobody is left to
+// be told.
 func write(w http.ResponseWriter, code int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	// Names in an answer are anybody's, and what it shows is this user's alone: no browser may take it for a page, and no

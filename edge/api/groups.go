@@ -108,6 +108,7 @@ func (x *groupsView) group(g *explain.GroupExplanation) v1alpha1.Group {
 	return out
 }
 
+// order returns the last scale-up of a node group with the options that it was chosen from, nil for none.
 func order(o *explain.Order) *v1alpha1.Order {
 	if o == nil {
 		return nil
@@ -131,6 +132,7 @@ func choice(c *autoscaler.Choice, group string) *v1alpha1.Choice {
 	return out
 }
 
+// alternative returns an option that wasn't chosen, with its price an hour; nil for none.
 func alternative(a *autoscaler.Alternative) *v1alpha1.Alternative {
 	if a == nil {
 		return nil

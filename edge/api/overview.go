@@ -119,14 +119,19 @@ func (a *API) overviewOf(v *viewer, g *glance, at time.Time) *v1alpha1.Overview 
 	return o
 }
 
+// pendingReason returns the pods that wait for the same. The example is left out where its name may not be shown, and the
+// counts stay.
 func pendingReason(v *viewer, p *explain.PendingPods) v1alpha1.PendingReason {
 	return v1alpha1.PendingReason{State: v1alpha1.PendingState(p.State), Reason: p.Reason, Plugin: p.Plugin, Pods: p.Pods, Example: v.pod(p.Pod), Since: p.Since}
 }
 
+// leaving returns how far the removal of a node is. Why it waits may name the pod that it waits for.
 func leaving(v *viewer, l *explain.Leaving) v1alpha1.Leaving {
 	return v1alpha1.Leaving{Step: l.Step, Why: v.text(l.Why), Next: timeOf(l.Next)}
 }
 
+// nodeCounts adds up nodes by what becomes of them. Target is what node groups should have; with nodes outside of all
+// groups, ready may exceed it.
 func nodeCounts(g *glance) v1alpha1.NodeCounts {
 	n := v1alpha1.NodeCounts{Total: g.Nodes.Nodes, Ready: g.Nodes.Ready, NotReady: g.Nodes.NotReady, Unschedulable: g.Nodes.Unschedulable}
 	for i := range g.groups {
@@ -148,6 +153,7 @@ func nodeCounts(g *glance) v1alpha1.NodeCounts {
 	return n
 }
 
+// nodesOfReasons returns how many nodes stay, could go or are going for which reason, with what they cost an hour.
 func nodesOfReasons(v *viewer, in []explain.NodesOfReason) []v1alpha1.NodesOfReason {
 	out := []v1alpha1.NodesOfReason{}
 	for _, r := range in {
@@ -156,6 +162,7 @@ func nodesOfReasons(v *viewer, in []explain.NodesOfReason) []v1alpha1.NodesOfRea
 	return out
 }
 
+// uses returns requested and allocatable amounts by resource, cpu and memory first.
 func uses(in []explain.NamedUse) []v1alpha1.ResourceUse {
 	out := []v1alpha1.ResourceUse{}
 	for _, u := range in {

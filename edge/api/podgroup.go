@@ -45,6 +45,9 @@ func (a *API) podGroups(r *request) (any, error) {
 	return out, nil
 }
 
+// podGroupRow returns a pod group in one row. The message is Berth's own while a member is held back, and otherwise that
+// of the object's conditions, which another scheduler may have written. A group of which only pods are known has no
+// policy.
 func podGroupRow(l *explain.PodGroupLine) v1alpha1.PodGroup {
 	out := v1alpha1.PodGroup{Namespace: l.Key.Namespace, Name: l.Key.Name, Placed: l.Placed, Pending: l.Pending, Gated: l.Gated, Queue: l.Queue, Attempts: l.Attempts, Message: l.Held}
 	if o := l.Object; o != nil {

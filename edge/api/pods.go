@@ -24,6 +24,7 @@ import (
 // podLines are all pods, by namespace and name; they are shared.
 type podLines struct{ all []explain.PodLine }
 
+// comparePods orders pods by namespace, then by name: the order in which pages of them continue.
 func comparePods(a, b *explain.PodLine) int {
 	return cmp.Or(strings.Compare(a.Object.Namespace, b.Object.Namespace), strings.Compare(a.Object.Name, b.Object.Name))
 }
@@ -38,6 +39,7 @@ func (a *API) pendingLines(r *request) (*podLines, time.Time, error) {
 	return a.lines(r, "pods/pending", (*explain.View).PendingLines)
 }
 
+// lines asks for a list of pods by a key of its own, and sorts it.
 func (a *API) lines(r *request, key string, list func(*explain.View) []explain.PodLine) (*podLines, time.Time, error) {
 	x, at, err := a.questions.prepared(r.Context(), key, func(c *core.Core) (any, error) { return list(c.View()), nil }, func(x any) any {
 		lines := x.([]explain.PodLine)
@@ -196,6 +198,8 @@ type pendingReasons struct {
 	workloads    map[workload]*v1alpha1.PendingWorkload
 }
 
+// add counts a pod, and adds it to its workload if the viewer may know of it. Next is the earliest order of a node for any
+// of the pods, hidden ones included: it names the group and no pod.
 func (x *pendingReasons) add(v *viewer, p *explain.PodLine) {
 	x.Pods++
 	if !p.Since.IsZero() && (x.Since.IsZero() || p.Since.Before(x.Since)) {

@@ -57,6 +57,8 @@ type answer struct {
 	err   error
 }
 
+// newQuestions returns questions that leave the core its time. now is the clock by which answers grow old; shown is
+// explained in questions.
 func newQuestions(ask func(context.Context, func(*core.Core)) bool, now func() time.Time, shown func(time.Time) time.Time) *questions {
 	return &questions{ask: ask, now: now, shown: shown, idle: idleTimes, turn: make(chan struct{}, 1), answers: map[string]*answer{}}
 }

@@ -60,6 +60,7 @@ func NewSeries() *Series {
 	return &Series{fine: newRing(fineStep, finePoints), coarse: newRing(coarseStep, coarsePoints)}
 }
 
+// newRing returns a ring in which nothing was measured. Its size is final: points × gauges × 8 bytes.
 func newRing(step time.Duration, points int) ring {
 	r := ring{step: step, samples: make([]sample, points)}
 	for i := range r.samples {
@@ -68,6 +69,7 @@ func newRing(step time.Duration, points int) ring {
 	return r
 }
 
+// unknown returns a sample of a time at which nothing was measured.
 func unknown() (s sample) {
 	for i := range s {
 		s[i] = math.NaN()
@@ -185,6 +187,8 @@ func shares(uses []explain.NamedUse) [3]float64 {
 	return out
 }
 
+// isGPU reports whether an extended resource counts whole GPUs, as nvidia.com/gpu and amd.com/gpu do. Parts of them, such
+// as nvidia.com/mig-1g.5gb, are of different sizes and can't be added up.
 func isGPU(resource string) bool {
 	return len(resource) > 4 && resource[len(resource)-4:] == "/gpu"
 }

@@ -67,6 +67,7 @@ func ShadowOf(x *core.ShadowReport, shown func(pod string) string) *v1alpha1.Sha
 	return out
 }
 
+// scores returns what each plugin gave a node, weighted: they add up to its score.
 func scores(in []engine.PluginScore) (out []v1alpha1.PluginScore) {
 	for _, s := range in {
 		out = append(out, v1alpha1.PluginScore{Plugin: s.Plugin, Score: s.Score})
@@ -74,6 +75,7 @@ func scores(in []engine.PluginScore) (out []v1alpha1.PluginScore) {
 	return out
 }
 
+// shadowTimes returns how long pods took to get a node, as quantiles.
 func shadowTimes(q core.ShadowQuantiles) v1alpha1.ShadowTimes {
 	return v1alpha1.ShadowTimes{Pods: q.Pods, Max: duration(q.Max), P50: duration(q.P50), P90: duration(q.P90), P99: duration(q.P99)}
 }

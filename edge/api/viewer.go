@@ -27,6 +27,7 @@ type Rights struct {
 // right is that of a user, as identity returns it, to list the pods of a namespace, "" for all.
 type right struct{ user, namespace string }
 
+// verdict is what the authorizer has said, and until when that is taken as it was.
 type verdict struct {
 	may   bool
 	until time.Time
@@ -167,6 +168,7 @@ func identity(u user.Info) string {
 	return string(id)
 }
 
+// remembered returns a verdict that still holds. One that was withdrawn since is followed for rightHolds at most.
 func (r *Rights) remembered(key right) (may, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,6 +176,7 @@ func (r *Rights) remembered(key right) (may, known bool) {
 	return v.may, known && r.now().Before(v.until)
 }
 
+// remember keeps a verdict. It may be called by several requests about the same right: the last one counts.
 func (r *Rights) remember(key right, may bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
