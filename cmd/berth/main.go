@@ -36,7 +36,6 @@ import (
 	"github.com/berthproject/berth/internal/term"
 	"github.com/berthproject/berth/internal/top"
 	"github.com/berthproject/berth/internal/version"
-	"github.com/berthproject/berth/sim/report"
 )
 
 // An interrupt or SIGTERM ends the command's context; a second one does nothing more, since what is
@@ -46,7 +45,7 @@ func main() {
 	defer stop()
 	cmd := commandFor(os.Args)
 	if err := cmd.ExecuteContext(ctx); err != nil {
-		fmt.Fprintf(report.PrintableWriter(os.Stderr), "%s: %v\n", program(cmd), err) // it may quote anybody
+		fmt.Fprintf(os.Stderr, "%s: %s\n", program(cmd), term.Printable(err))
 		os.Exit(term.ExitCode(err))
 	}
 }

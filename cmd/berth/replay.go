@@ -9,6 +9,7 @@ import (
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/internal/term"
 	"github.com/berthproject/berth/sim/replay"
+	printing "github.com/berthproject/berth/sim/report"
 )
 
 // This file is berth simulate --replay: it plays a recording, and under another policy
@@ -43,11 +44,11 @@ func (f *simulateFlags) playRecording(cmd *cobra.Command) error {
 		}
 		report.Compare(r, other)
 	}
-	write := report.Print
+	write, out := report.Print, printing.PrintableWriter(cmd.OutOrStdout())
 	if f.output == "json" {
-		write = report.PrintJSON
+		write, out = report.PrintJSON, cmd.OutOrStdout()
 	}
-	if err := write(cmd.OutOrStdout()); err != nil {
+	if err := write(out); err != nil {
 		return err
 	}
 	if exact && r.Recorded != "" && r.Recorded != r.Digest {

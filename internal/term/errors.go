@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/berthproject/berth/sim/report"
 )
 
 // This file tells errors apart by the exit code of the program.
@@ -91,6 +93,9 @@ var valuesOf = map[string]string{
 	"uint": "a whole number of at least 0", "uint64": "a whole number of at least 0", "Level": "a whole number of at least 0",
 	"duration": "a duration such as 30s, 5m or 1h30m",
 }
+
+// Printable returns the text of an error without control characters: it may quote anybody.
+func Printable(err error) string { return report.Printable(err.Error()) }
 
 // FlagError words an error of a command's flags: it says what a value must be, suggests the flag that may have been
 // meant, and names the help.

@@ -10,7 +10,6 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/berthproject/berth/internal/term"
-	"github.com/berthproject/berth/sim/report"
 )
 
 // styles are how tones look: in the terminal's own colours, which suit its background.
@@ -122,7 +121,7 @@ func (m *model) lines() []string {
 func (m *model) foot() string {
 	switch {
 	case m.failed != nil:
-		return paint(fmt.Sprintf("q quits; no response since %s UTC: %s", m.shown.status.At.UTC().Format(time.TimeOnly), report.Printable(m.failed.Error())), bad)
+		return paint(fmt.Sprintf("q quits; no response since %s UTC: %s", m.shown.status.At.UTC().Format(time.TimeOnly), term.Printable(m.failed)), bad)
 	case m.filtering:
 		return paint("type a filter; enter keeps it, esc clears it", faint)
 	case m.detail != nil:
@@ -233,7 +232,7 @@ func (m *model) detailLines() []string {
 	d := m.detail
 	out := []string{paint(fmt.Sprintf("%s %s", d.kind, d.name), strong)}
 	if d.failed != nil {
-		out = append(out, paint(report.Printable(d.failed.Error()), bad))
+		out = append(out, paint(term.Printable(d.failed), bad))
 	}
 	d.top = min(d.top, max(len(d.lines)-1, 0))
 	return append(out, d.lines[d.top:]...)

@@ -9,7 +9,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/sim/report"
 )
 
 // This file says what a replay has shown.
@@ -46,7 +45,6 @@ func (r *Report) PrintJSON(out io.Writer) error {
 
 // Print writes the report as text.
 func (r *Report) Print(out io.Writer) error {
-	out = report.PrintableWriter(out)
 	decisions := 0
 	for _, n := range r.Decisions {
 		decisions += n
