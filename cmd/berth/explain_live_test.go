@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/berthproject/berth/edge/api"
+	"github.com/berthproject/berth/internal/term"
 	"github.com/berthproject/berth/internal/test/testkit"
 )
 
@@ -156,5 +157,82 @@ func TestExplainRefuses(t *testing.T) {
 		if got, err := ask(t, x.args...); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("berth explain %v: %v\n%s\nwant …%s…", x.args, err, got, x.want)
 		}
+	}
+}
+
+// TestBadAnswers: whatever is wrong with who answers, the user is told what and what to do, on one line, and the exit
+// code is that of an error which isn't the command line's.
+func TestBadAnswers(t *testing.T) {
+	for _, x := range []struct {
+		name  string
+		serve func(w http.ResponseWriter)
+		says  string
+	}{
+		{"credentials that have expired", func(w http.ResponseWriter) { w.WriteHeader(http.StatusUnauthorized) },
+			"not authenticated (401); give a kubeconfig with --kubeconfig, or a token with --token-file"},
+		{"no rights", func(w http.ResponseWriter) { w.WriteHeader(http.StatusForbidden) },
+			"not authorized to get /api/v1alpha1/pods/default/p (403); ask for the ClusterRole berth-viewer"},
+		{"an instance that stands by", func(w http.ResponseWriter) {
+			w.Header().Set(api.StandbyHeader, "true")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte(`{"error":"this instance is standing by; query the leader, berth-1"}`))
+		}, "this instance is standing by; query the leader, berth-1"},
+		{"a core that is busy", func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte(`{"error":"the core is busy, or other queries are being answered; try again"}`))
+		}, "the core is busy, or other queries are being answered; try again"},
+		{"a pod that isn't there", func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write([]byte(`{"error":"pod default/p not found"}`))
+		}, "pod default/p not found"},
+		{"another server", func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write([]byte("<html>"))
+		}, "does not serve /api/v1alpha1/pods/default/p: it is an older version of Berth, or another server"},
+		{"another server, which knows the path", func(w http.ResponseWriter) { _, _ = w.Write([]byte("<html>")) }, "reading the response of Berth: "},
+		{"a server that moves", func(w http.ResponseWriter) {
+			w.Header().Set("Location", "https://elsewhere.example.com/")
+			w.WriteHeader(http.StatusFound)
+		}, "answered with status 302 Found"},
+		{"an endless answer", func(w http.ResponseWriter) {
+			for range 17 {
+				_, _ = w.Write(bytes.Repeat([]byte(" "), 1<<20))
+			}
+		}, "answered with more than 16777216 bytes, which no Berth does: check --server"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { x.serve(w) }))
+			defer server.Close()
+			var out bytes.Buffer
+			cmd := root()
+			cmd.SetOut(&out)
+			cmd.SetErr(&out)
+			cmd.SetArgs([]string{"explain", "pod", "default/p", "--server", server.URL, "--insecure-skip-tls-verify"})
+			err := cmd.ExecuteContext(t.Context())
+			if err == nil || !strings.Contains(err.Error(), x.says) || strings.Contains(err.Error(), "\n") || term.ExitCode(err) != term.ExitError || out.Len() > 0 {
+				t.Errorf("it says %v (exit code %d) and prints %q; want …%s…", err, term.ExitCode(err), out.String(), x.says)
+			}
+		})
+	}
+}
+
+// TestNamesAreEscaped: a name is one part of a path, whatever letters it has.
+func TestNamesAreEscaped(t *testing.T) {
+	var asked []string
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.EscapedPath()+"?"+r.URL.RawQuery)
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write([]byte(`{"error":"not found"}`))
+	}))
+	defer server.Close()
+	for _, name := range []string{"a?sort=b#c", "a b", "%2e%2e"} {
+		cmd := root()
+		cmd.SetArgs([]string{"explain", "node", name, "--server", server.URL, "--insecure-skip-tls-verify"})
+		if err := cmd.ExecuteContext(t.Context()); err == nil || err.Error() != "not found" {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	if got, want := strings.Join(asked, " "), "/api/v1alpha1/nodes/a%3Fsort=b%23c? /api/v1alpha1/nodes/a%20b? /api/v1alpha1/nodes/%252e%252e?"; got != want {
+		t.Errorf("the server was asked for\n%s\nwant\n%s", got, want)
 	}
 }

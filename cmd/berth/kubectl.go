@@ -9,6 +9,7 @@ import (
 	"github.com/berthproject/berth/internal/dump"
 	"github.com/berthproject/berth/internal/page"
 	"github.com/berthproject/berth/internal/term"
+	"github.com/berthproject/berth/internal/top"
 )
 
 // This file makes the binary a plugin of kubectl: called as kubectl-berth it has the commands that
@@ -52,7 +53,7 @@ query the leader about what it is doing, and why.`,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // kubectl has one
 	}
-	cmd.AddCommand(statusCommand(), topCommand(), explainCommand(), page.Command(reachText), shadowCommand(), dump.Command(program), versionCommand())
+	cmd.AddCommand(statusCommand(), top.Command(reachText), explainCommand(), page.Command(reachText), shadowCommand(), dump.Command(program), versionCommand())
 	term.Polish(cmd, versionText())
 	return cmd
 }

@@ -7,7 +7,7 @@
 //	provider.go    berth provider: simulated node groups, and the check of a provider's server
 //	prices.go      price files of the lists that clouds publish
 //	migrate.go     values of the chart for what another program is started with
-//	status.go, top.go, explain.go, shadow*.go
+//	status.go, explain.go, shadow*.go
 //	               what asks a running Berth or a file and prints the answer
 //	simulate.go, replay.go, plan.go
 //	               what needs no cluster: simulations, replays and single plans
@@ -17,8 +17,8 @@
 //   - results go to standard output, and all else (logs, notes, progress, errors) to standard error,
 //     so that the output of -o json can be piped;
 //   - whatever can be refused without a cluster or a file is refused first, by the flag's name;
-//   - the exit code is 2 after an error of arguments or flags, 3 when a simulation misses what its scenario
-//     expects, and 1 after any other error. An interrupt is no error of berth run.
+//   - the exit code is 2 after an error of arguments, flags or the files that they name, 3 when a simulation misses
+//     what its scenario expects, and 1 after any other error. An interrupt is no error of berth run.
 package main
 
 import (
@@ -34,6 +34,7 @@ import (
 	"github.com/berthproject/berth/internal/dump"
 	"github.com/berthproject/berth/internal/page"
 	"github.com/berthproject/berth/internal/term"
+	"github.com/berthproject/berth/internal/top"
 	"github.com/berthproject/berth/internal/version"
 )
 
@@ -44,7 +45,7 @@ func main() {
 	defer stop()
 	cmd := commandFor(os.Args)
 	if err := cmd.ExecuteContext(ctx); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", program(cmd), err)
+		fmt.Fprintf(os.Stderr, "%s: %s\n", program(cmd), term.Printable(err))
 		os.Exit(term.ExitCode(err))
 	}
 }
@@ -60,7 +61,7 @@ the cluster and one implementation of the scheduling rules.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(runCommand(), statusCommand(), topCommand(), explainCommand(), simulateCommand(), planCommand(), page.Command(reachText), shadowCommand(), providerCommand(), pricesCommand(), migrateCommand(), dump.Command(program), versionCommand())
+	cmd.AddCommand(runCommand(), statusCommand(), top.Command(reachText), explainCommand(), simulateCommand(), planCommand(), page.Command(reachText), shadowCommand(), providerCommand(), pricesCommand(), migrateCommand(), dump.Command(program), versionCommand())
 	term.Polish(cmd, versionText())
 	return cmd
 }
@@ -69,7 +70,7 @@ func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Args:  term.NoArguments,
 		Run: func(cmd *cobra.Command, _ []string) {
 			fmt.Fprint(cmd.OutOrStdout(), versionText())
 		},

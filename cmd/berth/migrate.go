@@ -7,12 +7,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/berthproject/berth/config/migrate"
+	"github.com/berthproject/berth/internal/term"
 )
 
 // This file is berth migrate: values of the chart for who runs another program so far.
 
 func migrateCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "migrate", Short: "Print values of Berth's chart in place of another program's", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "migrate", Short: "Print values of Berth's chart in place of another program's"}
 	cmd.AddCommand(migrateAutoscalerCommand())
 	return cmd
 }
@@ -35,7 +36,7 @@ refused, with the reason. The exit code is 1 if anything is refused.`,
 			f.register(o.Flags)
 			r, err := migrate.ClusterAutoscaler(o)
 			if err != nil {
-				return err
+				return term.Usage(err)
 			}
 			if err := migrate.Print(cmd.OutOrStdout(), r); err != nil {
 				return err

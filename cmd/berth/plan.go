@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -78,17 +77,15 @@ func (f *planFlags) run(out, notes io.Writer, args []string) error {
 	}
 	runs, err := scenario.Load(args)
 	if err != nil {
-		return err
+		return term.Usage(err)
 	}
 	if len(runs) > 1 {
-		return errors.New("berth plan takes one scenario and at most one policy")
+		return term.Usage(fmt.Errorf("berth plan takes one scenario and at most one policy, but the files make %d runs", len(runs)))
 	}
 	r := runs[0]
-	for _, n := range r.Notes {
-		fmt.Fprintf(notes, "%s: %s\n", r.Name, n)
-	}
+	term.Notes(notes, r.Name, r.Notes)
 	if len(r.Spec.NodeGroups) == 0 {
-		return fmt.Errorf("%s: there are no node groups to scale up; give a scenario with spec.nodeGroups", r.Name)
+		return term.Usage(fmt.Errorf("%s: there are no node groups to scale up; give a scenario with spec.nodeGroups", r.Name))
 	}
 	names := f.expanders
 	if len(names) == 0 {

@@ -9,12 +9,13 @@ import (
 
 	"github.com/berthproject/berth/config/nodeprices"
 	"github.com/berthproject/berth/config/nodeprices/pricelist"
+	"github.com/berthproject/berth/internal/term"
 )
 
 // This file is berth prices: price files of the lists that clouds publish.
 
 func pricesCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "prices", Short: "Make price files of node prices", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "prices", Short: "Make price files of node prices"}
 	cmd.AddCommand(pricesImportCommand())
 	return cmd
 }
@@ -38,7 +39,7 @@ commands that download the lists. Notes about prices that are missing go to stde
 			o.Now = time.Now()
 			r, err := pricelist.Import(args[0], args[1:], cmd.InOrStdin(), o)
 			if err != nil {
-				return err
+				return term.Usage(err)
 			}
 			for _, note := range r.Notes {
 				fmt.Fprintln(cmd.ErrOrStderr(), note)

@@ -56,7 +56,7 @@ removed node it deletes the object. Only one such process may serve a cluster at
 		Example: `  berth provider simulated --kubeconfig kubeconfig --cloud-config groups.yaml
   berth provider simulated --listen 0.0.0.0:8086 --cloud-config groups.yaml \
     --tls-cert-file server.crt --tls-private-key-file server.key --client-ca-file ca.crt`,
-		Args: cobra.NoArgs,
+		Args: term.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.serve(cmd) },
 	}
 	var s cliflag.NamedFlagSets
@@ -73,28 +73,30 @@ removed node it deletes the object. Only one such process may serve a cluster at
 	return cmd
 }
 
+// validate refuses what can't be served.
+func (f *providerFlags) validate() error {
+	if f.cloudConfig == "" {
+		return errors.New("--cloud-config is required; set it to the path of a file with node groups")
+	}
+	return errors.Join(f.tls.MayListen(f.listen), f.tls.Validate())
+}
+
 // serve returns when the command's context is done or it can't go on. Files and flags are read before
 // the cluster is asked for anything, and the listener is open before nodes are adopted: a second
 // process for the same address fails without having touched a node.
 func (f *providerFlags) serve(cmd *cobra.Command) error {
 	ctx := cmd.Context()
-	if err := f.tls.MayListen(f.listen); err != nil {
-		return err
-	}
-	if f.cloudConfig == "" {
-		return errors.New("--cloud-config is required; set it to the path of a file with node groups")
+	if err := f.validate(); err != nil {
+		return term.Usage(err)
 	}
 	file, err := simulatedgroup.Load(f.cloudConfig)
 	if err != nil {
-		return err
-	}
-	if err := f.tls.Validate(); err != nil {
-		return err
+		return term.Usage(err)
 	}
 	run := &runFlags{kubeconfig: f.kubeconfig, logging: f.logging}
 	log, err := run.logger()
 	if err != nil {
-		return err
+		return term.Usage(err)
 	}
 	defer logs.FlushLogs()
 	cfg := config.Default()
@@ -136,7 +138,7 @@ up by one node and down again. The exit code is 1 if anything is wrong.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg.Address, cfg.Timeout = args[0], &metav1.Duration{Duration: timeout}
 			if err := cfg.Validate(); err != nil {
-				return err
+				return term.Usage(err)
 			}
 			if err := externalgrpc.Check(cmd.Context(), cfg, what, cmd.OutOrStdout()); err != nil {
 				return fmt.Errorf("checking %s: %w", cfg.Address, err)

@@ -7,7 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/internal/term"
 	"github.com/berthproject/berth/sim/replay"
+	printing "github.com/berthproject/berth/sim/report"
 )
 
 // This file is berth simulate --replay: it plays a recording, and under another policy
@@ -19,7 +21,7 @@ import (
 func (f *simulateFlags) playRecording(cmd *cobra.Command) error {
 	p, err := f.policy()
 	if err != nil {
-		return err
+		return term.Usage(err)
 	}
 	r, err := replay.Play(cmd.Context(), f.replay, replay.Policy{})
 	exact := !errors.Is(err, replay.ErrOtherRules)
@@ -27,7 +29,7 @@ func (f *simulateFlags) playRecording(cmd *cobra.Command) error {
 		r, err = replay.Play(cmd.Context(), f.replay, p)
 	}
 	if err != nil {
-		return err
+		return term.FileError(cmd.Context(), err)
 	}
 	if f.decisions != "" {
 		if err := r.WriteDecisions(f.decisions); err != nil {
@@ -38,15 +40,15 @@ func (f *simulateFlags) playRecording(cmd *cobra.Command) error {
 	if exact && p != (replay.Policy{}) {
 		other, err := replay.Play(cmd.Context(), f.replay, p)
 		if err != nil {
-			return err
+			return term.FileError(cmd.Context(), err)
 		}
 		report.Compare(r, other)
 	}
-	write := report.Print
+	write, out := report.Print, printing.PrintableWriter(cmd.OutOrStdout())
 	if f.output == "json" {
-		write = report.PrintJSON
+		write, out = report.PrintJSON, cmd.OutOrStdout()
 	}
-	if err := write(cmd.OutOrStdout()); err != nil {
+	if err := write(out); err != nil {
 		return err
 	}
 	if exact && r.Recorded != "" && r.Recorded != r.Digest {

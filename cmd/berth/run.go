@@ -50,7 +50,7 @@ and removes its nodes, until it is interrupted.`,
   berth run --kubeconfig kubeconfig --cloud-provider simulated --cloud-config groups.yaml
   berth run --kubeconfig ~/.kube/config --shadow
   berth run --kubeconfig ~/.kube/config --shadow --cloud-provider clusterapi`,
-		Args: cobra.NoArgs,
+		Args: term.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	term.SetSections(cmd, f.register(cmd.Flags()))
@@ -70,49 +70,53 @@ and removes its nodes, until it is interrupted.`,
 // server answers the first of them.
 func (f *runFlags) run(cmd *cobra.Command) error {
 	background.LimitGarbage(os.LookupEnv)
-	ctx := cmd.Context()
-	log, err := f.logger()
+	defer logs.FlushLogs()
+	p, err := f.prepare(cmd)
 	if err != nil {
+		return term.Usage(err)
+	}
+	defer p.tracer.Close()
+	if p.identity, err = leader.Identity(); err != nil {
 		return err
 	}
-	defer logs.FlushLogs()
+	p.log.Info("starting Berth", f.startUp(cmd.Flags(), &p.cfg)...)
+	f.watch(p.server)
+	return p.run(cmd.Context(), cmd.Flags())
+}
+
+// prepare returns a Berth by the flags and the files that they name. Nothing is begun: its errors are of usage.
+func (f *runFlags) prepare(cmd *cobra.Command) (*process, error) {
+	log, err := f.logger()
+	if err != nil {
+		return nil, err
+	}
 	notes, err := f.foreign(cmd.Flags())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, note := range notes {
 		log.Info(note)
 	}
 	cfg, err := f.firstConfig(cmd.Flags())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := f.validate(); err != nil {
-		return err
+		return nil, err
 	}
 	cloud, err := f.provider().Load()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	tracer, err := tracing.Open(ctx, f.tracing, log)
-	if err != nil {
-		return err
-	}
-	defer tracer.Close()
-	log.Info("starting Berth", f.startUp(cmd.Flags(), &cfg)...)
 	api, err := apiserver.Open(f.server(cfg))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	identity, err := leader.Identity()
-	if err != nil {
-		return err
-	}
-	p := &process{flags: f, cfg: cfg, cloud: cloud, api: api, tracer: tracer, identity: identity, log: log,
+	p := &process{flags: f, cfg: cfg, cloud: cloud, api: api, log: log,
 		server: observe.NewServer(log), served: make(chan struct{}), health: live.NewHealth(f.cloudProvider != ""),
 		incumbents: incumbent.New(f.incumbents(&cfg), api.Client, log)}
-	f.watch(p.server)
-	return p.run(ctx, cmd.Flags())
+	p.tracer, err = tracing.Open(cmd.Context(), f.tracing, log)
+	return p, err
 }
 
 // run has the server come up before the API server has answered and the caches are full: until then it

@@ -156,6 +156,9 @@ func (f *runFlags) validate() error {
 			return err
 		}
 	}
+	if err := term.Creatable("--record", f.record); err != nil {
+		return err
+	}
 	if f.recordLimit <= 0 {
 		return fmt.Errorf("--record-limit is %d; it must be greater than 0", f.recordLimit)
 	}
@@ -181,7 +184,7 @@ func (f *runFlags) validate() error {
 	if f.maxUnschedulable < 0 {
 		return fmt.Errorf("--pod-max-in-unschedulable-pods-duration is %s; it must not be negative", f.maxUnschedulable)
 	}
-	return f.scale.Validate()
+	return errors.Join(f.scale.Validate(), f.serving.Validate())
 }
 
 // schedulerConfig reads --config as a version does with the feature gates, or returns the defaults without

@@ -23,7 +23,6 @@ func shadowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shadow",
 		Short: "Show what a shadow, which writes nothing, has found next to another scheduler",
-		Args:  cobra.NoArgs,
 	}
 	cmd.AddCommand(shadowReportCommand())
 	return cmd
@@ -52,7 +51,7 @@ report saved with -o json can be read with --file after the shadow has stopped.`
 		Example: `  kubectl berth shadow report
   kubectl berth shadow report --pod kube-system/berth-5b8c9d7f6-x2x4z -o json > shadow.json
   berth shadow report --file shadow.json -o html > shadow.html`,
-		Args: cobra.NoArgs,
+		Args: term.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), cmd.OutOrStdout()) },
 	}
 	var s cliflag.NamedFlagSets
@@ -89,9 +88,13 @@ func (f *shadowFlags) read(ctx context.Context) (*v1alpha1.Shadow, error) {
 	if f.file != "" {
 		raw, err := scenario.ReadFile(f.file)
 		if err != nil {
-			return nil, fmt.Errorf("--file: %w; it must be the path of a report saved with berth shadow report -o json", err)
+			return nil, term.Usage(fmt.Errorf("--file: %w; it must be the path of a report saved with berth shadow report -o json", err))
 		}
-		return term.ReadShadow(raw, f.file)
+		r, err := term.ReadShadow(raw, f.file)
+		return r, term.Usage(err)
+	}
+	if err := f.reach.Validate(); err != nil {
+		return nil, term.Usage(err)
 	}
 	f.reach.Shadow = true
 	c, err := f.reach.Open(ctx)

@@ -104,11 +104,11 @@ func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 		return term.Usage(err)
 	}
 	if f.replay != "" {
-		return f.playRecording(cmd)
+		return f.playRecording(cmd) // which tells errors of usage apart itself
 	}
 	runs, err := scenario.Load(args)
 	if err != nil {
-		return err
+		return term.Usage(err)
 	}
 	if err := f.validateRuns(runs); err != nil {
 		return term.Usage(err)
@@ -119,9 +119,7 @@ func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("seed") {
 			r.Spec.Seed = f.seed
 		}
-		for _, n := range r.Notes {
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", r.Name, n)
-		}
+		term.Notes(cmd.ErrOrStderr(), r.Name, r.Notes)
 		s, err := f.play(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), r)
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.Name, err)
@@ -162,7 +160,12 @@ func (f *simulateFlags) validate(args []string) error {
 	if f.output != "text" && f.output != "json" && f.output != term.HTML {
 		return fmt.Errorf("--output is %q; it must be text, json or html", f.output)
 	}
+	if err := term.Creatable("--decisions", f.decisions); err != nil {
+		return err
+	}
 	switch {
+	case f.report == "text" || f.report == "json" || f.report == term.HTML: // as a format it is meant for --output
+		return fmt.Errorf("--report is %q, but takes the path of a file, such as report.html; -o html writes the page to standard output", f.report)
 	case f.output == term.HTML && (f.replay != "" || f.explain.Any()):
 		return errors.New("--output=html is the page of runs; omit --replay and --explain")
 	case f.replay != "" && len(args) > 0:
@@ -172,9 +175,9 @@ func (f *simulateFlags) validate(args []string) error {
 	case f.config != "" || len(f.flags) > 0 || f.emulated.String() != "":
 		return errors.New("--config, --autoscaler-flag and --emulated-version need --replay; a scenario sets its policy itself")
 	case len(args) == 0:
-		return errors.New("no file given; give a scenario, a dump or a manifest (examples/ has some)")
+		return errors.New("no file given; give a scenario, a dump or a manifest (examples/ has some), or - for standard input")
 	}
-	return nil
+	return term.Creatable("--report", f.report)
 }
 
 // validateRuns refuses flags that don't suit how many runs the files make.
@@ -221,7 +224,9 @@ func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *sce
 	start := time.Now()
 	o.Progress = term.Progress(notices, r.Name, start)
 	played := page.NewPlayed()
-	if f.report != "" || f.output == term.HTML {
+	asJSON := f.output == "json" && f.explain.Any()
+	watched := f.report != "" || f.output == term.HTML || asJSON
+	if watched {
 		o.Hooks = append(o.Hooks, played)
 	}
 	w, err := sim.New(r, o)
@@ -243,15 +248,14 @@ func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *sce
 		fmt.Fprintf(notices, "%s: the run ended after %s, before %d pod(s) had arrived; set a later spec.end.at to include them\n", r.Name, r.Spec.End.Latest(), s.Pods.ToCome)
 	}
 	term.Violations(notices, r.Name, w.Stats().Violations)
-	f.explain.JSON = f.output == "json"
-	if err := f.explain.Explanations(out, w); err != nil {
-		return nil, err
-	}
-	if f.report != "" || f.output == term.HTML {
+	if watched {
 		played.Simulated(r, s)
 		f.played = append(f.played, played)
 	}
-	return s, nil
+	if asJSON {
+		return s, played.Explain(ctx, out, &f.explain)
+	}
+	return s, f.explain.Explanations(out, w)
 }
 
 // print writes summaries: one, or with --compare all side by side.

@@ -38,7 +38,7 @@ decisions; -o wide also lists the nodes. Times are UTC.
   berth status --context staging
   berth status -o jsonpath='{.pods.pending}'
   berth status --file examples/explain/staying.yaml`,
-		Args:              cobra.NoArgs,
+		Args:              term.NoArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.run(cmd.Context(), program(cmd), cmd.OutOrStdout(), cmd.ErrOrStderr())

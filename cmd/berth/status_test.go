@@ -129,7 +129,7 @@ func TestStatusRefuses(t *testing.T) {
 		{[]string{"status", "-o", "name"}, `--output is "name"; it must be text, wide, json, yaml,`},
 		{[]string{"status", "--brief", "-o", "json"}, "--brief is a text"},
 		{[]string{"top", "--interval", "1ms"}, "--interval is 1ms; it must be at least 500ms"},
-		{[]string{"status", "more"}, "unknown command"},
+		{[]string{"status", "more"}, `"more" is one argument too many`},
 		{[]string{"explain", "nodes"}, "does not serve /api/v1alpha1/money: it is an older version of Berth"},
 		{[]string{"staus"}, `unknown command "staus" for "kubectl berth"; did you mean status?; see kubectl berth --help`},
 		{[]string{"status", "--bref"}, "unknown flag: --bref; did you mean --brief?; see kubectl berth status --help"},
@@ -148,7 +148,8 @@ func TestExitCodes(t *testing.T) {
 		code int
 	}{
 		{[]string{"staus"}, 2}, {[]string{"status", "--bref"}, 2}, {[]string{"status", "more"}, 2}, {[]string{"status", "-o", "nothing"}, 2}, {[]string{"explain"}, 2}, {[]string{"simulate"}, 2}, {[]string{"plan"}, 2},
-		{[]string{"status", "--file", "testdata/none"}, 1}, {[]string{"simulate", "testdata/none"}, 1}, {[]string{"simulate", filepath.Join("testdata", "unmet.yaml")}, 3},
+		{[]string{"status", "--file", "testdata/none"}, 2}, {[]string{"simulate", "testdata/none"}, 2},
+		{[]string{"explain", "node", "none", "--file", "../../examples/explain/staying.yaml"}, 1}, {[]string{"status", "--server", "https://127.0.0.1:1", "--insecure-skip-tls-verify"}, 1}, {[]string{"simulate", filepath.Join("testdata", "unmet.yaml")}, 3},
 	} {
 		cmd := root()
 		cmd.SetOut(io.Discard)

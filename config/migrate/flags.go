@@ -48,7 +48,7 @@ func (s *setup) parse() ([]given, error) {
 	for i := 0; i < len(s.args); i++ {
 		text := strings.TrimLeft(s.args[i], "-")
 		if dashes := len(s.args[i]) - len(text); dashes == 0 || dashes > 2 || text == "" {
-			return nil, fmt.Errorf("%q is no flag", s.args[i])
+			return nil, fmt.Errorf("%q is no flag of Cluster Autoscaler; give a file with --file, and flags behind --, each as --NAME=VALUE", s.args[i])
 		}
 		name, value, has := strings.Cut(text, "=")
 		g := given{strings.ReplaceAll(name, "_", "-"), value, has}

@@ -92,10 +92,12 @@ func New(o Options) *API {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	a := &API{opt: o, questions: newQuestions(o.Ask, o.Now), rights: o.Rights, rendering: make(chan struct{}, maxRendering), turns: newTurns(), streams: newStreams()}
+	a := &API{opt: o, rights: o.Rights, rendering: make(chan struct{}, maxRendering), turns: newTurns(), streams: newStreams()}
+	a.questions = newQuestions(o.Ask, o.Now, a.clusterTime)
 	list := []string{"limit", "continue"}
 	with := func(more ...string) []string { return append(more, list...) }
 	a.paths = map[string]path{
+		// What isn't listed here is refused by name: a mistyped parameter must not pass for one that was honoured.
 		"meta":       {answer: a.meta, standby: true},
 		"schema":     {answer: schema, standby: true},
 		"overview":   {answer: a.overview},
@@ -119,10 +121,20 @@ func New(o Options) *API {
 	if o.Outcomes != nil {
 		a.paths["outcomes"] = path{answer: func(*request) (any, error) { return o.Outcomes, nil }}
 	}
+	// A run that is over has no placements that a question could delay.
 	if o.Idle {
 		a.questions.idle = 0
 	}
 	return a
+}
+
+// clusterTime returns the time of the cluster when the clock of this machine has a time: the same, unless it is a run of
+// another time that is over.
+func (a *API) clusterTime(here time.Time) time.Time {
+	if m := a.opt.Meta(); !m.Now.IsZero() {
+		return m.Now.UTC()
+	}
+	return here
 }
 
 // Paths returns the paths of the API, for whoever grants rights: those of objects end in /*.
@@ -144,8 +156,11 @@ type (
 	notFound   struct{ error }
 )
 
+// bad returns an error of the request (400): it says which parameter or name is wrong, and what it must be.
 func bad(format string, args ...any) error { return badRequest{fmt.Errorf(format, args...)} }
 
+// missing returns an error about an object or a path that isn't there (404), or that the viewer may not know of: the two
+// must read the same.
 func missing(format string, args ...any) error { return notFound{fmt.Errorf(format, args...)} }
 
 // noSuch says that there is no object of a name, and which names are most like it.
@@ -178,10 +193,12 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusMethodNotAllowed, errors.New("the API is read-only: use GET"))
 		return
 	}
+	// The stream goes on for hours, so it takes no turn and has no deadline as a whole; it bounds itself (stream.go).
 	if name == "stream" {
 		a.stream(w, r)
 		return
 	}
+	// The list of paths says nothing about the cluster, so that whoever mistypes one is helped.
 	p, object := a.find(name)
 	if p == nil {
 		fail(w, http.StatusNotFound, fmt.Errorf("no such path; the API has %s", strings.Join(a.Paths(), ", ")))
@@ -204,6 +221,8 @@ func (a *API) send(w http.ResponseWriter, body []byte) {
 		return
 	}
 	to := http.NewResponseController(w)
+	// Without a deadline, a viewer who reads nothing would hold the answer until the connection breaks, and 64 MiB of such
+	// answers would lock everybody else out.
 	_ = to.SetWriteDeadline(time.Now().Add(writeWithin)) // where there is none, the server bounds it
 	write(w, http.StatusOK, body)
 	_ = to.SetWriteDeadline(time.Time{}) // the connection goes on
@@ -224,6 +243,8 @@ func (a *API) find(name string) (p *path, object string) {
 // body returns the answer to a request as JSON. It is complete before any of it is sent, so that a viewer
 // who reads slowly holds nothing.
 func (a *API) body(r *http.Request, p *path, object string) ([]byte, error) {
+	// Checks come in the order of what they cost: nothing, then the length of the query, then a right, then a turn. A request
+	// that is refused has used no more than what came before.
 	if m := a.opt.Meta(); !p.standby && !m.Leading {
 		return nil, standby(m.Leader)
 	}
@@ -239,18 +260,23 @@ func (a *API) body(r *http.Request, p *path, object string) ([]byte, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), questionTimeout)
 	defer cancel()
+	// It may ask the API server, within the same deadline as the core: a slow authorizer makes an answer late, not
+	// endless.
 	viewer := a.rights.viewer(r.WithContext(ctx))
 	end, ok := a.turns.begin(ctx, viewer.name())
 	if !ok {
 		return nil, errBusy
 	}
 	defer end()
+	// A user's own turn comes before that of all users. In the other order, one user's waiting requests would hold the
+	// places that others could use.
 	select {
 	case a.rendering <- struct{}{}:
 	case <-ctx.Done():
 		return nil, errBusy
 	}
 	defer func() { <-a.rendering }()
+	// From here on the request holds a place, which questionTimeout bounds.
 	value, err := p.answer(&request{Request: r.WithContext(ctx), viewer: viewer, query: query, object: object})
 	if err != nil {
 		return nil, err
@@ -279,19 +305,26 @@ func status(err error) int {
 // Refuse answers a request with an error, as the API does.
 func Refuse(w http.ResponseWriter, err error) { fail(w, http.StatusBadRequest, err) }
 
+// fail answers with an error as JSON. One of an instance that stands by, or of one that is busy, says when to come back.
 func fail(w http.ResponseWriter, code int, err error) {
+	// A struct with one string always marshals.
 	body, _ := json.Marshal(v1alpha1.Error{Error: err.Error()})
 	if errors.Is(err, errStandby) {
 		w.Header().Set(StandbyHeader, "true")
 	}
+	// One tick (2 s): by then the answer that others wait for is there, or a stream has ended.
 	if code == http.StatusServiceUnavailable || code == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "2")
 	}
 	write(w, code, body)
 }
 
+// write answers with JSON and a line break, for people who use curl. That a viewer has gone is no error: nobody is left to
+// be told.
 func write(w http.ResponseWriter, code int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
+	// Names in an answer are anybody's, and what it shows is this user's alone: no browser may take it for a page, and no
+	// proxy may keep it for another.
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)

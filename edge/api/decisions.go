@@ -31,6 +31,8 @@ const chunk = 512
 
 // scan calls f for the decisions of a ledger, the newest first, until it returns false.
 func scan(l Ledger, f func(*step.Decision) bool) {
+	// The ledger goes on while it is read, and drops its oldest: what was dropped since is left out by Chunk, and what has
+	// come since isn't asked for.
 	first, last := l.Range()
 	for last >= first && last > 0 {
 		from := first
@@ -65,6 +67,7 @@ func runs(l Ledger, limit int) (out []run) {
 			out = append(out, run{last: *d})
 		}
 		seen++
+		// A ledger with one kind of decision only would be read whole for one line; this bounds it to a few chunks.
 		return seen < 4*chunk
 	})
 	slices.Reverse(out)
@@ -83,6 +86,7 @@ const (
 // time, its node and its group; and what may name any pod is only for a viewer from whom none is hidden.
 func decision(v *viewer, d *step.Decision, how detail) v1alpha1.Decision {
 	out := v1alpha1.Decision{Seq: d.Seq, Time: d.Time.UTC(), Kind: string(d.Kind), Node: d.Node, Group: d.Group, Nodes: d.Nodes, Members: d.Members, Profile: d.Profile, Score: d.Score}
+	// Rights are those of the pod that the decision is about; what it says of victims is cut by rights of their own.
 	about := cmp.Or(d.Pod, d.PodGroup)
 	if about != "" && v.pod(about) == "" {
 		out.Hidden = true
@@ -90,6 +94,8 @@ func decision(v *viewer, d *step.Decision, how detail) v1alpha1.Decision {
 	}
 	out.Pod, out.PodGroup = d.Pod, d.PodGroup
 	hidden := 0
+	// The sentence is made of all fields at once. So it is left out whole where one of them may not be shown, rather than
+	// searched for names.
 	if out.Victims, hidden = v.pods(d.Victims); hidden > 0 || about == "" && !v.all {
 		out.Hidden = hidden > 0 || d.Reason != "" || d.Headroom != ""
 	} else {
@@ -116,6 +122,7 @@ type filter struct {
 // newFilter reads the filter of a query.
 func newFilter(r *request) (f filter, err error) {
 	f.kinds, f.pods, f.nodes, f.groups = r.query["kind"], r.query["pod"], r.query["node"], r.query["group"]
+	// The order of the two doesn't matter: the first error is as good as the second.
 	for name, to := range map[string]*uint64{"before": &f.before, "since": &f.since} {
 		if r.query.Has(name) {
 			if *to, err = strconv.ParseUint(r.query.Get(name), 10, 64); err != nil {
@@ -157,12 +164,14 @@ func (a *API) decisions(r *request) (any, error) {
 	}
 	out := v1alpha1.DecisionList{At: a.opt.Now().UTC(), Epoch: a.opt.Meta().Epoch, Items: []v1alpha1.Decision{}}
 	out.First, out.Last = a.opt.Ledger.Range()
+	// An error would tell that there is such a pod, and a hidden entry that something was decided about it.
 	for _, name := range f.pods {
 		if r.viewer.pod(name) == "" {
 			return out, nil // as of a pod that isn't there
 		}
 	}
 	scan(a.opt.Ledger, func(d *step.Decision) bool {
+		// Filters that match nothing read all that is kept, 65,536 decisions; a viewer who has gone ends that.
 		if f.ended(d) || r.Context().Err() != nil {
 			return false
 		}
@@ -186,6 +195,7 @@ func (a *API) decision(r *request) (any, error) {
 	if err != nil {
 		return nil, bad("%q is no number of a decision", r.object)
 	}
+	// The number says nothing by itself: numbers of decisions that a viewer may not read are answered, too, without names.
 	list := a.opt.Ledger.Chunk(seq, 1)
 	if len(list) == 0 || list[0].Seq != seq {
 		first, last := a.opt.Ledger.Range()

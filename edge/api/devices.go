@@ -28,6 +28,7 @@ func (a *API) devices(r *request) (any, error) {
 	}
 	d := x.(explain.Devices)
 	out := v1alpha1.DeviceList{List: v1alpha1.List{At: at, Total: len(d.Claims)}, Items: pools(&d), Claims: []v1alpha1.DeviceClaim{}}
+	// Hidden claims are counted, as hidden pods are, so that a sum of claims and the devices of pools agree.
 	var found []*resourcev1.ResourceClaim
 	for _, c := range d.Claims {
 		if r.viewer.sees(c.Namespace) {
@@ -56,6 +57,8 @@ func (a *API) devices(r *request) (any, error) {
 // pools returns the pools of devices, by driver and pool. Of a pool the slices of its newest generation
 // count.
 func pools(d *explain.Devices) []v1alpha1.DevicePool {
+	// While a driver replaces the slices of a pool, both generations are there for a moment. Devices of both would be
+	// counted twice, and the allocator reads the newest alone.
 	newest := map[devicePool]int64{}
 	for _, s := range d.Slices {
 		key := devicePool{s.Spec.Driver, s.Spec.Pool.Name}
@@ -70,6 +73,7 @@ func pools(d *explain.Devices) []v1alpha1.DevicePool {
 		if by[key] == nil {
 			by[key] = &v1alpha1.DevicePool{Driver: key.driver, Pool: key.pool}
 		}
+		// A pool of the network has no node.
 		if s.Spec.NodeName != nil {
 			by[key].Node = *s.Spec.NodeName
 		}
@@ -77,6 +81,7 @@ func pools(d *explain.Devices) []v1alpha1.DevicePool {
 	}
 	for _, c := range d.Claims {
 		for _, r := range allocated(c) {
+			// A device may be taken whose slice is gone: its driver was removed, or restarts.
 			if p := by[devicePool{r.Driver, r.Pool}]; p != nil {
 				p.Allocated++
 			}

@@ -31,6 +31,7 @@ func (a *API) groupsOf(r *request) (*groupsView, time.Time, error) {
 		for i := range x.groups {
 			x.capacity[x.groups[i].Group] = v.GroupCapacity(x.groups[i].Group)
 		}
+		// Without an autoscaler there are no groups, and nothing is said of nodes.
 		nodes, _ := v.ExplainNodes()
 		for _, g := range nodes.Groups {
 			x.nodes[g.Group] = g
@@ -72,6 +73,7 @@ func (a *API) group(r *request) (any, error) {
 	}
 	g := &x.groups[i]
 	out := v1alpha1.GroupDetail{At: at, Group: x.group(g), Decisions: []v1alpha1.Decision{}}
+	// Instances are the provider's names for machines that aren't nodes yet; no pod is on them.
 	for _, m := range g.Instances {
 		out.Instances = append(out.Instances, v1alpha1.Instance(m))
 	}
@@ -106,6 +108,7 @@ func (x *groupsView) group(g *explain.GroupExplanation) v1alpha1.Group {
 	return out
 }
 
+// order returns the last scale-up of a node group with the options that it was chosen from, nil for none.
 func order(o *explain.Order) *v1alpha1.Order {
 	if o == nil {
 		return nil
@@ -122,11 +125,14 @@ func choice(c *autoscaler.Choice, group string) *v1alpha1.Choice {
 	chosen := c.Of(group)
 	for i := range c.Options {
 		o := &c.Options[i]
+		// Wasted is the sum of two shares, of cpu and of memory, each from 0 to 1, as the expander least-waste adds them up;
+		// the API has their mean.
 		out.Options = append(out.Options, v1alpha1.Option{Group: o.Group, With: o.With, Nodes: o.Nodes, Pods: o.Pods, Unused: v1alpha1.Share(o.Wasted / 2), Price: v1alpha1.Price(o.Price), Chosen: o == chosen})
 	}
 	return out
 }
 
+// alternative returns an option that wasn't chosen, with its price an hour; nil for none.
 func alternative(a *autoscaler.Alternative) *v1alpha1.Alternative {
 	if a == nil {
 		return nil

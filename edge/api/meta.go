@@ -15,6 +15,7 @@ import (
 func (a *API) meta(r *request) (any, error) {
 	m := a.opt.Meta()
 	m.At, m.Tick.Duration = a.opt.Now().UTC(), tick
+	// Of a live cluster the time is the server's; a file has its own, at which it ended.
 	if m.Now.IsZero() {
 		m.Now = m.At
 	}
@@ -23,6 +24,8 @@ func (a *API) meta(r *request) (any, error) {
 	if m.Profiles == nil {
 		m.Profiles = []string{}
 	}
+	// Profiles and capabilities of an instance that stands by are left empty: its core has decided nothing, and clients
+	// wait for the leader anyway.
 	if !m.Leading {
 		return m, nil
 	}
@@ -35,6 +38,7 @@ func (a *API) meta(r *request) (any, error) {
 	if learnt.Capabilities.Shadow {
 		m.Mode = learnt.Mode
 	}
+	// The core says what it can do, and the server what it lets people ask: each knows nothing of the other's.
 	own := m.Capabilities
 	m.Capabilities = learnt.Capabilities
 	m.Capabilities.WhatIf, m.Capabilities.Replay, m.Capabilities.Seek, m.Capabilities.Outcomes = own.WhatIf, own.Replay, own.Seek, own.Outcomes
@@ -52,6 +56,7 @@ func learn(c *core.Core) *v1alpha1.Meta {
 	if c.ShadowReport() != nil {
 		m.Mode, m.Capabilities.Shadow = v1alpha1.ModeShadow, true
 	}
+	// One price is enough to show money; nodes without one are counted beside it (unpriced).
 	for _, g := range v.State.Groups() {
 		m.Capabilities.Prices = m.Capabilities.Prices || g.Price > 0
 	}

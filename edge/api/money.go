@@ -26,6 +26,7 @@ func (a *API) money(r *request) (any, error) {
 	}
 	out := v1alpha1.Money{At: at, Groups: []v1alpha1.MoneyOfGroup{}, Reasons: []v1alpha1.NodesOfReason{}, Blockers: []v1alpha1.Blocker{}, Bought: a.bought()}
 	s := g.Nodes.ScaleDown
+	// Without scale-down nothing says why a node stays, which is what money is sorted by.
 	if s == nil {
 		return out, nil
 	}
@@ -42,6 +43,7 @@ func (a *API) money(r *request) (any, error) {
 			RemovableNodes: of.Candidates.Nodes, LeavingNodes: of.Leaving.Nodes})
 	}
 	out.Reasons = nodesOfReasons(r.viewer, s.Reasons)
+	// Both answers are of the same tick, though not of the same Step: a node may have come between them.
 	rows, _, err := a.nodeRows(r)
 	if err != nil {
 		return nil, err
@@ -56,6 +58,7 @@ func blockers(v *viewer, rows []explain.NodeRow) (out []v1alpha1.Blocker, hidden
 	for i := range rows {
 		row := &rows[i]
 		switch {
+		// Only a pod keeps a node that could otherwise go; limits and minimum sizes are no pod's doing.
 		case row.State != explain.NodeStays || row.Pod == "":
 		case v.pod(row.Pod) == "":
 			hidden++
@@ -72,6 +75,8 @@ func blockers(v *viewer, rows []explain.NodeRow) (out []v1alpha1.Blocker, hidden
 // bought adds up the scale-ups of the ledger that had an alternative with a price; nil without any. Of an
 // order of fewer nodes than were chosen, their share counts.
 func (a *API) bought() *v1alpha1.Bought {
+	// One choice may be ordered in several parts, each a decision of its own: they share the choice, which tells them apart
+	// from others.
 	ordered := map[*autoscaler.Choice]int{}
 	var choices []*autoscaler.Choice // in the order of the ledger
 	out := &v1alpha1.Bought{}

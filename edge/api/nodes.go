@@ -35,6 +35,8 @@ func (a *API) nodeRows(r *request) ([]explain.NodeRow, time.Time, error) {
 
 // nodeOrders are the values of ?sort=, with how they compare nodes; nodes that are equal are by name.
 var nodeOrders = map[string]func(a, b *explain.NodeRow) int{
+	// Nodes come sorted by name, and the sort is stable. Those with most money, load or pods come first; names, groups,
+	// states and ages ascend.
 	"name":   func(_, _ *explain.NodeRow) int { return 0 },
 	"group":  func(a, b *explain.NodeRow) int { return strings.Compare(a.Group, b.Group) },
 	"price":  func(a, b *explain.NodeRow) int { return cmp.Compare(b.Price, a.Price) },
@@ -63,6 +65,8 @@ func (a *API) nodes(r *request) (any, error) {
 			found = append(found, &rows[i])
 		}
 	}
+	// Pages of an order that changes between them may have a node twice or not at all, as lists of Kubernetes may after
+	// their snapshot has expired.
 	slices.SortStableFunc(found, order)
 	out := v1alpha1.NodeList{List: v1alpha1.List{At: at, Total: len(found)}, Items: []v1alpha1.Node{}}
 	// The place in the list is the key of a page: names alone don't sort it.
@@ -82,6 +86,7 @@ func (a *API) nodes(r *request) (any, error) {
 
 // matchesNode reports whether a node is one of those that a request is for.
 func matchesNode(r *request, row *explain.NodeRow) bool {
+	// Values of one parameter are alternatives, and different parameters must all match.
 	for name, value := range map[string]string{"group": row.Group, "zone": row.Object.Labels[v1.LabelTopologyZone], "state": row.State, "reason": string(row.Reason)} {
 		if wanted := r.query[name]; len(wanted) > 0 && !slices.Contains(wanted, value) {
 			return false
@@ -102,6 +107,7 @@ func node(v *viewer, row *explain.NodeRow) v1alpha1.Node {
 		State: v1alpha1.NodeState(row.State), Reason: string(row.Reason), Pod: v.pod(row.Pod), Step: row.Step, Pods: row.Pods, MaxPods: int(row.MaxPods),
 		Resources: append([]v1alpha1.ResourceUse{use(v1.ResourceCPU, row.CPU), use(v1.ResourceMemory, row.Memory)}, uses(row.Extended)...),
 	}
+	// The first label that is there counts; providers spell the same word differently: SPOT, Spot, spot.
 	for _, key := range capacityLabels {
 		n.CapacityType = cmp.Or(n.CapacityType, strings.ToLower(labels[key]))
 	}
@@ -130,6 +136,7 @@ func (a *API) node(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The pods are those of the shared list rather than a question of its own: who opens one node opens others, too.
 	lines, _, err := a.podLines(r)
 	if err != nil {
 		return nil, err
@@ -157,6 +164,7 @@ func nodeDetail(v *viewer, row *explain.NodeRow, x *explain.NodeExplanation) *v1
 		Since: timeOf(x.Since), Looked: timeOf(x.Looked), Due: timeOf(x.Due), Planned: timeOf(x.Planned),
 		OnNode: []v1alpha1.Pod{}, Decisions: []v1alpha1.Decision{},
 	}
+	// These sentences name pods in their middle, and no list says which.
 	if v.all {
 		out.Changes = x.Changes
 	}
@@ -171,6 +179,7 @@ func nodeDetail(v *viewer, row *explain.NodeRow, x *explain.NodeExplanation) *v1
 	for _, t := range row.Object.Spec.Taints {
 		out.Taints = append(out.Taints, v1alpha1.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
 	}
+	// What is left out here isn't counted: hidden counts the pods on the node, which these are among.
 	for _, b := range x.Blocks {
 		if v.pod(b.Pod) != "" {
 			out.Blocks = append(out.Blocks, v1alpha1.Block(b))

@@ -34,6 +34,7 @@ const shownRuns = 20
 
 // glance asks for the overview.
 func (a *API) glance(r *request) (*glance, time.Time, error) {
+	// The same key for all viewers: three of them, or sixty streams, ask the core once a tick.
 	x, at, err := a.questions.of(r.Context(), "overview", func(c *core.Core) (any, error) { return look(c.View()), nil })
 	if err != nil {
 		return nil, at, err
@@ -45,10 +46,12 @@ func (a *API) glance(r *request) (*glance, time.Time, error) {
 func look(v *explain.View) *glance {
 	g := &glance{Overview: v.Overview()}
 	g.use, g.unpriced = v.Utilization()
+	// Before the provider has listed its groups their number isn't 0, it is unknown.
 	if v.Autoscaler != nil && v.Autoscaler.Groups.Known() {
 		g.groups = v.Groups()
 	}
 	for _, p := range g.Pending {
+		// Pods of other schedulers wait, too, but not for Berth, and aren't counted as ours.
 		if g.pending += p.Pods; p.State != explain.PendingUnmanaged {
 			g.ours += p.Pods
 		}
@@ -75,6 +78,8 @@ func (a *API) overviewOf(v *viewer, g *glance, at time.Time) *v1alpha1.Overview 
 		Pending: []v1alpha1.PendingReason{}, Nodes: nodeCounts(g), Utilization: uses(g.use), Attention: a.attention(v, g),
 		Activity: []v1alpha1.Run{},
 	}
+	// It may be newer than the rest, which is of a tick ago at most: a client that reads decisions from here on misses none
+	// that the overview shows.
 	_, o.Seq = a.opt.Ledger.Range()
 	for i := range g.Pending {
 		o.Pending = append(o.Pending, pendingReason(v, &g.Pending[i]))
@@ -86,6 +91,7 @@ func (a *API) overviewOf(v *viewer, g *glance, at time.Time) *v1alpha1.Overview 
 	for _, l := range g.Leaving {
 		o.Draining = append(o.Draining, v1alpha1.Draining{Node: l.Node, Group: l.Group, Price: v1alpha1.Price(l.Price), Leaving: leaving(v, &l.Leaving), Pods: l.Pods})
 	}
+	// A preemption of a pod that may not be named is left out, since its node and victims would point to it.
 	for _, p := range g.Preempting {
 		if v.pod(p.Pod) != "" {
 			victims, hidden := v.pods(p.Victims)
@@ -113,14 +119,19 @@ func (a *API) overviewOf(v *viewer, g *glance, at time.Time) *v1alpha1.Overview 
 	return o
 }
 
+// pendingReason returns the pods that wait for the same. The example is left out where its name may not be shown, and the
+// counts stay.
 func pendingReason(v *viewer, p *explain.PendingPods) v1alpha1.PendingReason {
 	return v1alpha1.PendingReason{State: v1alpha1.PendingState(p.State), Reason: p.Reason, Plugin: p.Plugin, Pods: p.Pods, Example: v.pod(p.Pod), Since: p.Since}
 }
 
+// leaving returns how far the removal of a node is. Why it waits may name the pod that it waits for.
 func leaving(v *viewer, l *explain.Leaving) v1alpha1.Leaving {
 	return v1alpha1.Leaving{Step: l.Step, Why: v.text(l.Why), Next: timeOf(l.Next)}
 }
 
+// nodeCounts adds up nodes by what becomes of them. Target is what node groups should have; with nodes outside of all
+// groups, ready may exceed it.
 func nodeCounts(g *glance) v1alpha1.NodeCounts {
 	n := v1alpha1.NodeCounts{Total: g.Nodes.Nodes, Ready: g.Nodes.Ready, NotReady: g.Nodes.NotReady, Unschedulable: g.Nodes.Unschedulable}
 	for i := range g.groups {
@@ -142,6 +153,7 @@ func nodeCounts(g *glance) v1alpha1.NodeCounts {
 	return n
 }
 
+// nodesOfReasons returns how many nodes stay, could go or are going for which reason, with what they cost an hour.
 func nodesOfReasons(v *viewer, in []explain.NodesOfReason) []v1alpha1.NodesOfReason {
 	out := []v1alpha1.NodesOfReason{}
 	for _, r := range in {
@@ -150,6 +162,7 @@ func nodesOfReasons(v *viewer, in []explain.NodesOfReason) []v1alpha1.NodesOfRea
 	return out
 }
 
+// uses returns requested and allocatable amounts by resource, cpu and memory first.
 func uses(in []explain.NamedUse) []v1alpha1.ResourceUse {
 	out := []v1alpha1.ResourceUse{}
 	for _, u := range in {
@@ -165,6 +178,7 @@ func moneySum(g *glance) *v1alpha1.MoneySum {
 	for _, b := range g.Buying {
 		m.Launching += v1alpha1.Price(b.Price)
 	}
+	// No money is shown rather than $0.00, which would read as a free cluster.
 	if m.Price == 0 && m.Launching == 0 {
 		return nil
 	}
@@ -181,12 +195,11 @@ const longPending = time.Minute
 // attention returns what somebody might act on, the most urgent first.
 func (a *API) attention(v *viewer, g *glance) []v1alpha1.Attention {
 	out := []v1alpha1.Attention{}
-	now := a.opt.Now()
-	if m := a.opt.Meta(); !m.Now.IsZero() {
-		now = m.Now
-	}
+	// A file is judged by its own time, or everything in it would have waited for ages.
+	now := a.clusterTime(a.opt.Now())
 	for i := range g.Pending {
 		p := &g.Pending[i]
+		// Most pods are rejected once while their node is being bought; a minute is what a person would wait, too.
 		if p.State == explain.PendingRejected && now.Sub(p.Since) >= longPending {
 			out = append(out, v1alpha1.Attention{Severity: v1alpha1.Critical, Kind: "PodsRejected", Count: p.Pods, Pod: v.pod(p.Pod), Since: p.Since,
 				Message: fmt.Sprintf("%s on no node: %s", count(p.Pods, "pod fits", "pods fit"), p.Reason)})
@@ -199,6 +212,7 @@ func (a *API) attention(v *viewer, g *glance) []v1alpha1.Attention {
 	}
 	out = append(out, groupAttention(g)...)
 	out = append(out, nodeAttention(v, g)...)
+	// Stable: within a severity the causes come in the order above, which doesn't change from tick to tick.
 	rank := map[v1alpha1.Severity]int{v1alpha1.Critical: 0, v1alpha1.Warning: 1, v1alpha1.Info: 2}
 	slices.SortStableFunc(out, func(a, b v1alpha1.Attention) int { return cmp.Compare(rank[a.Severity], rank[b.Severity]) })
 	return out

@@ -217,11 +217,14 @@ func weighingOf(w *weighing.Result) *v1alpha1.Weighing {
 	return out
 }
 
+// shortfall returns by how much a resource is too scarce on a node, or on an empty node of a group when node is "". Amounts
+// are in the base unit of the resource: thousandths of a core, bytes, pieces.
 func shortfall(resource string, needed, available int64, node string) v1alpha1.Shortfall {
 	write := func(amount int64) string { q := quantity(v1.ResourceName(resource), amount); return q.String() }
 	return v1alpha1.Shortfall{Resource: resource, Needed: write(needed), Available: write(available), Node: node}
 }
 
+// rejections returns why nodes were rejected, by plugin and message: the words of kube-scheduler, with the nearest node.
 func rejections(in []step.Why) (out []v1alpha1.Rejection) {
 	for _, w := range in {
 		r := v1alpha1.Rejection{Plugin: w.Plugin, Message: w.Message, Nodes: w.Nodes}

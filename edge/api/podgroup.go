@@ -25,6 +25,7 @@ func (a *API) podGroups(r *request) (any, error) {
 			continue
 		}
 		sees := r.viewer.sees(line.Key.Namespace)
+		// A text that is searched for never matches a hidden name, not even in the count.
 		if q := r.query.Get("q"); q != "" && (!sees || !strings.Contains(line.Key.String(), q)) {
 			continue
 		}
@@ -44,6 +45,9 @@ func (a *API) podGroups(r *request) (any, error) {
 	return out, nil
 }
 
+// podGroupRow returns a pod group in one row. The message is Berth's own while a member is held back, and otherwise that
+// of the object's conditions, which another scheduler may have written. A group of which only pods are known has no
+// policy.
 func podGroupRow(l *explain.PodGroupLine) v1alpha1.PodGroup {
 	out := v1alpha1.PodGroup{Namespace: l.Key.Namespace, Name: l.Key.Name, Placed: l.Placed, Pending: l.Pending, Gated: l.Gated, Queue: l.Queue, Attempts: l.Attempts, Message: l.Held}
 	if o := l.Object; o != nil {
@@ -68,6 +72,7 @@ func (a *API) podGroup(r *request) (any, error) {
 	if !ok || strings.Contains(name, "/") || namespace == "" || name == "" {
 		return nil, bad("give the pod group as podgroups/NAMESPACE/NAME")
 	}
+	// The same answer as for a group that isn't there, and before the core is asked: not even the time it takes tells.
 	if !r.viewer.sees(namespace) {
 		return nil, noSuch("pod group", r.object, nil)
 	}
@@ -79,6 +84,7 @@ func (a *API) podGroup(r *request) (any, error) {
 	}
 	got, at, err := a.questions.of(r.Context(), "podgroups/"+r.object, func(c *core.Core) (any, error) {
 		v, f := c.View(), &found{line: explain.PodGroupLine{Key: cluster.PodGroupKey{Namespace: namespace, Name: name}}}
+		// Names are read only for a group that is missing; there may be thousands.
 		if f.x, f.ok = v.ExplainPodGroup(namespace, name); !f.ok {
 			f.names = v.PodGroupNames()
 		}

@@ -24,6 +24,7 @@ import (
 // podLines are all pods, by namespace and name; they are shared.
 type podLines struct{ all []explain.PodLine }
 
+// comparePods orders pods by namespace, then by name: the order in which pages of them continue.
 func comparePods(a, b *explain.PodLine) int {
 	return cmp.Or(strings.Compare(a.Object.Namespace, b.Object.Namespace), strings.Compare(a.Object.Name, b.Object.Name))
 }
@@ -38,6 +39,7 @@ func (a *API) pendingLines(r *request) (*podLines, time.Time, error) {
 	return a.lines(r, "pods/pending", (*explain.View).PendingLines)
 }
 
+// lines asks for a list of pods by a key of its own, and sorts it.
 func (a *API) lines(r *request, key string, list func(*explain.View) []explain.PodLine) (*podLines, time.Time, error) {
 	x, at, err := a.questions.prepared(r.Context(), key, func(c *core.Core) (any, error) { return list(c.View()), nil }, func(x any) any {
 		lines := x.([]explain.PodLine)
@@ -55,6 +57,7 @@ func (a *API) pods(r *request) (any, error) {
 	ask := a.podLines
 	switch r.query.Get("state") {
 	case "", string(v1alpha1.Placed), "all":
+	// With 50,000 placed pods and few that wait, this is what keeps the usual question cheap.
 	default:
 		ask = a.pendingLines
 	}
@@ -69,6 +72,7 @@ func (a *API) pods(r *request) (any, error) {
 		if !matchesPod(r, p) {
 			continue
 		}
+		// sees may ask the API server once for each namespace, 64 at most; those beyond count as hidden for this answer.
 		if out.Total++; !r.viewer.sees(p.Object.Namespace) {
 			out.Hidden++
 			continue
@@ -105,6 +109,7 @@ func matchesPod(r *request, p *explain.PodLine) bool {
 			return false
 		}
 	}
+	// Up to here nothing depends on the pod's name; from here on a match would confirm one.
 	named := r.query.Get("owner") + r.query.Get("q")
 	if named == "" {
 		return true
@@ -142,6 +147,7 @@ func pod(p *explain.PodLine) v1alpha1.Pod {
 
 // requests returns what a pod requests, by resource.
 func requests(obj *v1.Pod) (out []v1alpha1.Amount) {
+	// As the scheduler counts them: with init containers, overhead and resources of the pod as a whole.
 	list := resourcehelper.PodRequests(obj, resourcehelper.PodResourcesOptions{})
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		if q := list[name]; !q.IsZero() {
@@ -160,6 +166,8 @@ func (a *API) pending(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Two pods wait for the same when all three are equal; messages of preemption and of node groups are no part of it, as
+	// they differ from pod to pod.
 	type key struct{ state, reason, plugin string }
 	by := map[key]*pendingReasons{}
 	for i := range lines.all {
@@ -190,6 +198,8 @@ type pendingReasons struct {
 	workloads    map[workload]*v1alpha1.PendingWorkload
 }
 
+// add counts a pod, and adds it to its workload if the viewer may know of it. Next is the earliest order of a node for any
+// of the pods, hidden ones included: it names the group and no pod.
 func (x *pendingReasons) add(v *viewer, p *explain.PodLine) {
 	x.Pods++
 	if !p.Since.IsZero() && (x.Since.IsZero() || p.Since.Before(x.Since)) {
@@ -233,6 +243,7 @@ func (x *pendingReasons) reason() v1alpha1.PendingByReason {
 	slices.SortFunc(out.Workloads, func(a, b v1alpha1.PendingWorkload) int {
 		return cmp.Or(cmp.Compare(b.Pods, a.Pods), strings.Compare(a.Example, b.Example))
 	})
+	// The sums stay right however many workloads there are.
 	for _, w := range out.Workloads[min(len(out.Workloads), maxWorkloads):] {
 		out.OtherPods += w.Pods
 	}

@@ -12,6 +12,7 @@ import (
 )
 
 const (
+	// A page of 5,000 pods takes some 3 MB of JSON; 500 is what Kubernetes' own clients ask for at a time.
 	defaultLimit = 500
 	maxLimit     = 5000
 	// maxValue is how long the value of a parameter may be: longer than any name of Kubernetes.
@@ -27,6 +28,7 @@ var single = []string{"limit", "continue", "sort", "q", "step", "from", "to", "s
 // checkQuery returns an error about parameters that the path doesn't have, or that are too long, too many or
 // repeated though there is one of them.
 func checkQuery(query url.Values, allowed []string) error {
+	// Which of several errors is told depends on the order of a map: any of them is to be corrected.
 	n := 0
 	for name, values := range query {
 		if !slices.Contains(allowed, name) {
@@ -66,6 +68,8 @@ func page[T any](query url.Values, items []T, key func(*T) string, list *v1alpha
 	if err != nil {
 		return nil, err
 	}
+	// The key isn't signed and needn't be: a made-up one only says where in the list to begin, and what is there is checked
+	// as on any other page. An item that has gone since leaves no gap, since the next greater key is taken.
 	if from := query.Get("continue"); from != "" {
 		raw, err := base64.RawURLEncoding.DecodeString(from)
 		if err != nil {

@@ -32,6 +32,9 @@ var errBusy = errors.New("the core is busy, or other queries are being answered;
 type questions struct {
 	ask func(context.Context, func(*core.Core)) bool
 	now func() time.Time
+	// shown returns the time that an answer bears which was given at a time of now: of a run that is over it is the
+	// run's, since whoever reads that a pod waits since January counts from there.
+	shown func(time.Time) time.Time
 	// idle is the least time that the core has for itself between two questions, in multiples of what
 	// the first took.
 	idle time.Duration
@@ -54,8 +57,10 @@ type answer struct {
 	err   error
 }
 
-func newQuestions(ask func(context.Context, func(*core.Core)) bool, now func() time.Time) *questions {
-	return &questions{ask: ask, now: now, idle: idleTimes, turn: make(chan struct{}, 1), answers: map[string]*answer{}}
+// newQuestions returns questions that leave the core its time. now is the clock by which answers grow old; shown is
+// explained in questions.
+func newQuestions(ask func(context.Context, func(*core.Core)) bool, now func() time.Time, shown func(time.Time) time.Time) *questions {
+	return &questions{ask: ask, now: now, shown: shown, idle: idleTimes, turn: make(chan struct{}, 1), answers: map[string]*answer{}}
 }
 
 // prepared is of, with a value that is made of the core's answer, once, and not in the core's goroutine.
@@ -83,7 +88,7 @@ func (q *questions) of(ctx context.Context, key string, question func(*core.Core
 	}
 	select {
 	case <-a.done:
-		return a.value, a.at, a.err
+		return a.value, q.shown(a.at), a.err
 	case <-ctx.Done():
 		return nil, time.Time{}, errBusy
 	}
@@ -98,6 +103,7 @@ func (q *questions) claim(key string) (a *answer, mine bool) {
 	}
 	q.forget(len(q.answers) >= keptAnswers)
 	a = &answer{done: make(chan struct{})}
+	// The first answer starts the sweep, and the sweep ends itself with the last: without viewers there is no timer.
 	if q.answers[key] = a; len(q.answers) == 1 {
 		time.AfterFunc(5*tick, q.sweep)
 	}
@@ -135,6 +141,7 @@ func (q *questions) sweep() {
 
 // answer asks the core, when it is the caller's turn and the core had some time for itself.
 func (q *questions) answer(ctx context.Context, a *answer, question func(*core.Core) (any, error)) {
+	// Whoever waits is woken however this ends; without an answer of the core they get errBusy.
 	defer close(a.done)
 	a.at, a.err = q.now(), errBusy
 	select {
@@ -143,6 +150,7 @@ func (q *questions) answer(ctx context.Context, a *answer, question func(*core.C
 		return
 	}
 	defer func() { <-q.turn }()
+	// The turn is held while waiting, so that questions come in the order in which they got it, and no two wake at once.
 	if wait := q.next.Sub(q.now()); wait > 0 {
 		timer := time.NewTimer(wait)
 		defer timer.Stop()
@@ -162,6 +170,7 @@ func (q *questions) answer(ctx context.Context, a *answer, question func(*core.C
 	}) {
 		return
 	}
+	// ask may return before the question has been put to its end.
 	<-got
 	q.mu.Lock()
 	q.asked++

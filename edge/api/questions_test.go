@@ -11,10 +11,13 @@ import (
 	"github.com/berthproject/berth/core"
 )
 
+// sameTime is for a live cluster: answers bear the time at which the core was asked.
+func sameTime(t time.Time) time.Time { return t }
+
 // TestViewersOfOneMomentShareAnAnswer, and without viewers the core isn't asked and nothing is kept.
 func TestViewersOfOneMomentShareAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQuestions(func(_ context.Context, f func(*core.Core)) bool { f(nil); return true }, time.Now)
+		q := newQuestions(func(_ context.Context, f func(*core.Core)) bool { f(nil); return true }, time.Now, sameTime)
 		made := 0
 		question := func(*core.Core) (any, error) { made++; time.Sleep(time.Millisecond); return made, nil }
 		var viewers sync.WaitGroup
@@ -44,7 +47,7 @@ func TestViewersOfOneMomentShareAnAnswer(t *testing.T) {
 func TestTheCoreHasTimeForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked time.Duration // that questions took
-		q := newQuestions(func(_ context.Context, f func(*core.Core)) bool { f(nil); return true }, time.Now)
+		q := newQuestions(func(_ context.Context, f func(*core.Core)) bool { f(nil); return true }, time.Now, sameTime)
 		began := time.Now()
 		var viewers sync.WaitGroup
 		for i := range 20 {
@@ -77,7 +80,7 @@ func TestAViewerWhoLeaves(t *testing.T) {
 			case <-ctx.Done():
 				return false
 			}
-		}, time.Now)
+		}, time.Now, sameTime)
 		question := func(*core.Core) (any, error) { return "answer", nil }
 		leaving, leave := context.WithCancel(t.Context())
 		var viewers sync.WaitGroup
@@ -103,7 +106,7 @@ func TestAViewerWhoLeaves(t *testing.T) {
 // TestAnswersAreBounded: whoever asks about ever more objects takes no more memory.
 func TestAnswersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQuestions(func(_ context.Context, f func(*core.Core)) bool { f(nil); return true }, time.Now)
+		q := newQuestions(func(_ context.Context, f func(*core.Core)) bool { f(nil); return true }, time.Now, sameTime)
 		for i := range 10 * keptAnswers {
 			_, _, _ = q.of(t.Context(), string(rune(i)), func(*core.Core) (any, error) { return nil, nil })
 			if len(q.answers) > keptAnswers {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -212,4 +213,41 @@ func TestOneUserLeavesRoomForOthers(t *testing.T) {
 	}
 	close(free)
 	all.Wait()
+}
+
+// byScope lets users list pods with a token that has the scope for it, whatever else they may do.
+type byScope struct{ authorizer.Authorizer }
+
+// Authorize implements authorizer.Authorizer.
+func (byScope) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if slices.Contains(a.GetUser().GetExtra()["scopes"], "pods") {
+		return authorizer.DecisionAllow, "", nil
+	}
+	return authorizer.DecisionDeny, "", nil
+}
+
+// TestRightsAreOfAToken: a verdict about a user holds for the same extra values alone, and two users whose names,
+// groups and values read the same in a row are two.
+func TestRightsAreOfAToken(t *testing.T) {
+	x := newExample(t)
+	o := x.options()
+	o.Rights = api.NewRights(byScope{})
+	a := api.New(o)
+	for _, u := range []struct {
+		user user.DefaultInfo
+		all  bool
+	}{
+		{user.DefaultInfo{Name: "jane", Extra: map[string][]string{"scopes": {"pods"}}}, true},
+		{user.DefaultInfo{Name: "jane"}, false},
+		{user.DefaultInfo{Name: "jane", Groups: []string{"scopes", "pods"}}, false},
+		{user.DefaultInfo{Name: "jane", Extra: map[string][]string{"scopes": {}, "pods": {}}}, false},
+		{user.DefaultInfo{Name: "jane", Extra: map[string][]string{"scopes": {"nodes"}}}, false},
+		{user.DefaultInfo{Name: "jane", Extra: map[string][]string{"scopes": {"nodes", "pods"}}}, true},
+	} {
+		as := func(r *http.Request) { *r = *r.WithContext(apirequest.WithUser(r.Context(), &u.user)) }
+		meta := v1alpha1.Meta{}
+		if _, body := get(a, "meta", as); json.Unmarshal([]byte(body), &meta) != nil || meta.Viewer.AllNamespaces != u.all {
+			t.Errorf("%+v sees all namespaces: %t, want %t", u.user, meta.Viewer.AllNamespaces, u.all)
+		}
+	}
 }

@@ -49,7 +49,8 @@ type Series struct {
 
 // ring has a sample for each step of time; that of step i is at i modulo its length.
 type ring struct {
-	step    time.Duration
+	step time.Duration
+	// NaN where nothing was measured: a restart, or a time without a leader, is a gap in the chart and not a 0.
 	samples []sample
 	last    int64 // number of the newest step, 0 before the first
 }
@@ -59,6 +60,7 @@ func NewSeries() *Series {
 	return &Series{fine: newRing(fineStep, finePoints), coarse: newRing(coarseStep, coarsePoints)}
 }
 
+// newRing returns a ring in which nothing was measured. Its size is final: points × gauges × 8 bytes.
 func newRing(step time.Duration, points int) ring {
 	r := ring{step: step, samples: make([]sample, points)}
 	for i := range r.samples {
@@ -67,6 +69,7 @@ func newRing(step time.Duration, points int) ring {
 	return r
 }
 
+// unknown returns a sample of a time at which nothing was measured.
 func unknown() (s sample) {
 	for i := range s {
 		s[i] = math.NaN()
@@ -92,6 +95,7 @@ func (s *Series) Add(now time.Time, c *core.Core) {
 func (s *Series) put(now time.Time, x sample) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// A new coarse step begins, so the mean begins anew. Until it is full, its point is the mean of what there is.
 	if s.coarse.last != 0 && s.coarse.number(now) > s.coarse.last {
 		s.sum, s.n = sample{}, sample{}
 	}
@@ -114,10 +118,12 @@ func (r *ring) number(at time.Time) int64 { return at.UnixNano() / int64(r.step)
 
 // put sets the sample of a step. Steps between the newest and this one have none.
 func (r *ring) put(at time.Time, x sample) {
+	// Clocks may be set back; what was measured stays.
 	n := r.number(at)
 	if n < r.last {
 		return
 	}
+	// After a long gap at most one round of the ring is cleared.
 	for i := max(r.last+1, n-int64(len(r.samples))+1); i < n; i++ {
 		r.samples[i%int64(len(r.samples))] = unknown()
 	}
@@ -138,6 +144,7 @@ func sampleOf(now time.Time, g *glance) sample {
 			coming += p.Pods
 		}
 	}
+	// 0 when none waits, so that the line goes down when the last of them is placed.
 	oldest := 0.0
 	if !g.oldest.IsZero() {
 		oldest = now.Sub(g.oldest).Seconds()
@@ -180,6 +187,8 @@ func shares(uses []explain.NamedUse) [3]float64 {
 	return out
 }
 
+// isGPU reports whether an extended resource counts whole GPUs, as nvidia.com/gpu and amd.com/gpu do. Parts of them, such
+// as nvidia.com/mig-1g.5gb, are of different sizes and can't be added up.
 func isGPU(resource string) bool {
 	return len(resource) > 4 && resource[len(resource)-4:] == "/gpu"
 }
@@ -197,10 +206,7 @@ func (a *API) series(r *request) (any, error) {
 	var from time.Time
 	if text := r.query.Get("from"); text != "" {
 		if d, err := time.ParseDuration(text); err == nil && d > 0 {
-			from = a.opt.Now().Add(-d)
-			if m := a.opt.Meta(); !m.Now.IsZero() {
-				from = m.Now.Add(-d)
-			}
+			from = a.clusterTime(a.opt.Now()).Add(-d)
 		} else if from, err = time.Parse(time.RFC3339, text); err != nil {
 			return nil, bad("from is %q; it must be a time such as 2026-01-31T12:00:00Z, or how long ago, such as 1h", text)
 		}
@@ -218,6 +224,7 @@ func (s *Series) read(r *ring, from time.Time) v1alpha1.Series {
 	out := v1alpha1.Series{Step: duration(r.step), Lines: make([]v1alpha1.Line, len(gauges))}
 	first := r.last + 1
 	if r.last > 0 {
+		// Step 0 stands for none.
 		first = max(r.last-int64(len(r.samples))+1, 1)
 	}
 	if !from.IsZero() {

@@ -43,6 +43,7 @@ func ShadowOf(x *core.ShadowReport, shown func(pod string) string) *v1alpha1.Sha
 		Short: x.Short, Overtaken: x.Overtaken, JudgedAgain: x.JudgedAgain, Waiting: x.Waiting, Doubted: x.Doubted,
 		Earlier: v1alpha1.ShadowEarlier(x.Earlier), Other: shadowTimes(x.Other), Berth: shadowTimes(x.Berth), Differences: []v1alpha1.ShadowDifference{},
 	}
+	// Verdicts that never occurred are there with 0: a report that lacks one would leave open whether it was looked for.
 	for _, verdict := range step.Verdicts {
 		out.Verdicts = append(out.Verdicts, v1alpha1.VerdictCount{Verdict: string(verdict), Count: x.Verdicts[verdict]})
 	}
@@ -66,6 +67,7 @@ func ShadowOf(x *core.ShadowReport, shown func(pod string) string) *v1alpha1.Sha
 	return out
 }
 
+// scores returns what each plugin gave a node, weighted: they add up to its score.
 func scores(in []engine.PluginScore) (out []v1alpha1.PluginScore) {
 	for _, s := range in {
 		out = append(out, v1alpha1.PluginScore{Plugin: s.Plugin, Score: s.Score})
@@ -73,6 +75,7 @@ func scores(in []engine.PluginScore) (out []v1alpha1.PluginScore) {
 	return out
 }
 
+// shadowTimes returns how long pods took to get a node, as quantiles.
 func shadowTimes(q core.ShadowQuantiles) v1alpha1.ShadowTimes {
 	return v1alpha1.ShadowTimes{Pods: q.Pods, Max: duration(q.Max), P50: duration(q.P50), P90: duration(q.P90), P99: duration(q.P99)}
 }
@@ -101,6 +104,7 @@ func shadowNodes(n *core.ShadowNodes, shown func(pod string) string) *v1alpha1.S
 	for i := range n.Differences {
 		c := &n.Differences[i]
 		d := v1alpha1.ShadowNodeDifference{Time: c.Time.UTC(), Verdict: string(c.Verdict), Group: c.Group, Nodes: c.Nodes, Node: c.Node, Price: v1alpha1.Price(c.Price), Reason: c.Reason, Ahead: lasting(c.Ahead)}
+		// The zero time is no time of year 1 in UTC.
 		if !c.Wished.IsZero() {
 			d.Wished = c.Wished.UTC()
 		}

@@ -49,6 +49,7 @@ func newStreams() *streams { return &streams{of: map[string]int{}} }
 func (s *streams) begin(user string) (end func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// A user who opens many tabs closes the door to himself before he closes it to others.
 	if s.open >= maxStreams || s.of[user] >= maxStreamsOfUser {
 		return nil, false
 	}
@@ -67,10 +68,13 @@ func (s *streams) begin(user string) (end func(), ok bool) {
 // stream serves stream: it goes on until the viewer leaves or reads too slowly, or this instance doesn't
 // lead any more. Nothing is buffered for a viewer: each tick it is written what is new since the last.
 func (a *API) stream(w http.ResponseWriter, r *http.Request) {
+	// Refused rather than ignored, as on every path.
 	if len(r.URL.RawQuery) > 0 {
 		fail(w, http.StatusBadRequest, errors.New("the stream has no parameters"))
 		return
 	}
+	// The epoch is that of now: if this instance loses the lead and gains it again, it is another start of it, and the stream
+	// has ended meanwhile.
 	meta := a.opt.Meta()
 	if !meta.Leading {
 		fail(w, http.StatusServiceUnavailable, standby(meta.Leader))
@@ -88,6 +92,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request) {
 	defer end()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
+	// nginx would gather events until its buffer is full.
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	s := &stream{api: a, w: w, to: http.NewResponseController(w), r: r, epoch: meta.Epoch}
@@ -111,6 +116,8 @@ type stream struct {
 // resume goes on after an event that the viewer has had. A viewer who has had none begins with the next decision.
 func (s *stream) resume(id string) {
 	epoch, number, ok := strings.Cut(id, ".")
+	// An ID of another epoch, or one ahead of the ledger, is of a ledger that is gone: its reader is told to forget what it
+	// has (reset).
 	_, s.seen = s.api.opt.Ledger.Range()
 	seq, err := strconv.ParseUint(number, 10, 64)
 	switch {
@@ -149,6 +156,7 @@ func (s *stream) tick() error {
 	}
 	ctx, cancel := context.WithTimeout(s.r.Context(), questionTimeout)
 	defer cancel()
+	// Rights are asked for anew each tick, since a stream may outlive them by hours.
 	v := s.api.rights.viewer(s.r.WithContext(ctx))
 	if err := s.decisions(v); err != nil {
 		return err
@@ -159,6 +167,7 @@ func (s *stream) tick() error {
 	} else if s.r.Context().Err() == nil {
 		err = nil // the core is busy: the next tick may bring it
 	}
+	// By the clock of this machine, not by the cluster's: proxies have no other.
 	if err == nil && time.Since(s.wrote) >= quietFor {
 		err = s.write([]byte(": nothing new\n\n"))
 	}
@@ -168,6 +177,7 @@ func (s *stream) tick() error {
 // overview writes an overview that says something new.
 func (s *stream) overview(o *v1alpha1.Overview) error {
 	at := o.At
+	// Without its time an overview of a quiet cluster is the same each tick, and isn't sent.
 	o.At = time.Time{}
 	now, err := json.Marshal(o)
 	if err != nil || bytes.Equal(now, s.last) {
@@ -185,6 +195,8 @@ func (s *stream) decisions(v *viewer) error {
 	}
 	out := v1alpha1.StreamedDecisions{Items: []v1alpha1.Decision{}, Reset: s.reset}
 	from := max(s.seen+1, first)
+	// A reader who was away for an hour gets the newest, and the number of those that he has missed; decisions?since= has
+	// them.
 	if last-from >= maxStreamed && last >= from {
 		from = last - maxStreamed + 1
 	}

@@ -24,6 +24,7 @@ func newTurns() *turns { return &turns{of: map[string]*turn{}} }
 // ended before.
 func (t *turns) begin(ctx context.Context, user string) (end func(), ok bool) {
 	t.mu.Lock()
+	// Requests without a user, as where nothing is authenticated, share one turn.
 	mine := t.of[user]
 	if mine == nil {
 		mine = &turn{making: make(chan struct{}, maxRenderingOfUser)}
@@ -34,6 +35,7 @@ func (t *turns) begin(ctx context.Context, user string) (end func(), ok bool) {
 	leave := func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
+		// Names of users are anybody's: none is kept for its own sake.
 		if mine.users--; mine.users == 0 {
 			delete(t.of, user)
 		}

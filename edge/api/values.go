@@ -25,6 +25,8 @@ func quantity(name v1.ResourceName, amount int64) resource.Quantity {
 	return *resource.NewQuantity(amount, resource.DecimalSI)
 }
 
+// use returns how much of a resource is requested. The share is of what is allocatable, and may exceed 1 on a node that
+// shrank.
 func use(name v1.ResourceName, u explain.Use) v1alpha1.ResourceUse {
 	return v1alpha1.ResourceUse{Resource: string(name), Requested: quantity(name, u.Requested), Allocatable: quantity(name, u.Allocatable), Share: v1alpha1.Share(u.Share())}
 }
@@ -37,12 +39,16 @@ func timeOf(t *time.Time) time.Time {
 	return t.UTC()
 }
 
+// duration returns a duration as Kubernetes writes it, such as 1m2.9s.
 func duration(d time.Duration) v1alpha1.Duration {
+	// Below a millisecond it is noise, and a dozen digits.
 	return metav1.Duration{Duration: d.Round(time.Millisecond)}
 }
 
 func seconds(s float64) v1alpha1.Duration { return duration(time.Duration(s * float64(time.Second))) }
 
+// expectation returns when an ordered node should come: likely is p50 and late p90 of the launches of its group so far, both
+// zero before the first. It is nil when nothing is ordered.
 func expectation(e *explain.Expectation) *v1alpha1.Expectation {
 	if e == nil || e.Ordered == nil {
 		return nil
@@ -57,6 +63,8 @@ func owner(obj *v1.Pod) *v1alpha1.Owner {
 	if ref == nil {
 		return nil
 	}
+	// The ReplicaSet isn't read for this: Berth doesn't watch owners of owners. The name alone wouldn't do, but with the
+	// label, which only the controller of Deployments sets, it does.
 	if hash := obj.Labels["pod-template-hash"]; ref.Kind == "ReplicaSet" && hash != "" {
 		if n := len(ref.Name) - len(hash) - 1; n > 0 && ref.Name[n:] == "-"+hash {
 			return &v1alpha1.Owner{Kind: "Deployment", Name: ref.Name[:n]}

@@ -2,7 +2,10 @@ package api
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -21,9 +24,10 @@ type Rights struct {
 	known map[right]verdict
 }
 
-// right is that of a user to list the pods of a namespace, "" for all.
+// right is that of a user, as identity returns it, to list the pods of a namespace, "" for all.
 type right struct{ user, namespace string }
 
+// verdict is what the authorizer has said, and until when that is taken as it was.
 type verdict struct {
 	may   bool
 	until time.Time
@@ -48,6 +52,7 @@ func NewRights(a authorizer.Authorizer) *Rights {
 type viewer struct {
 	ctx    context.Context
 	user   user.Info // nil when nobody says who asks
+	id     string    // of the user, as identity returns it
 	rights *Rights   // nil when everything may be read
 	all    bool      // nothing is hidden
 	may    map[string]bool
@@ -57,11 +62,14 @@ type viewer struct {
 // viewer returns who has sent a request.
 func (r *Rights) viewer(req *http.Request) *viewer {
 	v := &viewer{ctx: req.Context(), may: map[string]bool{}, left: newRights}
-	v.user, _ = apirequest.UserFrom(req.Context())
+	if u, known := apirequest.UserFrom(req.Context()); known {
+		v.user, v.id = u, identity(u)
+	}
 	if v.rights = r; r == nil {
 		v.all = true
 		return v
 	}
+	// One question decides for most viewers: who may list pods of all namespaces is asked about none of them.
 	v.all = v.check("")
 	return v
 }
@@ -122,10 +130,11 @@ func (v *viewer) check(namespace string) bool {
 	if v.user == nil {
 		return false
 	}
-	key := right{strings.Join(append([]string{v.user.GetName(), v.user.GetUID()}, v.user.GetGroups()...), "\x00"), namespace}
+	key := right{v.id, namespace}
 	if may, known := v.rights.remembered(key); known {
 		return may
 	}
+	// Not remembered: the next request has questions left, and asks.
 	if v.left == 0 {
 		return false
 	}
@@ -133,6 +142,8 @@ func (v *viewer) check(namespace string) bool {
 	decision, _, err := v.rights.authorizer.Authorize(v.ctx, authorizer.AttributesRecord{
 		User: v.user, Verb: "list", APIVersion: "v1", Resource: "pods", Namespace: namespace, ResourceRequest: true,
 	})
+	// No opinion is no, as for the API server itself. A refusal that came with an error isn't remembered: the webhook may be
+	// back in a second, and the viewer would see less for half a minute.
 	may := decision == authorizer.DecisionAllow
 	if may || err == nil {
 		v.rights.remember(key, may)
@@ -140,6 +151,24 @@ func (v *viewer) check(namespace string) bool {
 	return may
 }
 
+// identity returns what an authorizer can tell a user by, as one text. Extra values count: a webhook may decide by the
+// scopes of a token, which is narrower than its user. Each part is quoted, so that no name can pass for two.
+func identity(u user.Info) string {
+	extra := u.GetExtra()
+	id := strconv.AppendQuote(strconv.AppendQuote(nil, u.GetName()), u.GetUID())
+	for _, group := range u.GetGroups() {
+		id = strconv.AppendQuote(id, group)
+	}
+	for _, key := range slices.Sorted(maps.Keys(extra)) {
+		id = strconv.AppendQuote(append(id, ' '), key)
+		for _, value := range extra[key] {
+			id = strconv.AppendQuote(id, value)
+		}
+	}
+	return string(id)
+}
+
+// remembered returns a verdict that still holds. One that was withdrawn since is followed for rightHolds at most.
 func (r *Rights) remembered(key right) (may, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,10 +176,13 @@ func (r *Rights) remembered(key right) (may, known bool) {
 	return v.may, known && r.now().Before(v.until)
 }
 
+// remember keeps a verdict. It may be called by several requests about the same right: the last one counts.
 func (r *Rights) remember(key right, may bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.known) >= knownRights {
+		// All at once rather than the oldest: it happens after 8,192 users and namespaces, and costs one question for each that
+		// is still asked about.
 		clear(r.known)
 	}
 	r.known[key] = verdict{may, r.now().Add(rightHolds)}

@@ -31,6 +31,7 @@ func (a *API) whatIf(r *request) (any, error) {
 	if !a.opt.WhatIf {
 		return nil, notFound{errNoWhatIf}
 	}
+	// Sorted and each once, so that the same question in another order is the same question.
 	remove, like := slices.Compact(slices.Sorted(slices.Values(r.query["remove"]))), r.query.Get("like")
 	pods, err := number(r.query, "pods", 1, 1, maxMore)
 	switch {
@@ -48,6 +49,7 @@ func (a *API) whatIf(r *request) (any, error) {
 
 // lessNodes answers what would become of the pods of nodes that are removed.
 func (a *API) lessNodes(r *request, nodes []string) (any, error) {
+	// Names of nodes have no slash, so the key is unambiguous.
 	x, at, err := a.questions.of(r.Context(), "whatif/remove/"+strings.Join(nodes, "/"), func(c *core.Core) (any, error) {
 		x, err := c.View().WithoutNodes(nodes)
 		if err != nil {
@@ -61,6 +63,7 @@ func (a *API) lessNodes(r *request, nodes []string) (any, error) {
 	without := x.(*explain.WithoutNodes)
 	out := v1alpha1.WhatIf{At: at, Removed: nodes, Saves: v1alpha1.Price(without.Price)}
 	for _, p := range without.Pods {
+		// Why is a count of nodes by reason, as in an event, and names no pod.
 		if p.Home == "" {
 			out.Left++
 			out.Why = cmp.Or(out.Why, p.Why)
@@ -79,6 +82,7 @@ func (a *API) lessNodes(r *request, nodes []string) (any, error) {
 // morePods answers where pods would go that are like one.
 func (a *API) morePods(r *request, pods int, like string) (any, error) {
 	namespace, name, ok := strings.Cut(like, "/")
+	// As for a pod that isn't there, and before the core is asked.
 	if !ok || r.viewer.pod(like) == "" {
 		return nil, missing("pod %s not found; it may have finished, or you may not list pods in its namespace", like)
 	}

@@ -6,6 +6,7 @@ package apiserver
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -117,8 +118,11 @@ func (o Options) restConfig() (*rest.Config, error) {
 	overrides := &clientcmd.ConfigOverrides{}
 	overrides.ClusterInfo.Server = o.Master
 	rc, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, errors.New("there is no kubeconfig, and this is not a pod with a service account: set --kubeconfig or $KUBECONFIG")
+	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+		return nil, fmt.Errorf("reading the kubeconfig: %w; check --kubeconfig", err)
 	}
 	rc.UserAgent = "berth/" + version.Get().Version
 	rc.QPS, rc.Burst = o.Config.BindQPS, o.Config.BindBurst

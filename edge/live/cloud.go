@@ -197,31 +197,52 @@ func (c *cloud) scaleUp(ctx context.Context, order step.ScaleUp) error {
 // call may have refused one node of many. Then each half is asked for by itself, so that one node
 // that can't go keeps no other, unless the nodes go together or not at all. A call that had no
 // answer isn't repeated here: what became of its nodes only the groups that are read next tell.
+//
+// Nodes with the same outcome are one line of the log: a provider that refuses all of them has one reason.
 func (c *cloud) deleteNodes(ctx context.Context, group string, deletions []deletion) {
+	type outcome struct {
+		err   error
+		nodes []deletion
+	}
+	var outcomes []outcome // in the order in which they were first met
+	c.askToDelete(ctx, group, deletions, func(some []deletion, err error) {
+		same := func(o outcome) bool { return fmt.Sprint(o.err) == fmt.Sprint(err) }
+		i := slices.IndexFunc(outcomes, same)
+		if i < 0 {
+			i, outcomes = len(outcomes), append(outcomes, outcome{err: err})
+		}
+		outcomes[i].nodes = append(outcomes[i].nodes, some...)
+	})
+	for _, o := range outcomes {
+		c.logDeletion(group, o.nodes, o.err)
+	}
+	if len(outcomes) > 1 || outcomes[0].err != nil {
+		c.readAgain()
+	}
+}
+
+// askToDelete makes the calls of deleteNodes, and tells of the outcome of each.
+func (c *cloud) askToDelete(ctx context.Context, group string, deletions []deletion, tell func([]deletion, error)) {
 	instances := make([]nodegroup.Instance, len(deletions))
 	for i, d := range deletions {
 		instances[i] = nodegroup.Instance{ID: d.Instance, Node: d.Node}
 	}
 	err := c.provider.DeleteNodes(ctx, group, instances)
 	if n := len(deletions); err != nil && n > 1 && !nodegroup.OutcomeUnknown(err) && !deletions[0].Atomic {
-		c.log.Info("the provider refused to delete nodes together; asking for each half by itself", "group", group, "nodes", n, "err", err)
-		c.deleteNodes(ctx, group, deletions[:n/2])
-		c.deleteNodes(ctx, group, deletions[n/2:])
+		c.askToDelete(ctx, group, deletions[:n/2], tell)
+		c.askToDelete(ctx, group, deletions[n/2:], tell)
 		return
 	}
-	c.logDeletion(group, deletions, err)
+	tell(deletions, err)
 	for _, d := range deletions {
 		d.done(d.NodeDeletion, err)
-	}
-	if err != nil {
-		c.readAgain()
 	}
 }
 
 // logged is how many nodes a line of the log names.
 const logged = 10
 
-// logDeletion writes one line about a call, however many nodes it concerned.
+// logDeletion writes one line about an outcome, however many nodes it concerned.
 func (c *cloud) logDeletion(group string, deletions []deletion, err error) {
 	var names []string
 	for _, d := range deletions[:min(len(deletions), logged)] {

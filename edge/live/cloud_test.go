@@ -23,8 +23,10 @@ import (
 
 // fakeProvider has one group with a target, and others; it fails what it is told to.
 type fakeProvider struct {
-	fails  map[string]error // by call; not to be changed while calls are made
-	groups []nodegroup.Group
+	fails map[string]error // by call; not to be changed while calls are made
+	// refuses fails calls by what they are about; nil for none.
+	refuses func(call string) error
+	groups  []nodegroup.Group
 
 	mu     sync.Mutex
 	target int      // of the first group; guarded by mu
@@ -36,6 +38,9 @@ func (p *fakeProvider) call(format string, args ...any) error {
 	p.mu.Lock()
 	p.calls = append(p.calls, name)
 	p.mu.Unlock()
+	if p.refuses != nil {
+		return p.refuses(name)
+	}
 	return p.fails[name]
 }
 
@@ -238,6 +243,34 @@ func TestACallForManyNodesThatFailsIsOneLine(t *testing.T) {
 				t.Errorf("logged %q; want one line with %q, the count, and ten names", text, x.want)
 			}
 		})
+	}
+}
+
+// TestNodesThatAreRefusedOneByOneAreOneLine for each reason, and one for those that are deleted.
+func TestNodesThatAreRefusedOneByOneAreOneLine(t *testing.T) {
+	c, p, _ := newFakeCloud()
+	var log bytes.Buffer
+	c.log = slog.New(slog.NewTextHandler(&log, nil))
+	var list []deletion
+	for i := range 14 {
+		list = append(list, deletion{step.NodeDeletion{Group: "g", Node: fmt.Sprint("n", i)}, func(step.NodeDeletion, error) {}})
+	}
+	// Each call that has one of the first 12 fails, whatever else it has.
+	p.refuses = func(call string) error {
+		for i := range 12 {
+			if strings.Contains(call, fmt.Sprintf("/n%d ", i)) {
+				return errors.New("the quota is used up")
+			}
+		}
+		return nil
+	}
+	c.deleteNodes(t.Context(), "g", list)
+	text := log.String()
+	if lines := strings.Count(text, "\n"); lines != 2 || !strings.Contains(text, `msg="failed to delete nodes" group=g nodes=12`) || !strings.Contains(text, `msg="deleted nodes" group=g nodes=2`) {
+		t.Errorf("logged %d lines, want one for what is deleted and one for the refusal:\n%s", lines, text)
+	}
+	if len(c.again) != 1 {
+		t.Errorf("%d lists are asked for, want one", len(c.again))
 	}
 }
 

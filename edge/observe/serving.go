@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"strings"
 	"time"
@@ -92,12 +93,29 @@ func (s *Serving) UseKubeconfig(path string) {
 	}
 }
 
+// Validate refuses flags that can't be used, and files of certificates that aren't there.
+func (s *Serving) Validate() error {
+	errs := append(append(s.secure.Validate(), s.authentication.Validate()...), s.authorization.Validate()...)
+	for _, file := range []struct{ flag, path string }{
+		{"--tls-cert-file", s.secure.ServerCert.CertKey.CertFile}, {"--tls-private-key-file", s.secure.ServerCert.CertKey.KeyFile},
+		{"--client-ca-file", s.authentication.ClientCert.ClientCA}, {"--requestheader-client-ca-file", s.authentication.RequestHeader.ClientCAFile},
+	} {
+		if file.path == "" {
+			continue
+		}
+		if _, err := os.Stat(file.path); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w; give the path of a PEM file", file.flag, err))
+		}
+	}
+	return utilerrors.NewAggregate(errs)
+}
+
 // Run begins to serve, until the context ends, and returns the address: nil when the
 // flags switch serving off. An error says which flag can't be used. Berth then ends: what nobody can
 // look at isn't to decide.
 func (s *Server) Run(ctx context.Context, o *Serving) (net.Addr, error) {
-	if errs := append(append(o.secure.Validate(), o.authentication.Validate()...), o.authorization.Validate()...); len(errs) > 0 {
-		return nil, utilerrors.NewAggregate(errs)
+	if err := o.Validate(); err != nil {
+		return nil, err
 	}
 	if o.Profiling && o.Contention {
 		runtime.SetBlockProfileRate(1)

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 
 	"github.com/berthproject/berth/edge/leader"
 	"github.com/berthproject/berth/edge/observe"
@@ -25,16 +26,16 @@ import (
 // --insecure-skip-tls-verify, the kubeconfig isn't read at all; without both its credentials are sent,
 // to a server that is vouched for.
 func (f *Flags) direct(ctx context.Context) (*Connection, error) {
-	base, err := url.Parse(f.Server)
-	if err != nil || base.Hostname() == "" || base.Scheme != "https" {
-		return nil, fmt.Errorf("--server is %q; give an address such as https://localhost:10259", f.Server)
+	to, err := f.address()
+	if err != nil {
+		return nil, err
 	}
-	c := &Connection{base: strings.TrimRight(f.Server, "/"), to: f.Server, refused: refusedDirect}
+	c := &Connection{base: strings.TrimRight(f.Server, "/"), to: f.Server, direct: true, refused: refusedDirect}
 	if f.TokenFile == "" && !f.Insecure {
 		cfg, err := f.restConfig()
 		if err == nil {
 			c.within = cfg.Timeout
-			return c, f.asKubeconfig(ctx, c, cfg, base.Hostname())
+			return c, f.asKubeconfig(ctx, c, cfg, to.Hostname())
 		}
 		if !errors.Is(err, errNoKubeconfig) {
 			return nil, fmt.Errorf("%w, or send a token with --token-file", err)
@@ -44,16 +45,40 @@ func (f *Flags) direct(ctx context.Context) (*Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{TLSClientConfig: certificates}
-	c.speak(transport, transport)
+	base := &http.Transport{TLSClientConfig: certificates}
+	var through http.RoundTripper = base
 	token, err := f.token()
 	if err != nil {
 		return nil, err
 	}
 	if token != "" {
-		c.speak(bearer{transport, token}, transport)
+		through = bearer{base, token}
 	}
+	if as := f.actingAs(); as.UserName != "" { // as a kubeconfig's credentials have it from client-go
+		through = transport.NewImpersonatingRoundTripper(as, through)
+	}
+	c.speak(through, base)
 	return c, nil
+}
+
+// actingAs returns whom --as and its kin name: Berth is to answer as it would answer that user.
+func (f *Flags) actingAs() transport.ImpersonationConfig {
+	k := f.kubeFlags()
+	as := transport.ImpersonationConfig{UserName: *k.Impersonate, UID: *k.ImpersonateUID, Groups: *k.ImpersonateGroup, Extra: map[string][]string{}}
+	for _, extra := range *k.ImpersonateUserExtra {
+		key, value, _ := strings.Cut(extra, "=")
+		as.Extra[key] = append(as.Extra[key], value)
+	}
+	return as
+}
+
+// address returns what --server has.
+func (f *Flags) address() (*url.URL, error) {
+	base, err := url.Parse(f.Server)
+	if err != nil || base.Hostname() == "" || base.Scheme != "https" {
+		return nil, fmt.Errorf("--server is %q; give an address such as https://localhost:10259", f.Server)
+	}
+	return base, nil
 }
 
 // token returns what --token-file or --token has, "" for neither.

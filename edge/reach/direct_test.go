@@ -1,6 +1,7 @@
 package reach
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"encoding/pem"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
@@ -32,6 +34,7 @@ type direct struct {
 	berth      *httptest.Server
 	lease      string // fingerprint in the Lease
 	token      atomic.Value
+	as         atomic.Value // the headers that say who is to be taken for the user
 	calls      atomic.Int64
 	kubeconfig string
 }
@@ -41,6 +44,7 @@ func newDirect(t *testing.T) *direct {
 	d.berth = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.calls.Add(1)
 		d.token.Store(r.Header.Get("Authorization"))
+		d.as.Store(fmt.Sprint(r.Header["Impersonate-User"], r.Header["Impersonate-Uid"], r.Header["Impersonate-Group"], r.Header["Impersonate-Extra-Team"]))
 		if r.URL.Path == "/moved" {
 			http.Redirect(w, r, "/elsewhere", http.StatusFound)
 		}
@@ -85,8 +89,18 @@ func (d *direct) ask(flags Flags, path string) (string, error) {
 	d.token.Store("")
 	d.calls.Store(0)
 	flags.Lease, flags.Server = "kube-system/berth", d.berth.URL
-	_, err := flags.Ask(d.t.Context(), path)
+	_, err := askOnce(d.t.Context(), &flags, path)
 	return d.token.Load().(string), err
+}
+
+// askOnce gets one path over a connection of its own.
+func askOnce(ctx context.Context, f *Flags, path string) ([]byte, error) {
+	c, err := f.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return c.Get(ctx, path)
 }
 
 // TestCredentialsGoToTheCertificateOfTheLease, or to one that is signed by an authority, and to no
@@ -136,7 +150,7 @@ func TestNoCredentialsInClearText(t *testing.T) {
 	defer plain.Close()
 	for _, server := range []string{plain.URL, strings.TrimPrefix(plain.URL, "http://"), "https://", "localhost"} {
 		f := Flags{Kubeconfig: d.kubeconfig, Lease: "kube-system/berth", Server: server}
-		if _, err := f.Ask(t.Context(), "/debug/status"); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("--server is %q; give an address such as https://", server)) {
+		if _, err := askOnce(t.Context(), &f, "/debug/status"); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("--server is %q; give an address such as https://", server)) {
 			t.Errorf("%s: %v", server, err)
 		}
 	}
@@ -167,7 +181,76 @@ func TestAClientCertificateIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := Flags{Kubeconfig: d.kubeconfig, Lease: "kube-system/berth", Server: berth.URL}
-	if _, err := f.Ask(t.Context(), "/debug/status"); err != nil || shown.Load() == 0 {
+	if _, err := askOnce(t.Context(), &f, "/debug/status"); err != nil || shown.Load() == 0 {
 		t.Errorf("%d client certificates were shown, %v; want its own", shown.Load(), err)
+	}
+}
+
+// TestActingAsSomebodyElse: whom --as names reaches Berth, whatever credentials are sent along.
+func TestActingAsSomebodyElse(t *testing.T) {
+	d := newDirect(t)
+	d.lease = leader.Fingerprint(d.berth.Certificate().Raw)
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("of-a-file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		name  string
+		flags []string
+		want  string
+	}{
+		{"nobody", []string{"--token-file", token, "--insecure-skip-tls-verify"}, "[] [] [] []"},
+		{"with a token", []string{"--token-file", token, "--insecure-skip-tls-verify", "--as", "jane", "--as-uid", "7", "--as-group", "dev", "--as-group", "ops", "--as-user-extra", "team=a"}, "[jane] [7] [dev ops] [a]"},
+		{"with the kubeconfig", []string{"--as", "jane", "--as-group", "dev"}, "[jane] [] [dev] []"},
+	} {
+		var f Flags
+		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+		f.Register(fs)
+		if err := fs.Parse(append(x.flags, "--kubeconfig", d.kubeconfig)); err != nil {
+			t.Fatal(err)
+		}
+		d.as.Store("not asked")
+		if _, err := d.ask(f, "/debug/status"); err != nil || d.as.Load() != x.want {
+			t.Errorf("%s: Berth was told %s (%v), want %s", x.name, d.as.Load(), err, x.want)
+		}
+	}
+}
+
+// TestFlagsThatCantBeUsed are refused by their names, before anybody is asked.
+func TestFlagsThatCantBeUsed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for flags, want := range map[string]string{
+		"--server x":                               `--server is "x"; give an address such as https://localhost:10259`,
+		"--token-file " + file:                     "--token-file needs --server; without it the credentials come from the kubeconfig, and the fingerprint of Berth's certificate from the Lease",
+		"--insecure-skip-tls-verify":               "--insecure-skip-tls-verify needs --server; without it the credentials come from the kubeconfig, and the fingerprint of Berth's certificate from the Lease",
+		"--pod x":                                  `--pod is "x"; it must be the pod of Berth as NAMESPACE/NAME`,
+		"--lease a/b/c":                            `--lease is "a/b/c"; it must be the Lease as NAMESPACE/NAME`,
+		"--service-account /x":                     `--service-account is "/x"; it must be the service account of Berth's pods as NAMESPACE/NAME`,
+		"--port 65536":                             "--port is 65536; it must be from 1 to 65535, or 0 for the one in the Lease",
+		"--request-timeout x":                      `--request-timeout is "x"; it must be a duration such as 30s, or 0 for the default`,
+		"--as-group x":                             "--as-uid, --as-group and --as-user-extra say more about the user of --as; give --as, too",
+		"--as x --as-user-extra =y":                `--as-user-extra is "=y"; it must be KEY=VALUE`,
+		"--kubeconfig /missing":                    "--kubeconfig: stat /missing: no such file or directory; give the path of a file",
+		"--server https://x --token-file /missing": "--token-file: stat /missing: no such file or directory; give the path of a file",
+		"--certificate-authority /missing":         "--certificate-authority: stat /missing: no such file or directory; give the path of a file",
+		"--server https://x --token-file " + file + " --client-certificate c": "--client-certificate and --client-key are not sent with --token-file or --insecure-skip-tls-verify; omit those, so that Berth's certificate is verified, or these",
+		"": "", "--server https://x --token-file " + file + " --as x --request-timeout 0 --port 1": "",
+	} {
+		var f Flags
+		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+		f.Register(fs)
+		if err := fs.Parse(strings.Fields(flags)); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := f.Validate(); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", flags, got, want)
+		}
 	}
 }

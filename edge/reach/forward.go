@@ -52,9 +52,14 @@ func (f *Forwarder) Close() {
 	}
 }
 
-// Connect opens the connection, so that an error is told before anybody asks.
-func (f *Forwarder) Connect() error {
-	_, err := f.connection(nil)
+// Connect opens the connection and asks who answers, so that an error is told before anybody asks. An instance that
+// stands by is none: the page waits for the leader.
+func (f *Forwarder) Connect(ctx context.Context) error {
+	c, err := f.connection(nil)
+	if err != nil {
+		return err
+	}
+	_, err = c.Get(ctx, api.Prefix+"meta")
 	return err
 }
 

@@ -111,7 +111,7 @@ func TestTheForwarderSaysWhyThereIsNoLeader(t *testing.T) {
 			t.Errorf("got %d %s", w.Code, w.Body)
 		}
 	}
-	if opened != 1 || f.Connect() == nil {
+	if opened != 1 || f.Connect(t.Context()) == nil {
 		t.Errorf("a leader was looked for %d times", opened)
 	}
 }

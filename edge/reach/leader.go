@@ -40,7 +40,7 @@ func (l *target) String() string { return l.namespace + "/" + l.pod }
 func (f *Flags) apiClient() (*rest.Config, kubernetes.Interface, *serverClock, error) {
 	cfg, err := f.restConfig()
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("%w, or connect to Berth directly with --server", err)
+		return nil, nil, nil, err
 	}
 	cfg.UserAgent = "berth/" + version.Get().Version
 	clock := &serverClock{}

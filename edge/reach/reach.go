@@ -146,6 +146,8 @@ type Connection struct {
 	close   func()
 	// to says for people which Berth it is.
 	to string
+	// direct says that it is at the address of --server.
+	direct bool
 	// within is how long an answer may take; 0 for answerOfBerth.
 	within time.Duration
 }
@@ -159,22 +161,7 @@ func (f *Flags) Open(ctx context.Context) (*Connection, error) {
 	if f.Server != "" {
 		return f.direct(ctx)
 	}
-	for flag, given := range map[string]bool{"--token-file": f.TokenFile != "", "--insecure-skip-tls-verify": f.Insecure} {
-		if given {
-			return nil, fmt.Errorf("%s needs --server; without it the credentials come from the kubeconfig, and the fingerprint of Berth's certificate from the Lease", flag)
-		}
-	}
 	return f.throughAPIServer(ctx)
-}
-
-// Ask gets one path over a connection of its own.
-func (f *Flags) Ask(ctx context.Context, path string) ([]byte, error) {
-	c, err := f.Open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	return c.Get(ctx, path)
 }
 
 // Close ends the connection.
@@ -196,9 +183,12 @@ func (c *Connection) Get(ctx context.Context, path string) ([]byte, error) {
 		return nil, c.unanswered(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
 		return nil, c.unanswered(err)
+	}
+	if len(body) > maxAnswer {
+		return nil, fmt.Errorf("%s answered with more than %d bytes, which no Berth does: check --server", c.to, maxAnswer)
 	}
 	if resp.StatusCode != http.StatusOK {
 		path, _, _ = strings.Cut(path, "?")
@@ -209,7 +199,7 @@ func (c *Connection) Get(ctx context.Context, path string) ([]byte, error) {
 
 // unanswered words that no answer came.
 func (c *Connection) unanswered(err error) error {
-	if strings.HasPrefix(c.base, "https://"+insideTunnel) {
+	if !c.direct {
 		return fmt.Errorf("querying %s: %w", c.to, err)
 	}
 	return fmt.Errorf("querying Berth: %w; check --server, and --certificate-authority or --insecure-skip-tls-verify", err)

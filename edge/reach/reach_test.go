@@ -87,9 +87,6 @@ func TestFindLeaderNamesTheFlag(t *testing.T) {
 	if l, err := given.findLeader(t.Context(), fake.NewClientset(), &serverClock{}); err != nil || sayLeader(l) != "ns/berth-0:10259 " {
 		t.Errorf("with --pod the leader is %v %v", l, err)
 	}
-	if _, err := (&Flags{TokenFile: "t"}).Open(t.Context()); err == nil || !strings.Contains(err.Error(), "--token-file needs --server") {
-		t.Errorf("a token without a server: %v", err)
-	}
 	missing := Flags{Kubeconfig: filepath.Join(t.TempDir(), "none"), Lease: "kube-system/berth"}
 	if _, err := missing.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "set --kubeconfig") {
 		t.Errorf("a kubeconfig that isn't there: %v", err)

@@ -39,7 +39,7 @@ const insideTunnel = "localhost"
 func (f *Flags) throughAPIServer(ctx context.Context) (*Connection, error) {
 	cfg, client, clock, err := f.apiClient()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w, or connect to Berth directly with --server", err)
 	}
 	l, err := f.findLeader(ctx, client, clock)
 	if err != nil {

@@ -73,11 +73,14 @@ that. A kind that you may not list is left out and named, except nodes and pods.
   berth dump | berth simulate -
   berth explain pod default/web-0 --file cluster.yaml
   berth dump --role | kubectl apply -f -`,
-		Args:              cobra.NoArgs,
+		Args:              term.NoArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if role {
 				return writeRole(cmd.OutOrStdout())
+			}
+			if err := from.Validate(); err != nil {
+				return term.Usage(err)
 			}
 			client, err := from.Client()
 			if err != nil {

@@ -7,6 +7,7 @@
 //	film.go     a run at any of its times
 //	played.go   what is seen of a run, and what came of it
 //	report.go   the page as one file, with its answers inside
+//	explain.go  objects of a run as JSON
 package page
 
 import (
@@ -53,7 +54,7 @@ control for the time of a run, and --compare lays other runs over it.
   berth ui --file examples/explain/staying.yaml
   berth ui --file recording.jsonl
   berth ui --file examples/night-batch/capped.yaml --compare examples/night-batch/baked.yaml`,
-		Args:              cobra.NoArgs,
+		Args:              term.NoArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -72,6 +73,9 @@ control for the time of a run, and --compare lays other runs over it.
 
 // run serves until the context ends. What can't be shown is an error before anything is served.
 func (o *options) run(ctx context.Context, out, log io.Writer) error {
+	if o.port < 0 || o.port > 65535 {
+		return term.Usage(fmt.Errorf("--local-port is %d; it must be from 1 to 65535, or 0 for any that is free", o.port))
+	}
 	answers, err := o.answers(ctx, log)
 	if err != nil {
 		return err
@@ -91,13 +95,17 @@ func (o *options) run(ctx context.Context, out, log io.Writer) error {
 // answers returns the API that the page reads.
 func (o *options) answers(ctx context.Context, log io.Writer) (http.Handler, error) {
 	if o.from.File != "" {
-		return Offline(ctx, o.from.File, o.compare, log)
+		h, err := Offline(ctx, o.from.File, o.compare, log)
+		return h, term.FileError(ctx, err)
 	}
 	if len(o.compare) > 0 {
-		return nil, errors.New("--compare lays runs over that of --file; give --file, too")
+		return nil, term.Usage(errors.New("--compare lays runs over that of --file; give --file, too"))
+	}
+	if err := o.from.Validate(); err != nil {
+		return nil, term.Usage(err)
 	}
 	leader := o.from.Forwarder(ctx)
-	if err := leader.Connect(); err != nil {
+	if err := leader.Connect(ctx); err != nil {
 		return nil, err
 	}
 	context.AfterFunc(ctx, leader.Close)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/edge/api"
@@ -134,6 +135,22 @@ func TestFilesThatCantBeShown(t *testing.T) {
 	} {
 		if _, err := Offline(t.Context(), x.path, nil, io.Discard); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%s: %v, want …%s…", x.path, err, x.want)
+		}
+	}
+}
+
+// TestAnswersOfAFileBearItsTime: how long a pod has waited is counted from the time of the answer, which is the run's.
+func TestAnswersOfAFileBearItsTime(t *testing.T) {
+	h, err := Offline(t.Context(), "../../examples/explain/waiting.yaml", nil, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"overview", "pods", "pods/default/huge-0", "pending", "nodes", "nodes/small-0001", "groups", "groups/small", "money"} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, api.Prefix+path, nil))
+		answer := struct{ At time.Time }{}
+		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || answer.At.Year() != 2026 || answer.At.Month() != 1 || answer.At.Day() != 1 {
+			t.Errorf("%s is of %s (%v), want the first of January 2026, when the run ends", path, answer.At, err)
 		}
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/edge/api"
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 	"github.com/berthproject/berth/internal/term"
@@ -66,12 +65,7 @@ func runReport(w io.Writer, runs []*Played, text string) error {
 	for _, p := range runs {
 		outcomes.Items = append(outcomes.Items, p.outcome)
 	}
-	meta := offlineMeta(shown.outcome.Name, kindReport)
-	meta.From, meta.Now, meta.Capabilities = shown.from.UTC(), shown.now.UTC(), v1alpha1.Capabilities{Replay: true, Outcomes: true}
-	answers, err := gather(api.New(api.Options{
-		Ask:    func(_ context.Context, question func(*core.Core)) bool { question(shown.core); return true },
-		Ledger: shown.history, Series: shown.series, Idle: true, Outcomes: outcomes, Meta: func() v1alpha1.Meta { return meta },
-	}))
+	answers, err := gather(shown.answers(outcomes, offlineMeta(shown.outcome.Name, kindReport)))
 	if err != nil {
 		return err
 	}

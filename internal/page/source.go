@@ -34,9 +34,12 @@ func (s *Source) Open(ctx context.Context, log io.Writer) (from term.Source, end
 	if s.File != "" {
 		h, err := Offline(ctx, s.File, nil, log)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, term.FileError(ctx, err)
 		}
 		return offline{h}, func() {}, nil
+	}
+	if err := s.Validate(); err != nil {
+		return nil, nil, term.Usage(err)
 	}
 	c, err := s.Flags.Open(ctx)
 	if err != nil {

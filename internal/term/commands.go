@@ -19,11 +19,19 @@ import (
 // Polish makes all commands below root suggest what may have been meant, and print the version that text says.
 func Polish(root *cobra.Command, version string) {
 	root.SetFlagErrorFunc(FlagError)
+	root.InitDefaultCompletionCmd() // cobra adds these two when the program runs, which is too late
+	root.InitDefaultHelpCmd()
 	polish(root, version)
 }
 
 func polish(cmd *cobra.Command, version string) {
 	HasVersion(cmd, version)
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error { return argumentError(cmd, check(cmd, args)) }
+	}
+	if cmd.Name() == "help" {
+		cmd.Args = helpTopic
+	}
 	if cmd.HasSubCommands() && cmd.RunE == nil && cmd.Run == nil {
 		// What comes with a mistyped command are that one's flags, so the command is told first.
 		cmd.DisableFlagParsing = true
@@ -53,6 +61,31 @@ func runParent(cmd *cobra.Command, args []string, version string) error {
 		}
 	}
 	return cmd.Help()
+}
+
+// helpTopic refuses a command that there is no help about: cobra prints the program's then, as if nothing were wrong.
+func helpTopic(cmd *cobra.Command, args []string) error {
+	about, rest, err := cmd.Root().Find(args)
+	if err == nil && len(rest) > 0 {
+		err = unknownCommand(about, rest[0])
+	}
+	return err
+}
+
+// NoArguments refuses any argument. cobra.NoArgs calls it an unknown command, also where there are no commands.
+func NoArguments(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%q is one argument too many: the command takes none", args[0])
+	}
+	return nil
+}
+
+// argumentError marks what a command says of its arguments as an error of usage, and names the help.
+func argumentError(cmd *cobra.Command, err error) error {
+	if err == nil || errors.As(err, &usageError{}) {
+		return err
+	}
+	return Usage(fmt.Errorf("%w; see %s --help", err, cmd.CommandPath()))
 }
 
 // HasVersion gives a command the flag --version, unless it has one.

@@ -168,7 +168,7 @@ func itemsOf[T any](all map[string]any) (out []T, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(raw, &out); err != nil {
+	if err := Decode(raw, &out); err != nil {
 		return nil, fmt.Errorf("reading the response of Berth: %w", err)
 	}
 	return out, nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/berthproject/berth/sim"
+	"github.com/berthproject/berth/sim/report"
 )
 
 // This file has the lines that a simulation prints beside its results.
@@ -23,11 +24,19 @@ func Progress(notices io.Writer, name string, start time.Time) func(time.Duratio
 	}
 }
 
+// Notes writes what is to be known of a scenario before it runs.
+func Notes(notices io.Writer, name string, notes []string) {
+	for _, n := range notes {
+		fmt.Fprintf(report.PrintableWriter(notices), "%s: %s\n", name, n)
+	}
+}
+
 // maxViolations is how many violations of one run are listed.
 const maxViolations = 20
 
 // Violations lists the first violations of a run, and says how many more there are.
 func Violations(notices io.Writer, name string, violations []string) {
+	notices = report.PrintableWriter(notices)
 	for i, v := range violations {
 		if i == maxViolations {
 			fmt.Fprintf(notices, "%s: … and %d more violations\n", name, len(violations)-maxViolations)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/printers"
 )
 
 // This file is --output, as kubectl has it.
@@ -35,6 +36,13 @@ const (
 // NewOutput returns the flag --output of a command that writes texts itself: the first when the flag isn't given.
 func NewOutput(texts ...string) *Output {
 	return &Output{format: texts[0], structure: genericclioptions.NewJSONYamlPrintFlags(), templates: genericclioptions.NewKubeTemplatePrintFlags(), texts: texts}
+}
+
+// JSONOutput returns --output=json.
+func JSONOutput() *Output {
+	o := NewOutput(Text)
+	o.format = "json"
+	return o
 }
 
 // Register adds the flags.
@@ -70,7 +78,21 @@ func (o *Output) Own() (string, error) {
 	if kind == "" || !slices.Contains(o.formats(), kind) {
 		return "", Usage(fmt.Errorf("--output is %q; it must be %s", o.format, oneOf(o.formats())))
 	}
-	return "", nil
+	_, err := o.printer()
+	return "", err
+}
+
+// printer returns what prints answers in a format that isn't the command's own. An error is one of usage: a template
+// that is missing, or can't be read.
+func (o *Output) printer() (printers.ResourcePrinter, error) {
+	p, err := o.structure.ToPrinter(o.format)
+	if genericclioptions.IsNoCompatiblePrinterError(err) {
+		p, err = o.templates.ToPrinter(o.format)
+	}
+	if err != nil {
+		return nil, Usage(fmt.Errorf("--output is %q: %w", o.format, err))
+	}
+	return p, nil
 }
 
 // oneOf lists words with "or" before the last.
@@ -91,15 +113,9 @@ func (o *Output) Print(out io.Writer, kind string, answer map[string]any) error 
 		object[name] = value
 	}
 	u := &unstructured.Unstructured{Object: object}
-	if p, err := o.structure.ToPrinter(o.format); !genericclioptions.IsNoCompatiblePrinterError(err) {
-		if err != nil {
-			return err
-		}
-		return p.PrintObj(u, out)
-	}
-	p, err := o.templates.ToPrinter(o.format)
+	p, err := o.printer()
 	if err != nil {
-		return Usage(fmt.Errorf("--output is %q: %w", o.format, err))
+		return err
 	}
 	if err := p.PrintObj(u, out); err != nil {
 		return fmt.Errorf("--output is %q: %w", o.format, err)

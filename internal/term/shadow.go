@@ -31,7 +31,7 @@ func ReadShadow(raw []byte, from string) (*v1alpha1.Shadow, error) {
 		return out, nil
 	}
 	out := &v1alpha1.Shadow{}
-	if err := json.Unmarshal(raw, out); err != nil {
+	if err := Decode(raw, out); err != nil {
 		return nil, fmt.Errorf("reading the report of %s: %w; it must be one saved with berth shadow report -o json", from, err)
 	}
 	return out, nil

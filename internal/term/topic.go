@@ -69,7 +69,7 @@ func TopicOf(called string, args []string, namespace func() (string, error)) (To
 		return Topic{}, Usage(fmt.Errorf("name a pod: %s explain pod NAMESPACE/NAME, a pod group: %[1]s explain podgroup NAMESPACE/NAME, a node group: %[1]s explain group NAME, or a node: %[1]s explain node NAME", called))
 	case len(args) == 1 && (k == groupKind || args[0] != k.names[0]):
 		return Topic{kind: k}, nil
-	case len(args) != 2 || args[1] == "" || k.namespaced && strings.Count(args[1], "/") > 1:
+	case len(args) != 2 || args[1] == "" || k.namespaced && !isObject(args[1]):
 		where := ""
 		if k.namespaced {
 			where = "NAMESPACE/"
@@ -83,6 +83,12 @@ func TopicOf(called string, args []string, namespace func() (string, error)) (To
 		return Topic{k, ns + "/" + args[1]}, nil
 	}
 	return Topic{k, args[1]}, nil
+}
+
+// isObject reports whether a name can be that of a namespaced object: NAME or NAMESPACE/NAME.
+func isObject(name string) bool {
+	namespace, rest, found := strings.Cut(name, "/")
+	return namespace != "" && (!found || rest != "" && !strings.Contains(rest, "/"))
 }
 
 // Explain asks about a topic, and prints the answer.

@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 	"github.com/berthproject/berth/internal/term"
 )
 
@@ -21,6 +22,9 @@ type model struct {
 	shown         *snapshot
 	failed        error // why the latest answer didn't come; nil when it did
 	paused        bool
+	// streaming says that changes come by themselves, and stale that one has come since the tables were read.
+	streaming, stale bool
+	asked            time.Time // when the tables were read
 
 	tab   int
 	views [tabs]view
@@ -97,10 +101,17 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
+	case changed:
+		if m.streaming, m.stale = true, true; !m.paused {
+			m.failed, m.shown = nil, m.shown.with(msg.overview)
+		}
+	case lost:
+		m.streaming = false
 	case due:
-		if m.paused {
+		if m.paused || !m.wants() {
 			return m, m.wait()
 		}
+		m.stale, m.asked = false, time.Now()
 		if d := m.detail; d != nil {
 			return m, tea.Batch(m.ask(), m.explain(d.kind, d.name))
 		}
@@ -120,6 +131,21 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.key(msg)
 	}
 	return m, nil
+}
+
+// quietFor is after how long the tables are read again although nothing is said to have changed: ages grow.
+const quietFor = 15 * time.Second
+
+// wants reports whether the tables are to be read again: when something has changed, or may have without a stream.
+func (m *model) wants() bool {
+	return !m.shown.still() && (!m.streaming || m.stale || m.failed != nil || time.Since(m.asked) >= quietFor)
+}
+
+// with returns the snapshot with another overview.
+func (s *snapshot) with(o *v1alpha1.Overview) *snapshot {
+	out := *s
+	out.status = &term.Status{Overview: *o, Meta: s.status.Meta}
+	return &out
 }
 
 // key does what a key is for.

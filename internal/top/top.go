@@ -1,7 +1,9 @@
 // Package top is berth top: nodes, node groups and pending pods of a cluster on a terminal, drawn again and again, to
 // scroll, sort, filter and group, and to have explained one by one.
 //
-//	top.go    the command's loop, and the way to the leader
+//	command.go  the command
+//	top.go    the loop, and what one screen shows
+//	link.go   the way to the leader, by questions and by the stream
 //	model.go  what the keys do
 //	table.go  rows and columns: widths, sorting, filtering, grouping
 //	tabs.go   the tables of nodes, node groups and pending pods
@@ -20,14 +22,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 	xterm "golang.org/x/term"
 
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
-	"github.com/berthproject/berth/edge/reach"
 	"github.com/berthproject/berth/internal/term"
 )
 
@@ -50,8 +50,13 @@ func (t *Top) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	m := newModel(ctx, l, t.Interval, first)
-	_, err = tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out)).Run()
+	program := tea.NewProgram(newModel(ctx, l, t.Interval, first), tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out))
+	following, end := context.WithCancel(ctx)
+	defer end()
+	if !first.still() {
+		go l.follow(following, program.Send)
+	}
+	_, err = program.Run()
 	if errors.Is(err, tea.ErrInterrupted) || ctx.Err() != nil {
 		return nil
 	}
@@ -81,6 +86,9 @@ type snapshot struct {
 	pods   []v1alpha1.Pod
 }
 
+// still reports whether nothing will change any more: it is of a file.
+func (s *snapshot) still() bool { return s.status.Meta.Capabilities.Replay }
+
 // maxPending is how many pending pods are read: more than anybody scrolls through.
 const maxPending = 2000
 
@@ -104,52 +112,4 @@ func read(ctx context.Context, from term.Source) (*snapshot, error) {
 	}
 	out.groups, out.pods = groups.Items, pods.Items
 	return out, nil
-}
-
-// link is the way to the leader, which may change. It is a term.Source.
-type link struct {
-	open func(ctx context.Context) (term.Source, func(), error)
-
-	mu   sync.Mutex // held while it asks: one question at a time
-	from term.Source
-	end  func()
-}
-
-// Get implements term.Source. When a connection that has worked doesn't any more, or leads to an instance that stands
-// by, it asks once more over a new one.
-func (l *link) Get(ctx context.Context, path string) ([]byte, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for {
-		worked := l.from != nil
-		if !worked {
-			var err error
-			if l.from, l.end, err = l.open(ctx); err != nil {
-				l.from = nil
-				return nil, err
-			}
-		}
-		raw, err := l.from.Get(ctx, path)
-		if err == nil || reach.Answered(err) {
-			return raw, err
-		}
-		l.drop()
-		if !worked || ctx.Err() != nil {
-			return nil, err
-		}
-	}
-}
-
-// drop ends the connection.
-func (l *link) drop() {
-	if l.from != nil {
-		l.end()
-		l.from = nil
-	}
-}
-
-func (l *link) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.drop()
 }

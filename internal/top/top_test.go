@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -19,6 +20,7 @@ import (
 	xterm "golang.org/x/term"
 
 	"github.com/berthproject/berth/edge/api"
+	"github.com/berthproject/berth/edge/reach"
 	"github.com/berthproject/berth/internal/term"
 )
 
@@ -220,6 +222,126 @@ func TestAnotherLeaderIsFollowed(t *testing.T) {
 	nobody := &link{open: func(context.Context) (term.Source, func(), error) { return nil, nil, errors.New("no leader") }}
 	if _, err := read(t.Context(), nobody); err == nil || err.Error() != "no leader" {
 		t.Errorf("without a leader: %v", err)
+	}
+}
+
+// streaming answers as the API of the example cluster, and streams what it is told to.
+type streaming struct {
+	example
+	mu     sync.Mutex
+	asked  int
+	begun  chan struct{} // has an entry for each stream that has begun
+	events chan reach.Event
+	broken chan error // ends the stream
+}
+
+func newStreaming() *streaming {
+	return &streaming{begun: make(chan struct{}, 10), events: make(chan reach.Event), broken: make(chan error)}
+}
+
+// Get implements term.Source.
+func (s *streaming) Get(ctx context.Context, path string) ([]byte, error) {
+	s.mu.Lock()
+	s.asked++
+	s.mu.Unlock()
+	return s.example.Get(ctx, path)
+}
+
+// Stream implements term.Streamer.
+func (s *streaming) Stream(ctx context.Context, _, _ string, tell func(reach.Event) error) error {
+	s.begun <- struct{}{}
+	for {
+		select {
+		case e := <-s.events:
+			if err := tell(e); err != nil {
+				return err
+			}
+		case err := <-s.broken:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// TestTheStreamIsFollowed over an outage and to another leader, and ends with the command.
+func TestTheStreamIsFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, opened := newStreaming(), 0
+		l := &link{open: func(context.Context) (term.Source, func(), error) {
+			if opened++; opened == 2 {
+				return nil, nil, errors.New("no leader")
+			}
+			return s, func() {}, nil
+		}}
+		ctx, cancel := context.WithCancel(t.Context())
+		messages, ended := make(chan tea.Msg, 10), make(chan struct{})
+		go func() {
+			defer close(ended)
+			l.follow(ctx, func(msg tea.Msg) { messages <- msg })
+		}()
+		<-s.begun
+		s.events <- reach.Event{Name: "overview", Data: []byte(`{"seq": 7}`)}
+		if m, ok := (<-messages).(changed); !ok || m.overview.Seq != 7 {
+			t.Errorf("after an event: %v, want the overview", m)
+		}
+		s.broken <- errors.New("the port-forward: lost")
+		for range 2 { // the stream, and then nobody who leads
+			if m, ok := (<-messages).(lost); !ok {
+				t.Errorf("after an outage: %v, want lost", m)
+			}
+		}
+		<-s.begun
+		s.events <- reach.Event{Name: "decisions", Data: []byte(`{}`)}
+		s.events <- reach.Event{Name: "end", Data: []byte(`{"error": "this instance ends"}`)}
+		if m, ok := (<-messages).(lost); !ok || opened != 3 {
+			t.Errorf("after the end of an instance: %v by %d connections, want lost, and 3", m, opened)
+		}
+		<-s.begun
+		cancel()
+		<-ended
+	})
+}
+
+// TestNothingIsAskedWhileNothingChanges: tables are read when the stream has told of a change, when it is lost, or after
+// a while; and never of a file.
+func TestNothingIsAskedWhileNothingChanges(t *testing.T) {
+	m := newExample(t, 100, 30)
+	o := m.shown.status.Overview
+	o.Pods.Pending = 4711
+	steps := []struct {
+		name string
+		msg  tea.Msg
+		asks bool
+	}{
+		{"without a stream", nil, true},
+		{"a change", changed{&o}, true},
+		{"nothing since", nil, false},
+		{"the stream is lost", lost{}, true},
+		{"and still is", nil, true},
+	}
+	for _, x := range steps {
+		if x.msg != nil {
+			m.Update(x.msg)
+		}
+		if m.wants() != x.asks {
+			t.Errorf("%s: the tables are read: %t, want %t", x.name, m.wants(), x.asks)
+		}
+		m.Update(due{})
+	}
+	if got := screen(m); !strings.Contains(got, "Pending pods 4711") {
+		t.Errorf("the overview of the stream isn't shown:\n%s", got)
+	}
+	if m.Update(changed{&o}); !strings.Contains(screen(m), "live") {
+		t.Errorf("the last line doesn't say that changes come by themselves:\n%s", screen(m))
+	}
+	m.asked = time.Now().Add(-quietFor)
+	if m.stale = false; !m.wants() {
+		t.Errorf("after %s the ages on the screen are old, and nothing is read", quietFor)
+	}
+	m.shown.status.Meta.Capabilities.Replay = true
+	if m.wants() || !strings.Contains(screen(m), "a file") {
+		t.Errorf("a file is read again and again:\n%s", screen(m))
 	}
 }
 

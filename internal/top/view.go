@@ -121,7 +121,7 @@ func (m *model) lines() []string {
 func (m *model) foot() string {
 	switch {
 	case m.failed != nil:
-		return paint(fmt.Sprintf("q quits; no response since %s UTC: %v", m.shown.status.At.UTC().Format(time.TimeOnly), m.failed), bad)
+		return paint(fmt.Sprintf("q quits; no response since %s UTC: %s", m.shown.status.At.UTC().Format(time.TimeOnly), term.Printable(m.failed)), bad)
 	case m.filtering:
 		return paint("type a filter; enter keeps it, esc clears it", faint)
 	case m.detail != nil:
@@ -131,7 +131,18 @@ func (m *model) foot() string {
 	case m.paused:
 		return paint("q quits; paused: p goes on", busy)
 	}
-	return paint(fmt.Sprintf("q quits  ↑↓ move  enter explain  / filter  s sort  g group  tab next  p pause  ? help  every %s", m.interval), faint)
+	return paint("q quits  ? help  "+m.pace()+"  enter explain  / filter  s sort  g group  tab next  p pause  ↑↓ move", faint)
+}
+
+// pace says when the screen changes.
+func (m *model) pace() string {
+	switch {
+	case m.shown.still():
+		return "a file"
+	case m.streaming:
+		return "live"
+	}
+	return "every " + m.interval.String()
 }
 
 // helpLines say what keys do.
@@ -221,7 +232,7 @@ func (m *model) detailLines() []string {
 	d := m.detail
 	out := []string{paint(fmt.Sprintf("%s %s", d.kind, d.name), strong)}
 	if d.failed != nil {
-		out = append(out, paint(d.failed.Error(), bad))
+		out = append(out, paint(term.Printable(d.failed), bad))
 	}
 	d.top = min(d.top, max(len(d.lines)-1, 0))
 	return append(out, d.lines[d.top:]...)

@@ -15,6 +15,7 @@ import (
 // Print writes a line for each purchase. All have the same lower bound, which
 // depends on no expander; a purchase for fewer pods isn't compared with it.
 func Print(out io.Writer, all []*Purchase) error {
+	out = report.PrintableWriter(out)
 	bound := "prices unknown"
 	switch {
 	case all[0].LowerBound == 0 && all[0].PricePerHour > 0:
@@ -46,6 +47,7 @@ func PrintJSON(out io.Writer, all []*Purchase, estimates bool) error {
 
 // PrintEstimates writes a table for each class.
 func PrintEstimates(out io.Writer, list []Estimate) error {
+	out = report.PrintableWriter(out)
 	for _, e := range list {
 		fmt.Fprintf(out, "\n%s like %s\n", report.Count(e.Pods, "pod"), e.Pod)
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

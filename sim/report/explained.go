@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -20,7 +19,6 @@ type Questions struct {
 	PodGroup string
 	Node     string // "" for none
 	Nodes    bool   // all nodes are to be summed up
-	JSON     bool   // in place of text
 }
 
 // Any reports whether there is a question.
@@ -28,9 +26,32 @@ func (q *Questions) Any() bool {
 	return q.Pod != "" || q.PodGroup != "" || q.Group != "" || q.Node != "" || q.Nodes
 }
 
-// Explanations writes the answers, in the order in which help lists the flags. An error names the
+// Question is what one of the flags asks: what the arguments of berth explain would.
+type Question struct {
+	Flag string
+	Args []string
+}
+
+// Asked returns the questions, in the order in which help lists the flags.
+func (q *Questions) Asked() (out []Question) {
+	for _, x := range []Question{
+		{"--explain", []string{"pod", q.Pod}}, {"--explain-podgroup", []string{"podgroup", q.PodGroup}}, {"--explain-group", []string{"group", q.Group}},
+		{"--explain-node", []string{"node", q.Node}},
+	} {
+		if x.Args[1] != "" {
+			out = append(out, x)
+		}
+	}
+	if q.Nodes {
+		out = append(out, Question{"--explain-nodes", []string{"nodes"}})
+	}
+	return out
+}
+
+// Explanations writes the answers as text, in the order in which help lists the flags. An error names the
 // flag whose pod, pod group, group or node isn't found; what was asked before it is written by then.
 func (q *Questions) Explanations(out io.Writer, w *sim.World) error {
+	out = PrintableWriter(out)
 	for _, x := range []struct {
 		flag  string
 		asked bool
@@ -59,7 +80,7 @@ func (q *Questions) printPod(out io.Writer, w *sim.World) error {
 	if x == nil {
 		return fmt.Errorf("pod %s not found; is it in the file, and is its schedulerName one of the configuration's?", q.Pod)
 	}
-	return q.print(out, x, x.At, func(when string) error { return Explanation(out, &x.Explanation, when) })
+	return Explanation(out, &x.Explanation, virtual(x.At))
 }
 
 func (q *Questions) printPodGroup(out io.Writer, w *sim.World) error {
@@ -67,7 +88,7 @@ func (q *Questions) printPodGroup(out io.Writer, w *sim.World) error {
 	if err != nil {
 		return err
 	}
-	return q.print(out, x, x.At, func(when string) error { return PodGroup(out, &x.PodGroupExplanation, when) })
+	return PodGroup(out, &x.PodGroupExplanation, virtual(x.At))
 }
 
 func (q *Questions) printGroup(out io.Writer, w *sim.World) error {
@@ -75,7 +96,7 @@ func (q *Questions) printGroup(out io.Writer, w *sim.World) error {
 	if err != nil {
 		return err
 	}
-	return q.print(out, x, x.At, func(when string) error { return Group(out, &x.GroupExplanation, when) })
+	return Group(out, &x.GroupExplanation, virtual(x.At))
 }
 
 func (q *Questions) printNode(out io.Writer, w *sim.World) error {
@@ -83,7 +104,7 @@ func (q *Questions) printNode(out io.Writer, w *sim.World) error {
 	if err != nil {
 		return err
 	}
-	return q.print(out, x, x.At, func(when string) error { return Node(out, &x.NodeExplanation, when) })
+	return Node(out, &x.NodeExplanation, virtual(x.At))
 }
 
 func (q *Questions) printNodes(out io.Writer, w *sim.World) error {
@@ -91,16 +112,10 @@ func (q *Questions) printNodes(out io.Writer, w *sim.World) error {
 	if err != nil {
 		return err
 	}
-	return q.print(out, x, x.At, func(when string) error { return Nodes(out, &x.NodesExplanation, when) })
+	return Nodes(out, &x.NodesExplanation, virtual(x.At))
 }
 
-// print writes an explanation as JSON, or as text by a function that is given its time in
-// words.
-func (q *Questions) print(out io.Writer, x any, at time.Duration, text func(when string) error) error {
-	if q.JSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(x)
-	}
-	return text(fmt.Sprintf("virtual time %s", at.Round(time.Millisecond)))
+// virtual returns a time of a run in words.
+func virtual(at time.Duration) string {
+	return fmt.Sprintf("virtual time %s", at.Round(time.Millisecond))
 }

@@ -9,6 +9,7 @@
 //	nodes.go         why nodes are not removed
 //	shadow.go        what a shadow has compared
 //	shadow_nodes.go  its part about nodes
+//	printable.go     no control characters of others
 //
 // berth explain, berth status and berth top write with the same functions as berth simulate, so
 // that the same words stand for the same thing wherever they are read.
@@ -137,7 +138,7 @@ var rows = []row{
 // the first, and marks a row of other values that differ with ≠. Rows for decisions follow, by the name of their kind:
 // one for each kind that any of the runs has.
 func Compare(out io.Writer, list ...*scenario.Summary) error {
-	t := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	t := tabwriter.NewWriter(PrintableWriter(out), 0, 0, 3, ' ', 0)
 	line := func(r row) {
 		fmt.Fprint(t, r.label)
 		for i, s := range list {

@@ -179,6 +179,9 @@ func (s source) rel(path string) string {
 
 // name is the file's, without folder and ending.
 func (s source) name() string {
+	if s.path == Stdin {
+		return "stdin"
+	}
 	return strings.TrimSuffix(filepath.Base(s.path), filepath.Ext(s.path))
 }
 

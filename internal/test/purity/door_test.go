@@ -54,10 +54,9 @@ var decoders = map[string]string{
 	"sim/replay/objects.go":                     "a kind and a selector; the object in it is read by the door",
 	"sim/replay/replay.go":                      "header and lines of a recording; the inputs in it are read by the door",
 
-	"internal/term/explain.go": "answers of Berth, shown to a person",
-	"internal/term/output.go":  "answers of Berth, shown to a person",
-	"internal/term/shadow.go":  "answers of Berth, shown to a person",
-	"internal/term/source.go":  "answers of Berth, shown to a person",
+	"internal/term/output.go": "answers of Berth, shown to a person",
+	"internal/term/shadow.go": "answers of Berth, shown to a person",
+	"internal/term/source.go": "answers of Berth, shown to a person",
 }
 
 // TestOneDoor finds decoders that nobody has argued for, and arguments for decoders that are gone.

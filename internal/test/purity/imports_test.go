@@ -45,7 +45,7 @@ var allowed = map[string][]string{
 	"cmd":         {"config", "edge", "sim", "sim/replay", "core", "internal/background", "internal/dump", "internal/page", "internal/simulatedgroup", "internal/term", "internal/top", "internal/version"},
 	// What people see of a running Berth.
 	"internal/term": {"edge", "sim", "core"},
-	"internal/top":  {"edge", "internal/term"},
+	"internal/top":  {"edge", "internal/page", "internal/term"},
 	"internal/dump": {"edge", "core", "internal/term"},
 	"internal/page": {"edge", "ui", "sim", "sim/replay", "drive", "core", "internal/term", "internal/version"},
 	"hack":          {"sim", "sim/trace", "edge", "drive", "core", "internal/test/gate", "internal/test/mutants", "internal/test/openbmix", "internal/test/svg", "internal/test/testkit"},
