@@ -92,11 +92,11 @@ func newAutoscaling(a *Autoscale, state *cluster.State, sched *scheduler.Schedul
 		MaxProvisionTime: a.MaxProvisionTime, ForceDeleteUnregistered: a.ForceDeleteUnregistered, ReadOnly: cfg.Shadow != nil, Limits: a.Limits, Readiness: a.Readiness,
 		InitialBackoff: a.InitialBackoff, MaxBackoff: a.MaxBackoff, BackoffReset: a.BackoffReset,
 	}, s.deletions, s.launches)
-	s.deletions.Connect(s.groups, s.candidates, s.homes)
 	s.interruptions = interruption.New(interruption.Config{
 		Marks: a.Interruptions, Rules: a.Removal, NoDrain: a.DisableScaleDown, DelayAfterTaint: a.DeleteDelayAfterTaint,
-		MaxGrace: a.MaxGracefulTermination, Patience: a.MaxProvisionTime,
+		MaxGrace: a.MaxGracefulTermination, Hold: a.HomeTime, Patience: a.MaxProvisionTime,
 	}, s.homes, s.deletions)
+	s.deletions.Connect(s.groups, s.candidates, s.homes, s.interruptions)
 	s.nodes = nodestatus.New(nodestatus.Config{DisableScaleDown: a.DisableScaleDown, MaxDeletions: a.MaxScaleDown, MaxDrains: a.MaxDrain},
 		state, s.groups, s.keptNodes, s.candidates, s.deletions, s.interruptions)
 	s.consolidation = consolidation.New(consolidation.Config{Settle: a.UnneededTime, Patience: a.MaxProvisionTime})
