@@ -28,7 +28,7 @@ import (
 //	node NAME [cpu=4] [memory=8Gi] [zone=ZONE] [taint=KEY] [condition=TYPE] [gpus=0] [candidate=SINCE] [notready] [created=AGO] [group=GROUP]
 //	node-gone NAME
 //	pod NAME [cpu=1] [memory=1Gi] [priority=0] [gate=GATE] [app=LABEL] [apart=LABEL] [tolerates=KEY]
-//	    [rs=DEPLOYMENT [hash=1]] [surge] [consumes=REQUEST] [buffer=BUFFER] [on=NODE] [nominated=NODE] [phase=Pending] [deleting] [leaving] [ready] [daemon] [peaceful] [started=AGO] [scheduler=NAME] [uid=NAME] [delay=TIME] [needs=ZONE] [gpus=0] [member=PODGROUP] [claims=(CLAIM,…)] [own-claim=CLAIM] [uses=(VOLUME,…)] [tolerates-all]
+//	    [rs=DEPLOYMENT [hash=1]] [surge] [consumes=REQUEST] [buffer=BUFFER] [on=NODE] [nominated=NODE] [phase=Pending] [deleting] [leaving] [ready] [daemon] [peaceful] [started=AGO] [scheduler=NAME] [uid=NAME] [delay=TIME] [needs=ZONE] [gpus=0] [member=PODGROUP] [claims=(CLAIM,…)] [own-claim=CLAIM] [uses=(VOLUME,…)] [tolerates-all] [resize=deferred] [allocated=CPU]
 //	pods PREFIX count=N …       the same N times in one Step: PREFIX0, PREFIX1, …
 //	gone NAME                   a pod's name, or its uid where it was given one
 //	replicas DEPLOYMENT wanted=N existing=N    of its ReplicaSet
@@ -216,10 +216,6 @@ func (w *world) pod(name string, args *script.Args) *v1.Pod {
 	if key := args.String("tolerates", ""); key != "" {
 		b.Tolerate(key)
 	}
-	if args.Flag("tolerates-all") {
-		b.Toleration(v1.Toleration{Operator: v1.TolerationOpExists})
-	}
-	b.Uses(args.List("uses")...)
 	if delay := args.String("delay", ""); delay != "" {
 		b.Annotations = map[string]string{cluster.ScaleUpDelayAnnotation: delay}
 	}
@@ -258,6 +254,7 @@ func (w *world) pod(name string, args *script.Args) *v1.Pod {
 	if args.Flag("ready") {
 		b.Status.Conditions = append(b.Status.Conditions, v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue})
 	}
+	waitsOnNode(args, b)
 	needsOthers(args, b)
 	b.UID = podUID(args.String("uid", name))
 	b.Spec.SchedulerName = args.String("scheduler", b.Spec.SchedulerName)

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/test/testkit"
@@ -23,4 +24,22 @@ func storageInputs(cmd string, args *script.Args) []step.Input {
 	}
 	volume := testkit.Volume(args.Name(), "disks").In(v1.LabelTopologyZone, args.Required("zone"))
 	return []step.Input{step.ObjectSet{Object: volume.Obj()}, step.ObjectSet{Object: claim.Obj()}}
+}
+
+// waitsOnNode adds the volumes that a pod uses, what it tolerates, and the resize that its node can't carry
+// out: its kubelet has allocated less, or something else.
+func waitsOnNode(args *script.Args, b *testkit.PodBuilder) {
+	b.Uses(args.List("uses")...)
+	if args.Flag("tolerates-all") {
+		b.Toleration(v1.Toleration{Operator: v1.TolerationOpExists})
+	}
+	reason := args.String("resize", "")
+	if reason == "" {
+		return
+	}
+	c := &b.Spec.Containers[0]
+	allocated := v1.ResourceList{v1.ResourceCPU: resource.MustParse(args.Quantity("allocated", "1")), v1.ResourceMemory: c.Resources.Requests[v1.ResourceMemory]}
+	b.Status.ContainerStatuses = []v1.ContainerStatus{{Name: c.Name, AllocatedResources: allocated, Resources: &v1.ResourceRequirements{Requests: allocated}}}
+	b.Status.Conditions = append(b.Status.Conditions, v1.PodCondition{Type: v1.PodResizePending, Status: v1.ConditionTrue,
+		Reason: map[string]string{"deferred": v1.PodReasonDeferred, "infeasible": v1.PodReasonInfeasible}[reason]})
 }

@@ -126,6 +126,13 @@ func (m *Machine) NodeTaken(t *lifecycle.Turn, node string) {
 	}
 }
 
+// ReleasePod ends the home of a pod that wasn't told to leave, since it stays.
+func (m *Machine) ReleasePod(t *lifecycle.Turn, pod types.UID) {
+	if h := m.byPod[pod]; h != nil && h.left.IsZero() && !h.taken {
+		m.endAll(t, []*home{h}, func(*home) string { return "its pod stays" })
+	}
+}
+
 // Version changes whenever a home has begun, has ended, or has its room elsewhere.
 func (m *Machine) Version() int { return m.version }
 

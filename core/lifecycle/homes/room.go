@@ -26,7 +26,7 @@ const prefix = "home/"
 // standInFor returns what keeps room for the replacement of a pod: where its volumes can be reached. It
 // has the claims that are bound and that outlive the pod.
 func standInFor(s *cluster.State, pod *cluster.Pod) *cluster.Pod {
-	out := lifecycle.StandInOf(pod, prefix, "home-of-"+pod.Object.Name)
+	out := lifecycle.StandInOf(s.Schema.AsWanted(pod), prefix, "home-of-"+pod.Object.Name)
 	for _, ref := range pod.Claims {
 		if claim := s.Claim(pod.Object.Namespace, ref.Name); !ref.Ephemeral && claim != nil && cluster.ClaimBound(claim) {
 			out.Claims = append(out.Claims, cluster.ClaimRef{Name: ref.Name, Inherited: true})
