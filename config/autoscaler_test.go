@@ -108,7 +108,8 @@ var autoscalerFlags = []struct {
 	{"node-interruption-marks", "aws-node-termination-handler/spot-itn=2m0s, aws-node-termination-handler/scheduled-maintenance, aws-node-termination-handler/asg-lifecycle-termination, cloud.google.com/impending-node-termination=30s, remediator.kubernetes.azure.com/unschedulable=30s, condition:PreemptionScheduled=30s", "example.com/going=1m,condition:Going", func(a *core.Autoscale) { // Berth's own
 		a.Interruptions = []autoscaler.InterruptionMark{{Taint: "example.com/going", Warning: time.Minute}, {Condition: "Going"}}
 	}},
-	{"surge", "false", "true", func(a *core.Autoscale) { a.Removal.Surge = true }}, // Berth's own
+	{"move-pending-resizes-after", "0s", "1m", func(a *core.Autoscale) { a.MoveResizesAfter = time.Minute }}, // Berth's own
+	{"surge", "false", "true", func(a *core.Autoscale) { a.Removal.Surge = true }},                           // Berth's own
 	{"scale-down-unready-time", "20m0s", "0s", func(a *core.Autoscale) { a.UnreadyTime = 0 }},
 	{"scale-down-delay-after-add", "10m0s", "0s", func(a *core.Autoscale) { a.DelayAfterAdd = 0 }},
 	{"scale-down-delay-after-failure", "3m0s", "0s", func(a *core.Autoscale) { a.DelayAfterFailure = 0 }},

@@ -61,6 +61,7 @@ func (a *Autoscaler) scaleDownFlags() []flag {
 		unlessFlag("keep-evicted-pod-homes", &c.NoHomes, "reserve the room that was found for evicted pods for their replacements; specific to Berth"),
 		durationFlag("evicted-pod-home-time", &c.HomeTime, moreThanZero, "how long room is reserved for the replacement of an evicted pod; specific to Berth"),
 		valueFlag("node-interruption-marks", &interruptionMarks{target: &c.Interruptions}, "node taints, and conditions as condition:TYPE, by which the cloud or a termination handler announces that it is about to take a node, each with how long before as =DURATION where that is known; room for the node's pods is then reserved or bought, and the node drained; replaces the default, may be repeated, empty to take no notice as Cluster Autoscaler does; specific to Berth"),
+		durationFlag("move-pending-resizes-after", &c.MoveResizesAfter, zeroOrMore, "how long an in-place resize must have been deferred or infeasible on a pod's node before room for the pod is reserved or bought on another node and the pod evicted, 0 for never; specific to Berth"),
 		boolFlag("surge", &c.Removal.Surge, "start the replacement of a pod before evicting it from a node that is drained, for Deployments with one replica whose pod template has the annotation berth.dev/surge: \"true\"; specific to Berth"),
 	}
 }

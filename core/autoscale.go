@@ -21,6 +21,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
 	"github.com/berthproject/berth/core/lifecycle/nodestatus"
 	"github.com/berthproject/berth/core/lifecycle/planning"
+	"github.com/berthproject/berth/core/lifecycle/resizing"
 	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/core/step"
 )
@@ -40,6 +41,7 @@ type autoscaling struct {
 	homes      *homes.Machine
 	// interruptions are the nodes that the cloud is about to take.
 	interruptions *interruption.Machine
+	resizes       *resizing.Machine
 	planning      *planning.Machine
 	// consolidation is at rest for good unless consolidations are wanted. lookedFor says that
 	// the open request asks for one.
@@ -92,11 +94,16 @@ func newAutoscaling(a *Autoscale, state *cluster.State, sched *scheduler.Schedul
 		MaxProvisionTime: a.MaxProvisionTime, ForceDeleteUnregistered: a.ForceDeleteUnregistered, ReadOnly: cfg.Shadow != nil, Limits: a.Limits, Readiness: a.Readiness,
 		InitialBackoff: a.InitialBackoff, MaxBackoff: a.MaxBackoff, BackoffReset: a.BackoffReset,
 	}, s.deletions, s.launches)
-	s.deletions.Connect(s.groups, s.candidates, s.homes)
 	s.interruptions = interruption.New(interruption.Config{
 		Marks: a.Interruptions, Rules: a.Removal, NoDrain: a.DisableScaleDown, DelayAfterTaint: a.DeleteDelayAfterTaint,
-		MaxGrace: a.MaxGracefulTermination, Patience: a.MaxProvisionTime,
+		MaxGrace: a.MaxGracefulTermination, Hold: a.HomeTime, Patience: a.MaxProvisionTime,
 	}, s.homes, s.deletions)
+	resizes := resizing.Config{After: a.MoveResizesAfter, Rules: a.Removal, Quiet: cfg.Shadow != nil}
+	if cfg.ExternalScheduler || cfg.Shadow != nil {
+		resizes.After = 0 // who places the replacement doesn't know of its room
+	}
+	s.resizes = resizing.New(resizes, s.homes)
+	s.deletions.Connect(s.groups, s.candidates, s.homes, s.interruptions)
 	s.nodes = nodestatus.New(nodestatus.Config{DisableScaleDown: a.DisableScaleDown, MaxDeletions: a.MaxScaleDown, MaxDrains: a.MaxDrain},
 		state, s.groups, s.keptNodes, s.candidates, s.deletions, s.interruptions)
 	s.consolidation = consolidation.New(consolidation.Config{Settle: a.UnneededTime, Patience: a.MaxProvisionTime})
@@ -177,7 +184,7 @@ func (s *autoscaling) machines() []lifecycle.Machine {
 	if s.groups == nil {
 		return nil
 	}
-	return []lifecycle.Machine{s.launches, s.groups, s.keptNodes, s.candidates, s.deletions, s.homes, s.interruptions, s.consolidation, s.planning}
+	return []lifecycle.Machine{s.launches, s.groups, s.keptNodes, s.candidates, s.deletions, s.homes, s.interruptions, s.resizes, s.consolidation, s.planning}
 }
 
 // nextWake returns when the autoscaler next has something to do by itself.
@@ -186,7 +193,7 @@ func (s *autoscaling) nextWake() time.Time {
 		return time.Time{} // nothing goes on before the provider has told of its groups
 	}
 	next := s.homes.NextWake()
-	for _, m := range []lifecycle.Machine{s.launches, s.candidates, s.deletions, s.interruptions, s.planning} {
+	for _, m := range []lifecycle.Machine{s.launches, s.candidates, s.deletions, s.interruptions, s.resizes, s.planning} {
 		next = lifecycle.Earliest(next, m.NextWake())
 	}
 	return next
@@ -229,6 +236,7 @@ func (c *Core) taintDone(in step.TaintDone) {
 func (c *Core) evictionDone(in step.EvictionDone) {
 	if c.cfg.Autoscale != nil {
 		c.scale.deletions.EvictionDone(c.turn, in)
+		c.scale.resizes.EvictionDone(c.turn, in)
 	}
 }
 

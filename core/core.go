@@ -133,6 +133,9 @@ type Autoscale struct {
 	// Interruptions are the marks by which the cloud says that it is about to take a node
 	// (--node-interruption-marks); none to take no notice.
 	Interruptions []autoscaler.InterruptionMark `json:",omitempty"`
+	// MoveResizesAfter is how long the resize of a pod in place must have been pending before the pod moves
+	// to another node (--move-pending-resizes-after); 0 for never.
+	MoveResizesAfter time.Duration `json:",omitempty"`
 	// ForceDeleteUnregistered deletes instances that don't become nodes even in a group
 	// at its minimum (--force-delete-unregistered-nodes).
 	ForceDeleteUnregistered bool

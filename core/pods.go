@@ -50,6 +50,7 @@ func (c *Core) podGone(uid types.UID) {
 	c.comparison.PodRemoved(c.turn, c.compared(uid), uid)
 	if n := c.state.NodeOf(uid); n != nil && c.cfg.Autoscale != nil {
 		c.scale.podChanged(c.turn, n.Name)
+		c.scale.resizes.PodGone(uid)
 	}
 	c.podTerminating(uid)
 	c.state.Remove(uid) // 2
@@ -92,6 +93,7 @@ func (c *Core) podRuns(obj *v1.Pod) {
 			c.scale.launches.PodRuns(c.turn.Now, obj.Spec.NodeName, pod)
 		}
 		c.scale.podChanged(c.turn, obj.Spec.NodeName)
+		c.scale.resizes.PodShown(c.turn, pod)
 	}
 	c.mode.reportProblems(pod)
 	if n := c.state.NodeOf(obj.UID); n == nil || n.Name != obj.Spec.NodeName || !cluster.SamePod(c.state.PodOn(obj.UID), pod) {

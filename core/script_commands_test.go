@@ -25,10 +25,10 @@ import (
 // out; after "=" stands its default, or in capitals what it names. One without
 // "=" is a flag. Objects of the API and of the provider:
 //
-//	node NAME [cpu=4] [memory=8Gi] [zone=ZONE] [taint=KEY] [gpus=0] [candidate=SINCE] [notready] [created=AGO] [group=GROUP]
+//	node NAME [cpu=4] [memory=8Gi] [zone=ZONE] [taint=KEY] [condition=TYPE] [gpus=0] [candidate=SINCE] [notready] [created=AGO] [group=GROUP]
 //	node-gone NAME
 //	pod NAME [cpu=1] [memory=1Gi] [priority=0] [gate=GATE] [app=LABEL] [apart=LABEL] [tolerates=KEY]
-//	    [rs=DEPLOYMENT [hash=1]] [surge] [consumes=REQUEST] [buffer=BUFFER] [on=NODE] [nominated=NODE] [phase=Pending] [deleting] [leaving] [ready] [daemon] [peaceful] [started=AGO] [scheduler=NAME] [uid=NAME] [delay=TIME] [needs=ZONE] [gpus=0] [member=PODGROUP] [claims=(CLAIM,…)] [own-claim=CLAIM]
+//	    [rs=DEPLOYMENT [hash=1]] [surge] [consumes=REQUEST] [buffer=BUFFER] [on=NODE] [nominated=NODE] [phase=Pending] [deleting] [leaving] [ready] [daemon] [peaceful] [started=AGO] [scheduler=NAME] [uid=NAME] [delay=TIME] [needs=ZONE] [gpus=0] [member=PODGROUP] [claims=(CLAIM,…)] [own-claim=CLAIM] [uses=(VOLUME,…)] [tolerates-all] [resize=deferred] [allocated=CPU]
 //	pods PREFIX count=N …       the same N times in one Step: PREFIX0, PREFIX1, …
 //	gone NAME                   a pod's name, or its uid where it was given one
 //	replicas DEPLOYMENT wanted=N existing=N    of its ReplicaSet
@@ -43,14 +43,14 @@ import (
 //	told NAME by=POD [group] | tell-failed NAME by=POD [group]   the victim of a preemption; group: by a pod group
 //	nominated NAME [to=NODE] | nominate-failed NAME [to=NODE]
 //	surged NAME from=NODE             | surge-failed NAME from=NODE
-//	evicted NAME from=NODE
+//	evicted NAME from=NODE            | evict-refused NAME from=NODE
 //	tainted NODE [off] | taint-failed NODE [off]          of a removal; off: it was to be taken off
 //	soft-tainted NODE | soft-taint-failed NODE            the taint of a candidate, on or off
 //	scaled GROUP nodes=N | scale-failed GROUP nodes=N [out-of-stock]
 //	deleted NODE | delete-failed NODE | instance-deleted INSTANCE
 //
 // Objects that ask for headroom are in script_headroom_test.go, DeviceClasses in
-// script_devices_test.go. Time passes by
+// script_devices_test.go, volumes in script_storage_test.go. Time passes by
 //
 //	tick SECONDS
 //
@@ -112,6 +112,9 @@ func (w *world) inputs(cmd string, args *script.Args) []step.Input {
 	if in := deviceInput(cmd, args); in != nil {
 		return []step.Input{in}
 	}
+	if in := storageInputs(cmd, args); in != nil {
+		return in
+	}
 	args.Fail("unknown command")
 	return nil
 }
@@ -137,6 +140,8 @@ func outcome(cmd string, args *script.Args) step.Input {
 		return step.SurgeDone{UID: podUID(args.Name()), Node: args.Required("from"), Err: err}
 	case "evicted":
 		return step.EvictionDone{UID: podUID(args.Name()), Node: args.Required("from")}
+	case "evict-refused":
+		return step.EvictionDone{UID: podUID(args.Name()), Node: args.Required("from"), Err: errRefused, Refused: true}
 	case "tainted", "taint-failed":
 		return step.TaintDone{Node: args.Name(), Key: autoscaler.ToBeDeletedTaint, Remove: args.Flag("off"), Err: err}
 	case "soft-tainted", "soft-taint-failed":
@@ -169,6 +174,9 @@ func (w *world) node(args *script.Args) step.Input {
 	if key := args.String("taint", ""); key != "" {
 		b.Taint(key, "", v1.TaintEffectNoSchedule)
 		b.Annotations = map[string]string{autoscaler.RemovalNote: "why"} // where the taint is that of a removal
+	}
+	if name := args.String("condition", ""); name != "" {
+		b.Status.Conditions = append(b.Status.Conditions, v1.NodeCondition{Type: v1.NodeConditionType(name), Status: v1.ConditionTrue})
 	}
 	if since := args.String("candidate", ""); since != "" {
 		b.Taint(autoscaler.DeletionCandidateTaint, since, v1.TaintEffectPreferNoSchedule)
@@ -246,6 +254,7 @@ func (w *world) pod(name string, args *script.Args) *v1.Pod {
 	if args.Flag("ready") {
 		b.Status.Conditions = append(b.Status.Conditions, v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue})
 	}
+	waitsOnNode(args, b)
 	needsOthers(args, b)
 	b.UID = podUID(args.String("uid", name))
 	b.Spec.SchedulerName = args.String("scheduler", b.Spec.SchedulerName)

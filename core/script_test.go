@@ -113,6 +113,7 @@ func (w *world) configure(args *script.Args) {
 		a.EvictDaemonPods = args.Flag("evict-daemons")
 		a.NoHomes, a.Removal.Surge = args.Flag("no-homes"), args.Flag("surge")
 		a.HomeTime = args.Duration("home-time", a.HomeTime)
+		a.MoveResizesAfter = args.Duration("move-resizes", 0)
 		a.PriorityCutoff = args.Int("cutoff", a.PriorityCutoff)
 		a.NewPodDelay = args.Duration("pod-delay", a.NewPodDelay)
 		a.Limits.EnforceMinSize = args.Flag("enforce-min")

@@ -115,7 +115,8 @@ func (c *Core) BecomeLeader(now time.Time) {
 //     may have replaced them.
 //  9. Messages of waiting classes are refreshed after the decisions, of classes that
 //     wait still.
-//  10. Launches and node deletions go on, first those of nodes that the cloud is about to take, and a plan is asked for, last: new nodes have got
+//  10. Launches and node deletions go on, first those of nodes that the cloud is about to take; pods
+//     move that can't be resized; and a plan is asked for, last: new nodes have got
 //     their first pods by then, nodes that were given a pod aren't empty, and the plan is
 //     made for the pods that have found no node in this Step. Candidates come after the
 //     node deletions: they see which nodes these let stay.
@@ -133,6 +134,7 @@ func (c *Core) Step(now time.Time, inputs ...door.Input) step.Ready {
 	c.headroom.Advance(c.turn)
 	if c.cfg.Autoscale != nil {
 		c.scale.interruptions.Advance(c.turn)
+		c.scale.resizes.Advance(c.turn)
 		c.scale.homes.Advance(c.turn)
 	}
 	c.reservation.Advance(c.turn)
@@ -152,6 +154,7 @@ func (c *Core) Step(now time.Time, inputs ...door.Input) step.Ready {
 	if c.cfg.Autoscale != nil {
 		c.advanceLaunches()
 		c.scale.interruptions.Drain(c.turn)
+		c.scale.resizes.Evict(c.turn)
 		c.scale.deletions.Advance(c.turn)
 		c.scale.candidates.Advance(c.turn)
 		if mayPlan {

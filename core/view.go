@@ -30,7 +30,7 @@ func newView(c *Core) *explain.View {
 		v.Autoscaler = &explain.Autoscaler{
 			Removal: a.Removal, Limits: a.Limits, Readiness: a.Readiness, PriorityCutoff: a.PriorityCutoff, DisableScaleDown: a.DisableScaleDown, NeedPrices: a.NeedsPrices(),
 			Plans: describedPlans{c}, Planning: s.planning, Groups: describedGroups{s.groups, c.turn}, Launches: s.launches,
-			Nodes: s.nodes, KeptNodes: s.keptNodes, Candidates: s.candidates, Deletions: s.deletions, Homes: s.homes, Interruptions: s.interruptions,
+			Nodes: s.nodes, KeptNodes: s.keptNodes, Candidates: s.candidates, Deletions: s.deletions, Homes: s.homes, Interruptions: s.interruptions, Resizes: s.resizes,
 		}
 	}
 	return v

@@ -17,8 +17,10 @@ import (
 // that it is about to take a node: a reclaimed spot instance, or a host that goes into maintenance.
 
 // InterruptedTaint keeps pods off a node that the cloud is about to take, in Berth's state only. Its
-// value is the mark's name as far as a taint's value can hold it.
-const InterruptedTaint = "berth.dev/interrupted"
+// value is the mark's name as far as a taint's value can hold it. The key has two slashes, which no
+// taint in the API may have: nobody but Berth can say this of a node. A taint berth.dev/interrupted in
+// the API is a taint like any other.
+const InterruptedTaint = "berth.dev/interrupted/in-state"
 
 // conditionPrefix begins the text of a mark that is a condition.
 const conditionPrefix = "condition:"
@@ -66,7 +68,7 @@ func ParseInterruptionMark(text string) (InterruptionMark, error) {
 		return InterruptionMark{}, fmt.Errorf("%q is no taint key, nor %s and a condition type: %s", name, conditionPrefix, strings.Join(faults, ", "))
 	}
 	switch {
-	case m.Taint == ToBeDeletedTaint || m.Taint == DeletionCandidateTaint || m.Taint == InterruptedTaint || slices.Contains(conditionTaints, m.Taint):
+	case m.Taint == ToBeDeletedTaint || m.Taint == DeletionCandidateTaint || slices.Contains(conditionTaints, m.Taint):
 		return InterruptionMark{}, fmt.Errorf("%s announces no interruption: an autoscaler or the node controller sets it; name a taint of a termination handler", m.Taint)
 	case m.Condition == string(v1.NodeReady):
 		return InterruptionMark{}, errors.New("the condition Ready announces no interruption; name one of a termination handler")
@@ -120,6 +122,12 @@ func FindInterruption(marks []InterruptionMark, n *cluster.NodeInfo) *Interrupti
 		}
 	}
 	return nil
+}
+
+// Going reports whether a node will soon be gone: it is being removed, by whomever, or the cloud is
+// about to take it. No room is kept on such a node, whatever its pods tolerate.
+func Going(n *cluster.NodeInfo) bool {
+	return n.Object.DeletionTimestamp != nil || n.HasTaint(ToBeDeletedTaint) || n.HasTaint(InterruptedTaint)
 }
 
 // Interrupted returns a node as the state has it that carries a mark.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
@@ -39,6 +40,18 @@ func TestParseInterruptionMark(t *testing.T) {
 		if again, err := autoscaler.ParseInterruptionMark(m.String()); err != nil || again != m {
 			t.Errorf("the default %q is read as %v, %v", m, again, err)
 		}
+	}
+}
+
+// TestNobodyCanWriteTheTaintOfAnInterruption has a key that the API server refuses: a node with the
+// taint berth.dev/interrupted isn't about to be taken because of it.
+func TestNobodyCanWriteTheTaintOfAnInterruption(t *testing.T) {
+	if faults := validation.IsQualifiedName(autoscaler.InterruptedTaint); faults == nil {
+		t.Errorf("a user can write the taint %s", autoscaler.InterruptedTaint)
+	}
+	info := cluster.NewSchema().ParseNode(testkit.Node("n").Taint("berth.dev/interrupted", "", v1.TaintEffectNoSchedule).Obj(), "")
+	if autoscaler.Going(info) {
+		t.Error("a user's taint is believed")
 	}
 }
 

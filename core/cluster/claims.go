@@ -60,6 +60,9 @@ type ClaimKey struct{ Namespace, Name string }
 type ClaimRef struct {
 	Name      string // in the pod's namespace
 	Ephemeral bool   // made for the pod from a template
+	// Inherited says that the pod stands in for the replacement of one that has the claim: that a
+	// claim is for one pod at a time doesn't keep the two apart, since the replacement comes after it.
+	Inherited bool
 }
 
 // claimRefs returns the claims of a pod's volumes, in their order.

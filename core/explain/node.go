@@ -110,6 +110,12 @@ func (v *View) ExplainNode(name string) (x NodeExplanation, ok bool) {
 	}
 	at := v.Autoscaler.Nodes.Of(v.Now(), n, v.Autoscaler.KeptNodes.Removal(name))
 	x.State, x.Reason, x.Detail = at.State, at.Reason, at.Detail
+	if resizes := v.resizesOn(n); resizes != "" {
+		if x.Detail != "" {
+			x.Detail += "; "
+		}
+		x.Detail += resizes
+	}
 	switch at.State {
 	case NodeStays:
 		v.explainStay(n, at, &x)

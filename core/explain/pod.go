@@ -31,7 +31,7 @@ type Explanation struct {
 	Outcome  string `json:"outcome"` // step.Placed, Fits, step.Waits or step.Gated
 	// Node is where the pod is, or is being bound to; "" while it waits or is gated.
 	Node string `json:"node,omitempty"`
-	// Message is "" for a pod that has a node or fits on one.
+	// Message is "" for a pod that fits on a node, or has one, unless that can't resize it in place.
 	Message string `json:"message,omitempty"` // as the condition has it
 	// Attempts counts the decisions that found no node, and errors.
 	Attempts int `json:"attempts,omitempty"`
@@ -208,6 +208,7 @@ func (v *View) explainPlaced(pod *cluster.Pod, x *Explanation) {
 		obj.Spec.NodeName = ""
 		v.explainNodes(v.State.Schema.ParsePod(obj), x)
 	}
+	x.Message = v.resizeOf(pod)
 }
 
 // explainNodes says what the rules say about each node for the pod, wherever the pod is now:

@@ -22,6 +22,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/planning"
 	"github.com/berthproject/berth/core/lifecycle/podgroups"
 	"github.com/berthproject/berth/core/lifecycle/reservation"
+	"github.com/berthproject/berth/core/lifecycle/resizing"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/record"
 )
@@ -70,6 +71,12 @@ type Autoscaler struct {
 	Homes      Homes
 	// Interruptions counts the nodes that the cloud is about to take.
 	Interruptions interface{ Count() int }
+	Resizes       Resizes
+}
+
+// Resizes describes pods whose resize in place is pending. Describe returns ok false for any other pod.
+type Resizes interface {
+	Describe(types.UID) (resizing.Description, bool)
 }
 
 // Scheduler has the rules by which pods are placed. Engine returns the engine of the pod's

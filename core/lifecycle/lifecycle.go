@@ -83,6 +83,14 @@ func Earliest(a, b time.Time) time.Time {
 	return a
 }
 
+// Latest returns the later of two times.
+func Latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
 // CallState is how far a call to the provider is. A call that failed may have been carried out
 // all the same, with only its answer lost; one without an answer may be carried out still.
 type CallState uint8

@@ -42,7 +42,7 @@ func FitBeside(s *cluster.State, scheduler Scheduler, n *cluster.Node, pods []*c
 
 // placeAll places pods on a node as long as each fits, and reports whether all did.
 func placeAll(s *cluster.State, scheduler Scheduler, n *cluster.Node, pods []*cluster.Pod) bool {
-	if n.HasTaint(autoscaler.ToBeDeletedTaint) {
+	if autoscaler.Going(n.NodeInfo) {
 		return false
 	}
 	for _, p := range pods {

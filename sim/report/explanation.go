@@ -45,6 +45,9 @@ func Explanation(w io.Writer, x *explain.Explanation, when string) error {
 		b.WriteString(", " + Count(x.Attempts, "attempt"))
 	}
 	b.WriteString(")\n")
+	if x.Outcome == "Placed" && x.Message != "" {
+		fmt.Fprintf(&b, "%s\n", x.Message)
+	}
 	if x.Outcome == "Waits" {
 		fmt.Fprintf(&b, "%s\n", x.Message)
 		if x.Preemption != "" {

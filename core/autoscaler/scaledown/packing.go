@@ -46,7 +46,7 @@ func asLeaving(n *cluster.NodeInfo) *cluster.NodeInfo {
 	return n.WithTaint(v1.Taint{Key: autoscaler.ToBeDeletedTaint, Effect: v1.TaintEffectNoSchedule})
 }
 
-// staying is a plugin that rejects nodes which nobody is to count on: those on their way out,
+// staying is a plugin that rejects nodes which nobody is to count on: those that are going,
 // candidates included, whatever taints a pod tolerates, and those that aren't ready.
 type staying struct{}
 
@@ -71,7 +71,7 @@ func (stays) Reads() framework.Aspects { return framework.ReadsObject }
 // EvalNode implements framework.LocalRule.
 func (stays) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	ready := n.Ready() || n.Object.Labels[scaleup.TemplateNodeLabel] == "true" // a new node will be
-	if n.HasTaint(autoscaler.ToBeDeletedTaint) || n.HasTaint(replacedTaint.Key) || n.Object.DeletionTimestamp != nil || !ready {
+	if autoscaler.Going(n.NodeInfo) || n.HasTaint(replacedTaint.Key) || !ready {
 		return framework.Final, 0
 	}
 	return framework.OK, 0

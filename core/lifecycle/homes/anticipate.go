@@ -9,7 +9,6 @@ package homes
 import (
 	"maps"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -32,19 +31,23 @@ type Orders interface {
 func (m *Machine) Connect(orders Orders) { m.orders = orders }
 
 // Anticipate keeps homes for the replacements of pods that will lose their node. Pods that leave
-// already, that this scheduler doesn't place, or whose replacement needs more than room on one node
-// (devices, a pod group), have none.
+// already have none, nor do those of which WhyNone returns why.
+//
+// The replacement of a pod with resource claims needs devices, which a stand-in can't keep, and for a new
+// claim it can't be planned for: its home is where the pod itself would find devices now.
+// Members of pod groups are asked about one by one, as if they were in none.
 func (m *Machine) Anticipate(t *lifecycle.Turn, node string, pods []*cluster.Pod) {
 	for _, pod := range pods {
 		h := m.byPod[pod.UID]
 		switch {
 		case h != nil:
-			h.asks = !h.gaveUp
-			m.untried = m.untried || h.node == "" && !h.queued
-		case leaves(pod) || pod.Group != nil || len(pod.Object.Spec.ResourceClaims) > 0 || !m.scheduler.Responsible(pod):
+			m.untried = m.untried || h.node == "" && !h.queued && !h.asks
+			h.asks = true
+		case leaves(pod) || m.WhyNone(t.State, pod) != "":
 		default:
 			h = newHome(t.State, pod, node, "")
-			keepClaims(h.standIn.Object, pod.Object)
+			h.standIn.Group = nil
+			h.alone = len(pod.Object.Spec.ResourceClaims) > 0
 			h.asks, m.untried = true, true
 			m.add(h)
 			m.roomless[pod.UID] = h
@@ -53,24 +56,33 @@ func (m *Machine) Anticipate(t *lifecycle.Turn, node string, pods []*cluster.Pod
 	}
 }
 
-// keepClaims gives a stand-in the pod's claims that are bound, so that rules keep it where their
-// volumes are.
-func keepClaims(standIn, pod *v1.Pod) {
-	for i := range pod.Spec.Volumes {
-		if pod.Spec.Volumes[i].PersistentVolumeClaim != nil {
-			standIn.Spec.Volumes = append(standIn.Spec.Volumes, pod.Spec.Volumes[i])
+// WhyNone returns why no home can be kept for the replacement of a pod, in words that follow its name;
+// "" when one can be.
+func (m *Machine) WhyNone(s *cluster.State, pod *cluster.Pod) string {
+	switch {
+	case !m.scheduler.Responsible(pod):
+		return "is placed by scheduler " + pod.Object.Spec.SchedulerName
+	case pod.Group != nil:
+		if levels, err := cluster.TopologyLevels(s.PodGroup(*pod.Group)); err != nil || len(levels) > 0 {
+			return "has to be near the others of PodGroup " + pod.Group.Name
 		}
 	}
+	return ""
 }
 
 // queueAll queues the stand-ins for which nodes may be bought and that have found no room.
 func (m *Machine) queueAll(t *lifecycle.Turn) {
 	for _, h := range inOrder(maps.Values(m.roomless)) {
-		if h.asks && !h.queued && !h.gaveUp {
-			h.queued = true
-			m.orders.Queue(t, h.standIn)
+		if h.asks && !h.queued && !h.alone {
+			m.queue(t, h)
 		}
 	}
+}
+
+// queue queues the stand-in of a home.
+func (m *Machine) queue(t *lifecycle.Turn, h *home) {
+	h.queued = true
+	m.orders.Queue(t, h.standIn)
 }
 
 // unqueue takes the stand-in of a home out of the queue, if it is there.
@@ -81,16 +93,16 @@ func (m *Machine) unqueue(h *home) {
 	}
 }
 
-// StandInPlaced keeps room on the node on which a decision has placed a stand-in. A pod that tolerates
-// everything may be placed on a node that goes, too: for such a one nothing is kept.
+// StandInPlaced keeps room on the node on which a decision has placed a stand-in. One that tolerates
+// everything may have been placed on a node that is going, too: it is queued anew, for other nodes.
 func (m *Machine) StandInPlaced(t *lifecycle.Turn, standIn *cluster.Pod, node string) {
 	h := m.byPod[leaver(standIn)]
 	t.State.Remove(standIn.UID)
 	m.unqueue(h)
 	h.why = ""
-	if n := t.State.NodeByName(node); node == h.from || !stays(n) {
-		h.gaveUp, h.asks = true, false
-		m.version++
+	if !h.mayBeOn(t.State.NodeByName(node)) {
+		h.avoid(t.State)
+		m.queue(t, h)
 		return
 	}
 	m.nominate(t, h, node)
@@ -114,6 +126,13 @@ func (m *Machine) NodeTaken(t *lifecycle.Turn, node string) {
 	}
 }
 
+// ReleasePod ends the home of a pod that wasn't told to leave, since it stays.
+func (m *Machine) ReleasePod(t *lifecycle.Turn, pod types.UID) {
+	if h := m.byPod[pod]; h != nil && h.left.IsZero() && !h.taken {
+		m.endAll(t, []*home{h}, func(*home) string { return "its pod stays" })
+	}
+}
+
 // Version changes whenever a home has begun, has ended, or has its room elsewhere.
 func (m *Machine) Version() int { return m.version }
 
@@ -122,6 +141,7 @@ type Kept struct {
 	Node   string // that has the room; "" while none has
 	Coming bool   // a place on a coming node is kept instead
 	Waits  bool   // room is looked for still
+	Alone  bool   // no node is bought for it: it needs devices
 	Why    string // why no node group helps, as the last plan has it; "" when that isn't known
 }
 
@@ -131,5 +151,5 @@ func (m *Machine) Kept(pod types.UID) (k Kept, ok bool) {
 	if h == nil {
 		return Kept{}, false
 	}
-	return Kept{Node: h.node, Coming: h.queued && m.orders.Coming(h.standIn.UID), Waits: h.node == "" && h.asks, Why: h.why}, true
+	return Kept{Node: h.node, Coming: h.queued && m.orders.Coming(h.standIn.UID), Waits: h.node == "" && h.asks, Alone: h.alone, Why: h.why}, true
 }

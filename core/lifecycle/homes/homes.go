@@ -58,6 +58,7 @@ type Machine struct {
 	fitting   map[types.UID]bool
 	tried     cluster.Seq // homes without room were tried with the changes up to here
 	untried   bool        // homes were added to roomless since findRoom looked last
+	retry     time.Time   // when homes that are alone are tried again; zero when there are none without room
 	orders    Orders      // nil until Connect
 	version   int         // counts changes of where homes are
 	unsettled bool        // since endDue last looked an owner has changed, a pod has left, or a home has ended
@@ -74,9 +75,9 @@ type home struct {
 	node    string       // where, "" while there is none
 	known   bool         // the owner was known when the room was kept
 	surging bool         // SuccessorRequested was called: the owner is the pod's Deployment
-	asks    bool         // nodes may be bought for it (Anticipate)
+	asks    bool         // Anticipate was called: room is looked for until there is some
+	alone   bool         // nodes are never bought for it: only the pod itself can be asked where it fits
 	queued  bool         // the stand-in is tried and planned for like a pod
-	gaveUp  bool         // the stand-in went to a node that goes, too: it isn't tried again
 	taken   bool         // NodeTaken was called: the pod goes with its node
 	why     string       // why no node group helps the stand-in, as the last plan has it
 	evicted bool         // PodEvicted was called
@@ -141,7 +142,7 @@ func (m *Machine) Reserve(t *lifecycle.Turn, r *autoscaler.Removal) (why string)
 }
 
 func newHome(s *cluster.State, pod *cluster.Pod, from, node string) *home {
-	return &home{pod: pod, from: from, owner: ownerOf(pod), standIn: standInFor(pod), node: node, known: s.OwnerOf(pod) != nil}
+	return &home{pod: pod, from: from, owner: ownerOf(pod), standIn: standInFor(s, pod), node: node, known: s.OwnerOf(pod) != nil}
 }
 
 func (m *Machine) add(h *home) {
@@ -309,7 +310,7 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 	if len(m.byPod) == 0 {
 		m.watch.Skip(t.State)
 		clear(m.fitting)
-		m.wake = time.Time{}
+		m.wake, m.retry = time.Time{}, time.Time{}
 		return
 	}
 	m.dropLostRoom(t)
@@ -426,8 +427,8 @@ func (m *Machine) Named(standIn *cluster.Pod) string {
 	return ""
 }
 
-// NextWake returns when a home ends by itself.
-func (m *Machine) NextWake() time.Time { return m.wake }
+// NextWake returns when a home ends by itself, or is tried again.
+func (m *Machine) NextWake() time.Time { return lifecycle.Earliest(m.wake, m.retry) }
 
 // Unsettled names the homes.
 func (m *Machine) Unsettled() (out []string) {

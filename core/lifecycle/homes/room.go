@@ -1,14 +1,13 @@
 package homes
 
-// This file holds the room of homes: whether there is some, on which node it is kept, and what
-// becomes of a stand-in whose room is lost. A stand-in counts beside the pod that it stands
+// This file holds the room of homes that are kept: whether there is still some, and what becomes of
+// a stand-in whose room is lost. search.go looks for room. A stand-in counts beside the pod that it stands
 // for, which still runs on another node: where the two keep each other away (anti-affinity or
 // spread over zones), the stand-in is asked about as if the pod had gone, for only then its
 // replacement comes.
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -24,9 +23,16 @@ import (
 // prefix begins the UIDs of this machine's stand-ins; the pod's follows.
 const prefix = "home/"
 
-// standInFor returns what keeps room for the replacement of a pod.
-func standInFor(pod *cluster.Pod) *cluster.Pod {
-	return lifecycle.StandInOf(pod, prefix, "home-of-"+pod.Object.Name)
+// standInFor returns what keeps room for the replacement of a pod: where its volumes can be reached. It
+// has the claims that are bound and that outlive the pod.
+func standInFor(s *cluster.State, pod *cluster.Pod) *cluster.Pod {
+	out := lifecycle.StandInOf(s.Schema.AsWanted(pod), prefix, "home-of-"+pod.Object.Name)
+	for _, ref := range pod.Claims {
+		if claim := s.Claim(pod.Object.Namespace, ref.Name); !ref.Ephemeral && claim != nil && cluster.ClaimBound(claim) {
+			out.Claims = append(out.Claims, cluster.ClaimRef{Name: ref.Name, Inherited: true})
+		}
+	}
+	return out
 }
 
 // leaver returns the UID of the pod whose home a stand-in keeps, "" when it is another
@@ -61,8 +67,8 @@ func (m *Machine) noRoom(t *lifecycle.Turn, list []*home) (why string) {
 			continue
 		case n == nil:
 			return fmt.Sprintf("node %s, where room was reserved for pod %s, no longer exists", h.node, h.pod.Name())
-		case n.HasTaint(autoscaler.ToBeDeletedTaint):
-			return fmt.Sprintf("node %s, where room was reserved for pod %s, is being removed", h.node, h.pod.Name())
+		case autoscaler.Going(n.NodeInfo):
+			return fmt.Sprintf("node %s, where room was reserved for pod %s, %s", h.node, h.pod.Name(), whyGoing(n))
 		}
 		if e := m.scheduler.Engine(h.standIn); !e.FitsOn(e.Class(h.standIn), n) {
 			return fmt.Sprintf("node %s no longer has room for pod %s", h.node, h.pod.Name())
@@ -144,10 +150,8 @@ func (m *Machine) lost(t *lifecycle.Turn, h *home) string {
 	switch {
 	case n == nil:
 		return "the node no longer exists"
-	case n.HasTaint(autoscaler.ToBeDeletedTaint):
-		return "the node is being removed"
-	case n.HasTaint(autoscaler.InterruptedTaint):
-		return "the cloud is about to take the node"
+	case autoscaler.Going(n.NodeInfo):
+		return "the node " + whyGoing(n)
 	}
 	class := m.scheduler.Engine(h.standIn).Class(h.standIn)
 	if m.scheduler.FitsNominated(h.standIn, class) || m.fitsWithoutPod(t, h, class) {
@@ -176,37 +180,10 @@ func (m *Machine) takeOff(t *lifecycle.Turn, pod *cluster.Pod) {
 	t.State.Remove(pod.UID)
 }
 
-// findRoom tries the homes that have no room, if anything has changed since it did so last. Of
-// stand-ins that no rule can tell apart one that finds no node speaks for all. Those that find
-// none and for which nodes may be bought are queued.
-func (m *Machine) findRoom(t *lifecycle.Turn) {
-	if len(m.roomless) == 0 || m.tried == t.State.Head() && !m.untried {
-		return
+// whyGoing describes a node that is going, in words that follow its name.
+func whyGoing(n *cluster.Node) string {
+	if n.HasTaint(autoscaler.InterruptedTaint) {
+		return "is about to be taken by the cloud"
 	}
-	m.untried = false
-	rejected := map[*engine.Class]bool{}
-	for _, h := range inOrder(maps.Values(m.roomless)) {
-		if h.queued || h.gaveUp || m.cfg.NoRoom && !h.asks || !m.scheduler.Responsible(h.standIn) {
-			continue
-		}
-		e := m.scheduler.Engine(h.standIn)
-		class := e.Class(h.standIn)
-		if rejected[class] {
-			continue
-		}
-		best, ok := e.Best(class)
-		if rejected[class] = !ok; !ok {
-			continue
-		}
-		if n := t.State.Node(best.Node); n.Name != h.from && stays(n) {
-			m.nominate(t, h, n.Name)
-		}
-	}
-	m.queueAll(t)
-	m.tried = t.State.Head()
-}
-
-// stays reports whether a node isn't on its way out, nor about to be taken by the cloud.
-func stays(n *cluster.Node) bool {
-	return !n.HasTaint(autoscaler.ToBeDeletedTaint) && !n.HasTaint(autoscaler.InterruptedTaint)
+	return "is being removed"
 }

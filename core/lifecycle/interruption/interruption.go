@@ -22,8 +22,14 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
-// retryAfter is how long after a drain could not begin it is tried again, if nothing changes.
-const retryAfter = 10 * time.Second
+const (
+	// retryAfter is how long after a drain could not begin it is tried again, if nothing changes.
+	retryAfter = 10 * time.Second
+	// retryDrain is how long after its first failure a drain is begun again, as for any other node; after
+	// each further failure in a row it is twice as long. Where the time is known when the cloud takes the
+	// node, it is retryAfter that doubles: there is little time left.
+	retryDrain = time.Minute
+)
 
 // Config says which nodes are about to be taken, and what is done about them.
 type Config struct {
@@ -35,6 +41,9 @@ type Config struct {
 	DelayAfterTaint time.Duration
 	// MaxGrace bounds how long pods may take to stop (--max-graceful-termination-sec); 0 for no bound.
 	MaxGrace time.Duration
+	// Hold is how long a node of which it isn't known when it is taken waits for pods that can't have
+	// homes, before they are evicted all the same (--evicted-pod-home-time).
+	Hold time.Duration
 	// Patience is how long after its time a node that wasn't taken is believed to go
 	// (--max-node-provision-time).
 	Patience time.Duration
@@ -46,6 +55,7 @@ type Homes interface {
 	ReleaseUnevicted(t *lifecycle.Turn, node string)
 	NodeTaken(t *lifecycle.Turn, node string)
 	Kept(pod types.UID) (homes.Kept, bool)
+	WhyNone(s *cluster.State, pod *cluster.Pod) string
 	Version() int
 }
 
@@ -76,6 +86,11 @@ type node struct {
 	changed bool      // the node, or a pod of it, since Drain looked last
 	wake    time.Time // when Drain looks again though nothing changes; zero for never
 	why     string    // why it isn't drained yet; "" when it is
+	// drains reports that a drain was begun and has not been found to have failed; fails counts those
+	// that did, in a row, and retry is when the next may begin.
+	drains bool
+	fails  int
+	retry  time.Time
 }
 
 var _ lifecycle.Machine = (*Machine)(nil)
@@ -111,9 +126,17 @@ func (m *Machine) NodeSet(t *lifecycle.Turn, api, info *cluster.NodeInfo) *clust
 	return mark.Interrupted(info)
 }
 
+// AsMarked returns a node as the state has it: with InterruptedTaint if the cloud is about to take it.
+func (m *Machine) AsMarked(n *cluster.NodeInfo) *cluster.NodeInfo {
+	if x := m.nodes[n.Name]; x != nil {
+		return x.mark.Interrupted(n)
+	}
+	return n
+}
+
 // begin records a node's mark: its first, or another.
 func (m *Machine) begin(t *lifecycle.Turn, n *cluster.NodeInfo, x *node, mark autoscaler.InterruptionMark) {
-	x.mark, x.over = mark, false
+	x.mark, x.over, x.fails, x.retry = mark, false, 0, time.Time{}
 	why := mark.Said()
 	if mark.Warning > 0 {
 		x.until = lifecycle.Earliest(x.until, t.Now.Add(mark.Warning)) // of two marks the one whose time is over first
@@ -217,15 +240,22 @@ func (m *Machine) advance(t *lifecycle.Turn, n *cluster.Node, x *node) {
 	x.wake = m.giveUpAt(x)
 	movers, blocked := m.pods(t, n)
 	late := m.drainAt(x, movers)
-	waits := 0
+	m.noteFailure(t, x, late)
 	r := &autoscaler.Removal{Node: n.Name}
+	waits, homeless := 0, ""
 	for _, p := range movers {
-		k, _ := m.homes.Kept(p.UID)
-		if k.Waits {
+		k, kept := m.homes.Kept(p.UID)
+		switch {
+		case !kept && homeless == "":
+			homeless = fmt.Sprintf("no room can be reserved for pod %s, which %s", p.Name(), m.homes.WhyNone(t.State, p))
+		case k.Waits && k.Alone && homeless == "":
+			homeless = fmt.Sprintf("no node takes the replacement of pod %s with its devices", p.Name())
+		case k.Waits && !k.Alone:
 			waits++
 		}
 		r.Homes = append(r.Homes, autoscaler.Home{Pod: p.UID, Node: k.Node})
 	}
+	hold := x.since.Add(m.cfg.Hold)
 	switch {
 	case m.cfg.NoDrain:
 		x.why = "scale-down is disabled (--scale-down-enabled=false)"
@@ -234,10 +264,35 @@ func (m *Machine) advance(t *lifecycle.Turn, n *cluster.Node, x *node) {
 	case waits > 0 && (late.IsZero() || t.Now.Before(late)):
 		x.why = fmt.Sprintf("%d of its %d pod(s) have no room yet", waits, len(movers))
 		x.wake = lifecycle.Earliest(x.wake, late)
+	case homeless != "" && late.IsZero() && t.Now.Before(hold):
+		x.why = fmt.Sprintf("%s; it is evicted without at %s", homeless, hold.UTC().Format(time.TimeOnly))
+		x.wake = lifecycle.Earliest(x.wake, hold)
+	case t.Now.Before(x.retry):
+		x.why = fmt.Sprintf("its drain has failed %d time(s), and begins again at %s", x.fails, x.retry.UTC().Format(time.TimeOnly))
+		x.wake = lifecycle.Earliest(x.wake, x.retry)
 	default:
 		if x.why = m.deletions.BeginInterrupted(t, r, "the cloud is about to take it ("+x.mark.Said()+")"); x.why != "" {
 			x.wake = lifecycle.Earliest(x.wake, t.Now.Add(retryAfter))
 		}
+		x.drains = x.why == ""
+	}
+}
+
+// noteFailure records that a drain of the node has failed, if one had begun. The next one waits, twice as
+// long as the one before did; but not beyond late, when its pods have to be told, if that is still to come.
+func (m *Machine) noteFailure(t *lifecycle.Turn, x *node, late time.Time) {
+	if !x.drains {
+		return
+	}
+	x.drains = false
+	wait := retryDrain
+	if !x.until.IsZero() {
+		wait = retryAfter
+	}
+	wait <<= min(x.fails, 10) // Config.Patience ends it long before
+	x.fails++
+	if x.retry = t.Now.Add(wait); t.Now.Before(late) && late.Before(x.retry) {
+		x.retry = late
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/draining"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/test/lifecycletest"
 	"github.com/berthproject/berth/internal/test/testkit"
 )
 
@@ -80,7 +81,7 @@ func (w *around) begin() {
 	w.machine = nodedeletion.New(nodedeletion.Config{MaxDeletions: 3, MaxDrains: 2, DeletionBatchInterval: w.batch, DeletionDelayTimeout: time.Minute,
 		DeleteDelayAfterTaint: 5 * time.Second, EvictDaemonPods: true, Drain: draining.Config{MaxEviction: time.Minute, MaxGrace: 20 * time.Second, Surge: true}})
 	w.unneeded = candidates.New(candidates.Config{UnneededTime: 20 * time.Second, UnreadyTime: 20 * time.Second})
-	w.machine.Connect(w.groups, w.unneeded, newFakeHomes())
+	w.machine.Connect(w.groups, w.unneeded, newFakeHomes(), lifecycletest.Uninterrupted{})
 }
 
 // crash ends the process; another begins, and is shown what there is. Calls that are under

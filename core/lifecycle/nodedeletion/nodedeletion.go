@@ -86,12 +86,21 @@ type Groups interface {
 	InstanceDeletion(providerID string) (group string, state lifecycle.CallState, late bool)
 }
 
+// Interruptions is what node deletions need of the nodes that the cloud is about to take.
+type Interruptions interface {
+	// AsMarked returns a node that the API shows as the state has it: with a taint if the cloud is about
+	// to take it.
+	AsMarked(*cluster.NodeInfo) *cluster.NodeInfo
+}
+
 // Machine follows all nodes on their way out. Only the core's goroutine may call it.
 type Machine struct {
 	cfg        Config
 	groups     Groups
 	candidates Candidates
 	homes      Homes
+	// interruptions says how a node comes back into the state that was out of it.
+	interruptions Interruptions
 	// deletions are by node name; those whose node's name another node has got since are by
 	// aside.
 	deletions map[string]*deletion
@@ -113,10 +122,10 @@ func New(cfg Config) *Machine {
 	return &Machine{cfg: cfg, deletions: map[string]*deletion{}, planned: map[string]int{}, gathering: map[string]bool{}, others: map[string]string{}}
 }
 
-// Connect sets the node groups, which in turn need this machine, the candidates, and what
-// keeps homes.
-func (m *Machine) Connect(groups Groups, candidates Candidates, homes Homes) {
-	m.groups, m.candidates, m.homes = groups, candidates, homes
+// Connect sets the node groups, which in turn need this machine, the candidates, what keeps homes,
+// and the nodes that the cloud is about to take.
+func (m *Machine) Connect(groups Groups, candidates Candidates, homes Homes, interruptions Interruptions) {
+	m.groups, m.candidates, m.homes, m.interruptions = groups, candidates, homes, interruptions
 }
 
 // NodeSet takes what the API shows of a node and returns how the state is to have it,

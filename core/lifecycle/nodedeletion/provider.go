@@ -162,7 +162,7 @@ func lists(groups []nodegroup.Group, group string) bool {
 // alive returns a node to the state and ends its deletion, which the provider hasn't carried out.
 func (m *Machine) alive(t *lifecycle.Turn, name string, d *deletion, node *cluster.NodeInfo) {
 	d.instance = ""
-	t.State.SetNode(d.on(node))
+	t.State.SetNode(m.interruptions.AsMarked(d.on(node)))
 	m.giveUp(t, name, d, d.why)
 }
 
@@ -219,7 +219,7 @@ func (m *Machine) linger(t *lifecycle.Turn, d *deletion, s deleted) {
 		d.state = s
 		return
 	}
-	t.State.SetNode(d.on(s.shown))
+	t.State.SetNode(m.interruptions.AsMarked(d.on(s.shown)))
 	m.set(d, tainted{t.Now})
 	d.instance = ""
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/draining"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/test/lifecycletest"
 	"github.com/berthproject/berth/internal/test/testkit"
 	"github.com/berthproject/berth/internal/test/testkit/script"
 )
@@ -164,7 +165,7 @@ func TestScripts(t *testing.T) {
 
 func (s *fixture) configure(unneeded candidates.Config, cfg nodedeletion.Config) {
 	s.unneeded, s.machine = candidates.New(unneeded), nodedeletion.New(cfg)
-	s.machine.Connect(s.groups, s.unneeded, s.homes)
+	s.machine.Connect(s.groups, s.unneeded, s.homes, lifecycletest.Uninterrupted{})
 }
 
 func (s *fixture) run(d *datadriven.TestData, args *script.Args) {

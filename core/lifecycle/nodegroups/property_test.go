@@ -23,6 +23,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/test/lifecycletest"
 	"github.com/berthproject/berth/internal/test/testkit"
 )
 
@@ -103,7 +104,7 @@ func newAround(t *rapid.T) *around {
 		ForceDeleteUnregistered: rapid.Bool().Draw(t, "force delete"), InitialBackoff: time.Minute, MaxBackoff: 2 * time.Minute, BackoffReset: time.Hour}, w.deletions,
 		launching.New(launching.Config{Cluster: limits[testkit.Uniform(t, 3, "limit")], Group: limits[testkit.Uniform(t, 3, "limit per group")], Patience: 2 * time.Minute}))
 	w.unneeded = candidates.New(candidates.Config{UnneededTime: 20 * time.Second, UnreadyTime: 20 * time.Second})
-	w.deletions.Connect(w.groups, w.unneeded, noHomes{})
+	w.deletions.Connect(w.groups, w.unneeded, noHomes{}, lifecycletest.Uninterrupted{})
 	return w
 }
 

@@ -36,10 +36,10 @@ func (Plugin) WakesWhen() string {
 // uses, or will use on the node that it is nominated to, each once. Claims that
 // nobody else uses restrict nothing: the pod is signed again when somebody does. If
 // a claim doesn't exist, it returns the name of the first such one instead. Ephemeral
-// claims are the pod's own.
+// claims are the pod's own, and inherited ones become free before the pod comes.
 func restrictedClaims(pod *cluster.Pod, state *cluster.State) (taken []cluster.ClaimKey, missing string) {
 	for _, ref := range pod.Claims {
-		if ref.Ephemeral {
+		if ref.Ephemeral || ref.Inherited {
 			continue
 		}
 		claim := state.Claim(pod.Object.Namespace, ref.Name)

@@ -158,3 +158,9 @@ func (p Pods[P]) All() iter.Seq2[types.UID, *P] {
 		}
 	}
 }
+
+// Uninterrupted is a cluster of which the cloud takes no node; it implements nodedeletion.Interruptions.
+type Uninterrupted struct{}
+
+// AsMarked implements nodedeletion.Interruptions.
+func (Uninterrupted) AsMarked(n *cluster.NodeInfo) *cluster.NodeInfo { return n }

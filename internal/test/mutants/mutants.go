@@ -235,7 +235,7 @@ var faults = []Mutant{
 	{"a node stays whose eviction may have been carried out", "core/lifecycle/draining/draining.go", "d.begun = d.begun || !in.Refused", "_ = in.Refused", "./core/lifecycle/nodedeletion", "TestScripts/recalled", "1"},
 	{"a node stays whose pod's successor is being made", "core/lifecycle/draining/surge.go", "t.Now.Add(d.cfg.MaxEviction), true", "t.Now.Add(d.cfg.MaxEviction), d.begun", "./core/lifecycle/nodedeletion", "TestScripts/recalled", "1"},
 	{"pods of a node that is taken have no home", "core/step.go", "		c.scale.interruptions.Advance(c.turn)\n", "", "./core", "TestScripts/autoscale_interruption", "1"},
-	{"nothing is bought for homes", "core/lifecycle/homes/room.go", "	m.queueAll(t)\n", "", "./core", "TestScripts/autoscale_interruption", "1"},
+	{"nothing is bought for homes", "core/lifecycle/homes/search.go", "	m.queueAll(t)\n", "", "./core", "TestScripts/autoscale_interruption", "1"},
 	{"a node that is taken takes pods", "core/mode_deciding.go", "return c.scale.interruptions.NodeSet(c.turn, info, n)", "c.scale.interruptions.NodeSet(c.turn, info, n)\n\treturn n", "./core", "TestScripts/autoscale_interruption", "1"},
 	{"a node is drained before its pods have room", "core/lifecycle/interruption/interruption.go", "case waits > 0 && ", "case false && waits > 0 && ", "./core", "TestScripts/autoscale_interruption", "1"},
 	{"pods run until the cloud takes their node", "core/lifecycle/interruption/interruption.go", "(late.IsZero() || t.Now.Before(late))", "true", "./core", "TestScripts/autoscale_interruption_late", "1"},

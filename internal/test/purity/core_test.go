@@ -105,6 +105,7 @@ var described = map[string][]string{
 	"core/lifecycle/planning":     {"State", "Unknown"},
 	"core/lifecycle/podgroups":    {"Attempt", "MinCount", "PluginName", "Room"},
 	"core/lifecycle/reservation":  {"Place"},
+	"core/lifecycle/resizing":     {"Description"},
 	"core/lifecycle/keptnodes":    {"Stay"},
 	"core/queue":                  {"Group", "Item", "Unschedulable", "WaitingClass"},
 	"core/record":                 {"Description"},

@@ -1,0 +1,333 @@
+package resizing
+
+// This file holds the machine. What must hold: an entry is of a pod on a node that has the condition, or
+// that was told to leave; and a pod is asked to leave only when room is kept for its replacement.
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/drainability"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/lifecycle/homes"
+	"github.com/berthproject/berth/core/step"
+)
+
+const (
+	// retryAfter is how long after its first refusal an eviction is requested again, and how long after a
+	// pod was found not to be evictable it is looked at again.
+	retryAfter = 10 * time.Second
+	// maxRetry is the longest wait between two such requests.
+	maxRetry = 5 * time.Minute
+	// maxMoves is how many pods may have homes for this reason, or be leaving, at a time.
+	maxMoves = 10
+)
+
+// Config says when pods move.
+type Config struct {
+	// After is how long a resize must have been pending before its pod moves; 0 for never.
+	After time.Duration
+	Rules autoscaler.RemovalRules // which pods may be evicted
+	Quiet bool                    // no events: another scheduler is only watched
+}
+
+// Homes keeps room for the pods' replacements.
+type Homes interface {
+	Anticipate(t *lifecycle.Turn, node string, pods []*cluster.Pod)
+	ReleasePod(t *lifecycle.Turn, pod types.UID)
+	PodEvicted(t *lifecycle.Turn, pod *cluster.Pod)
+	Kept(pod types.UID) (homes.Kept, bool)
+	WhyNone(s *cluster.State, pod *cluster.Pod) string
+}
+
+// Machine follows the pods whose resize is pending. Only the core's goroutine may call it.
+type Machine struct {
+	cfg   Config
+	homes Homes
+	pods  map[types.UID]*pod
+	moved map[owner]time.Time // when a pod of an owner was last told to leave
+}
+
+type owner struct{ namespace, kind, name string }
+
+type stage uint8
+
+const (
+	pending stage = iota
+	seeking
+	asked
+	refused
+	told
+)
+
+// pod is one whose resize is pending.
+type pod struct {
+	name   string // for the order
+	reason cluster.ResizeReason
+	since  time.Time
+	stage  stage
+	said   bool          // the event about it was emitted
+	why    string        // why it doesn't move now; "" when it does
+	retry  time.Time     // when it is looked at though nothing changes; zero for not
+	wait   time.Duration // the last wait of a refused pod
+}
+
+var _ lifecycle.Machine = (*Machine)(nil)
+
+// New returns a machine that follows no pod.
+func New(cfg Config, homes Homes) *Machine {
+	return &Machine{cfg: cfg, homes: homes, pods: map[types.UID]*pod{}, moved: map[owner]time.Time{}}
+}
+
+// PodShown records how the API shows a pod on a node.
+func (m *Machine) PodShown(t *lifecycle.Turn, p *cluster.Pod) {
+	reason, x := cluster.PendingResize(p.Object), m.pods[p.UID]
+	switch {
+	case p.OfNode || p.Object.DeletionTimestamp != nil || reason == "":
+		if x != nil && x.stage == asked { // the answer comes later
+			m.noteMove(t, p)
+		}
+		if x != nil && x.stage != told {
+			m.end(t, p.UID, x)
+		}
+	case x == nil:
+		m.pods[p.UID] = &pod{name: p.Name(), reason: reason, since: t.Now}
+	case x.reason != reason:
+		x.reason, x.said = reason, false
+	}
+}
+
+// PodGone records that a pod is gone or has ended. It comes before homes are told.
+func (m *Machine) PodGone(uid types.UID) { delete(m.pods, uid) }
+
+// end forgets a pod that stays.
+func (m *Machine) end(t *lifecycle.Turn, uid types.UID, x *pod) {
+	delete(m.pods, uid)
+	if x.stage != pending {
+		m.homes.ReleasePod(t, uid)
+	}
+}
+
+// noteMove records that a pod was told to leave, and forgets what is too old to count.
+func (m *Machine) noteMove(t *lifecycle.Turn, p *cluster.Pod) {
+	maps.DeleteFunc(m.moved, func(_ owner, at time.Time) bool { return t.Now.Sub(at) > m.cfg.After })
+	m.moved[ownerOf(p)] = t.Now
+}
+
+// EvictionDone takes the outcome of an eviction, of whatever pod.
+func (m *Machine) EvictionDone(t *lifecycle.Turn, in step.EvictionDone) {
+	x, p := m.pods[in.UID], t.State.PodOn(in.UID)
+	switch {
+	case x == nil || x.stage != asked || p == nil:
+	case in.Err == nil:
+		x.stage, x.why = told, ""
+		m.noteMove(t, p)
+		m.homes.PodEvicted(t, p)
+	default:
+		x.wait = min(max(retryAfter, 2*x.wait), maxRetry)
+		x.stage, x.retry = refused, t.Now.Add(x.wait)
+		x.why = fmt.Sprintf("its eviction was refused: %v", in.Err)
+	}
+}
+
+// Advance emits events and requests homes. It runs before homes are scheduled.
+func (m *Machine) Advance(t *lifecycle.Turn) {
+	if len(m.pods) == 0 {
+		clear(m.moved)
+		return
+	}
+	moves := 0
+	for _, x := range m.pods {
+		if x.stage != pending {
+			moves++
+		}
+	}
+	for _, uid := range m.order() {
+		x, p, n := m.pods[uid], t.State.PodOn(uid), t.State.NodeOf(uid)
+		if p == nil || n == nil {
+			continue
+		}
+		if !x.said && !m.cfg.Quiet {
+			x.said = true
+			t.Emit(step.PodEvent(p.Object, "ResizeWaitsForRoom", "Resizing", fmt.Sprintf("in-place resize is %s: %s", x.reason, cluster.ResizeLack(t.State, p, n))).AsWarning())
+		}
+		if m.cfg.After == 0 || x.stage == told || x.stage == asked {
+			continue
+		}
+		if x.stage == pending && moves >= maxMoves {
+			x.why, x.retry = fmt.Sprintf("%d other pods are being moved", moves), t.Now.Add(retryAfter)
+			continue
+		}
+		if x.stage == pending && !x.retry.IsZero() && t.Now.Before(x.retry) {
+			continue
+		}
+		if why, again := m.whyStays(t, p, n, x); why != "" {
+			x.why, x.retry = why, again
+			if x.stage != pending {
+				x.stage = pending
+				m.homes.ReleasePod(t, uid)
+			}
+			continue
+		}
+		if x.stage == pending {
+			x.stage, x.retry = seeking, time.Time{}
+			moves++
+		}
+		m.homes.Anticipate(t, n.Name, []*cluster.Pod{p})
+	}
+}
+
+// whyStays returns why a pod doesn't move, and when to look again; "" when it may.
+func (m *Machine) whyStays(t *lifecycle.Turn, p *cluster.Pod, n *cluster.Node, x *pod) (why string, again time.Time) {
+	again = t.Now.Add(retryAfter)
+	if due := lifecycle.Latest(x.since, m.moved[ownerOf(p)]).Add(m.cfg.After); t.Now.Before(due) {
+		return fmt.Sprintf("it moves at %s at the earliest (--move-pending-resizes-after)", due.UTC().Format(time.TimeOnly)), due
+	}
+	if autoscaler.Going(n.NodeInfo) {
+		return "its node is going", again
+	}
+	if why := m.homes.WhyNone(t.State, p); why != "" {
+		return "no room can be reserved for it: it " + why, again
+	}
+	ctx := drainability.Context{Rules: &m.cfg.Rules, State: t.State, Now: t.ServerNow()}
+	if v := ctx.Judge(p); v.Outcome != drainability.Evict {
+		if v.Why == "" {
+			v.Why = "is not evicted (" + v.Rule + ")"
+		}
+		return "it " + v.Why, again
+	}
+	if metav1.GetControllerOfNoCopy(p.Object) == nil {
+		return "it has no controller, so nothing would recreate it", again
+	}
+	for uid, other := range m.pods { // in any order: one is enough
+		if q := t.State.PodOn(uid); other != x && other.stage != pending && q != nil && ownerOf(q) == ownerOf(p) {
+			return "another pod of its controller is being moved", again
+		}
+	}
+	if x.stage == pending {
+		for _, b := range t.State.AppendBudgets(nil, p) {
+			if b.Status.DisruptionsAllowed < 1 && (t.State.Ready(p.UID) || !b.LetsUnreadyGo()) {
+				return fmt.Sprintf("disruption budget %s allows no disruptions now", b.Name), again
+			}
+		}
+	}
+	return "", time.Time{}
+}
+
+// Evict requests the eviction of pods whose replacements have room on a node that is there. It runs after
+// homes were scheduled.
+func (m *Machine) Evict(t *lifecycle.Turn) {
+	for _, uid := range m.order() {
+		x, p, n := m.pods[uid], t.State.PodOn(uid), t.State.NodeOf(uid)
+		if p == nil || n == nil || x.stage != seeking && x.stage != refused || x.stage == refused && t.Now.Before(x.retry) {
+			continue
+		}
+		k, ok := m.homes.Kept(uid)
+		switch {
+		case !ok || k.Node == "":
+			x.why = "no node has room for its replacement"
+			if k.Coming {
+				x.why = "a node is coming that has room for its replacement"
+			} else if k.Why != "" {
+				x.why += ", and no node group helps: " + k.Why
+			}
+			continue
+		case x.stage == seeking:
+			t.Decide(step.Decision{Kind: step.PodEvicted, Pod: p.Name(), Node: n.Name, Reason: fmt.Sprintf("its in-place resize is %s, and room is reserved on node %s", x.reason, k.Node)})
+			t.Emit(step.PodEvent(p.Object, "ResizeMovesPod", "Resizing", fmt.Sprintf("evicting the pod: its in-place resize is %s, and node %s has room for its replacement", x.reason, k.Node)))
+		}
+		x.stage, x.why, x.retry = asked, "", time.Time{}
+		t.Ready.Evictions = append(t.Ready.Evictions, step.Eviction{UID: uid, Namespace: p.Object.Namespace, Name: p.Object.Name, Node: n.Name})
+	}
+}
+
+// order returns the pods, those first whose resize is pending longest.
+func (m *Machine) order() []types.UID {
+	return slices.SortedFunc(maps.Keys(m.pods), func(a, b types.UID) int {
+		x, y := m.pods[a], m.pods[b]
+		return cmp.Or(x.since.Compare(y.since), strings.Compare(x.name, y.name), strings.Compare(string(a), string(b)))
+	})
+}
+
+func ownerOf(p *cluster.Pod) owner {
+	if ref := metav1.GetControllerOfNoCopy(p.Object); ref != nil {
+		return owner{p.Object.Namespace, ref.Kind, ref.Name}
+	}
+	return owner{p.Object.Namespace, "Pod", p.Object.Name}
+}
+
+// NextWake returns when a pod is looked at though nothing changes; zero for never.
+func (m *Machine) NextWake() (next time.Time) {
+	if m.cfg.After == 0 {
+		return next
+	}
+	for _, x := range m.pods { // in any order
+		switch x.stage {
+		case pending:
+			next = lifecycle.Earliest(next, lifecycle.Latest(x.retry, x.since.Add(m.cfg.After)))
+		case refused:
+			next = lifecycle.Earliest(next, x.retry)
+		}
+	}
+	return next
+}
+
+// Unsettled names the pods that are being moved.
+func (m *Machine) Unsettled() (out []string) {
+	for _, uid := range m.order() {
+		if x := m.pods[uid]; x.stage != pending {
+			out = append(out, fmt.Sprintf("pod %s is being moved, since its resize is %s: %s", x.name, x.reason, x.why))
+		}
+	}
+	return out
+}
+
+// Invariants checks that a pod has a reason.
+func (m *Machine) Invariants() (out []string) {
+	for _, uid := range m.order() {
+		if x := m.pods[uid]; x.reason == "" || x.since.IsZero() {
+			out = append(out, fmt.Sprintf("the resize of pod %s is %q since %s", x.name, x.reason, x.since))
+		}
+	}
+	return out
+}
+
+// Description is what is known of a pod whose resize is pending, for people.
+type Description struct {
+	Pod    types.UID
+	Reason cluster.ResizeReason
+	Since  time.Time // when Berth has seen it first
+	Moves  bool      // it is being moved
+	Why    string    // why it doesn't move, or what its move waits for; "" when it is being evicted
+}
+
+// Describe returns what is known of a pod; ok is false when no resize of it is pending.
+func (m *Machine) Describe(uid types.UID) (d Description, ok bool) {
+	x := m.pods[uid]
+	if x == nil {
+		return Description{}, false
+	}
+	d = Description{Pod: uid, Reason: x.reason, Since: x.since, Moves: x.stage != pending, Why: x.why}
+	if m.cfg.After == 0 {
+		d.Why = "it is not moved: --move-pending-resizes-after is 0"
+	}
+	return d, true
+}
+
+// All returns what is known of all of these pods, those first whose resize is pending longest.
+func (m *Machine) All() (out []Description) {
+	for _, uid := range m.order() {
+		d, _ := m.Describe(uid)
+		out = append(out, d)
+	}
+	return out
+}
