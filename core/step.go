@@ -245,7 +245,7 @@ func (c *Core) tryNominated(known bool, changes []cluster.Change) {
 	for i := range changes {
 		touched[changes[i].Node] = true
 	}
-	groups := map[*queue.Group]bool{}
+	groups, inPlaces := map[*queue.Group]bool{}, map[*queue.Group]bool{}
 	beyond := len(changes) > 0 && c.queue.AnyNominatedWaits((*engine.Class).LooksBeyondNode)
 	helped := c.helpedElsewhere(changes)
 	for _, n := range slices.Clone(c.state.NominatedNodes()) {
@@ -256,7 +256,13 @@ func (c *Core) tryNominated(known bool, changes []cluster.Change) {
 			item := c.queue.Get(p.UID)
 			switch {
 			case item != nil && item.WaitsWithGroup() != nil:
-				groups[item.WaitsWithGroup()] = true
+				// The places of the members leave no room for more of them, so no change there wakes the group.
+				g := item.WaitsWithGroup()
+				if c.reservation.WaitsFor(p.UID) && !inPlaces[g] {
+					inPlaces[g] = true
+					gangs{c}.tryInPlaces(g)
+				}
+				groups[g] = true
 			case !known || touched[n] || item != nil && c.mayFitNow(item, n, helped):
 				c.tryNominatedPod(item)
 			}

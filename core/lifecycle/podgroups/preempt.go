@@ -28,7 +28,7 @@ func (m *Machine) preempts(t *lifecycle.Turn, object *schedulingv1beta1.PodGroup
 }
 
 // NodesChanged retries the groups whose nominated nodes have changed, if all of their nominated members wait in
-// vain. A node that takes members now wakes groups anyway.
+// vain. Core has tried those whose members have places.
 func (m *Machine) NodesChanged(t *lifecycle.Turn, groups map[*queue.Group]bool) {
 	for _, g := range slices.SortedFunc(maps.Keys(groups), func(a, b *queue.Group) int { return a.Key().Compare(b.Key()) }) {
 		awaited := func(item *queue.Item) bool { return !m.scheduler.WaitsInVain(item.Pod(), item.Class()) }

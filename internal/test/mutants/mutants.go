@@ -474,6 +474,7 @@ var faults = []Mutant{
 	{"a group preempts again while victims are on their way", "core/scheduler/podgroup_preempt.go", "	if t.awaitsVictims() {\n", "	if false {\n", "./core", "TestScripts/groups_preempt", "1"},
 	{"members keep nominations in vain", "core/scheduler/podgroup_preempt.go", "	if d.Victims == nil && !keep {\n", "	if d.Victims == nil && keep {\n", "./core/scheduler", "TestNominatedMembers", "1"},
 	{"a group waits in vain for a node that others took", "core/step.go", "	c.podGroups.NodesChanged(c.turn, groups)\n", "", "./core", "TestScripts/groups_preempt", "1"},
+	{"a group doesn't notice that its nodes are ready at last", "core/step.go", "					gangs{c}.tryInPlaces(g)\n", "", "./core", "TestScripts/autoscale_gang_not_ready", "1"},
 	{"a group isn't told that its victim stays", "core/lifecycle/preemption/preemption.go", "		if v.preemptor.PodGroup {\n			m.groups.VictimStays", "		if false {\n			m.groups.VictimStays", "./core", "TestScripts/groups_preempt", "1"},
 	{"a group isn't told that it is a victim", "core/lifecycle/preemption/preemption.go", "whole && !told[key] {", "whole && false {", "./core", "TestScripts/groups_victims", "1"},
 	{"one node of a group that goes whole is drained", "core/autoscaler/scaledown/podgroups.go", "	if set.nodes == nil {\n		p.simulate(x)", "	if true {\n		p.simulate(x)", "./core", "TestScripts/autoscale_pod_groups", "1"},
