@@ -26,7 +26,7 @@ func main() {
 		Use: "devcluster", Short: "A real Kubernetes control plane on loopback, with simulated kubelets",
 		SilenceUsage: true, SilenceErrors: true,
 	}
-	cmd.AddCommand(upCommand(), sizeCommand(), burstCommand(), benchCommand(), stormCommand(), components.Command())
+	cmd.AddCommand(upCommand(), sizeCommand(), burstCommand(), benchCommand(), viewersCommand(), stormCommand(), components.Command())
 	os.Exit(controlplane.RunCommand(cmd))
 }
 

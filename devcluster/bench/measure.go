@@ -51,25 +51,33 @@ func (c *counter) times() []time.Time {
 // startCounter returns a counter that counts until the context ends. No pod may be bound
 // before it.
 func startCounter(ctx context.Context, cfg *rest.Config) (*counter, error) {
-	client, err := metadata.NewForConfig(cfg)
-	if err != nil {
-		return nil, err
-	}
 	c := &counter{}
-	bound := metadatainformer.NewFilteredMetadataInformer(client, v1.SchemeGroupVersion.WithResource("pods"), measured, 0, nil,
-		func(o *metav1.ListOptions) { o.FieldSelector = "spec.nodeName!=" })
-	if _, err := bound.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
+	return c, watchBound(ctx, cfg, func(string) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.bound = append(c.bound, time.Now())
+	})
+}
+
+// watchBound calls f with the name of each measured pod that has been bound, one after the other, until the
+// context ends. It returns when the watch has begun.
+func watchBound(ctx context.Context, cfg *rest.Config, f func(name string)) error {
+	client, err := metadata.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	bound := metadatainformer.NewFilteredMetadataInformer(client, v1.SchemeGroupVersion.WithResource("pods"), measured, 0, nil,
+		func(o *metav1.ListOptions) { o.FieldSelector = "spec.nodeName!=" })
+	if _, err := bound.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
+		f(obj.(*metav1.PartialObjectMetadata).Name)
 	}}); err != nil {
-		return nil, err
+		return err
 	}
 	go bound.Informer().RunWithContext(ctx)
 	if !cache.WaitForCacheSync(ctx.Done(), bound.Informer().HasSynced) {
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
-	return c, nil
+	return nil
 }
 
 // Rates are the pods per second of a run. Time begins with the first bind, or with the

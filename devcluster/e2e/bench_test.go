@@ -96,3 +96,25 @@ func TestBenchStops(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatViewersCost measures with few nodes for a short time: all pods are bound whoever looks, and the viewers are
+// answered.
+func TestWhatViewersCost(t *testing.T) {
+	v := bench.Viewing{Size: bench.Size{Nodes: 30, Pods: 60}, Rate: 20, Window: 2 * time.Second, Rounds: 1, Viewers: 2, Stalled: 1, Berth: berth, Limit: 5 * time.Minute, Progress: io.Discard}
+	kinds, err := v.Do(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(kinds) != 4 {
+		t.Fatalf("%d kinds", len(kinds))
+	}
+	for _, k := range kinds {
+		if k.Pods != 40 || k.P50 <= 0 || k.P99 < k.P50 || k.Max < k.P99 || k.Memory < 10<<20 || k.PeakMemory < k.Memory {
+			t.Errorf("%+v", k)
+		}
+	}
+	v.Viewers = 0
+	if _, err := v.Do(t.Context()); err == nil || !strings.Contains(err.Error(), "--viewers") {
+		t.Errorf("no viewer: %v", err)
+	}
+}

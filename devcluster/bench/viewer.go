@@ -1,0 +1,107 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+)
+
+// This file is viewers of Berth's API, with the identity of the cluster's administrator.
+
+const apiPath = "/api/v1alpha1/"
+
+// What the page asks for again, and how often, while all nodes of a large cluster and the charts are open.
+var asked = map[string]time.Duration{"nodes?limit=5000": 15 * time.Second, "series?step=10s": 10 * time.Second, "pending": 2 * time.Second}
+
+// look has the viewers of a window look until the context ends.
+func (v *viewing) look(ctx context.Context, work *errgroup.Group, k *ViewingKind) error {
+	cfg := rest.CopyConfig(v.cluster.Config)
+	cfg.TLSClientConfig.Insecure, cfg.TLSClientConfig.CAData, cfg.TLSClientConfig.CAFile = true, nil, "" // Berth made its certificate itself
+	server := fmt.Sprintf("https://127.0.0.1:%d", v.port)
+	for range k.Viewers {
+		client, err := rest.HTTPClientFor(cfg)
+		if err != nil {
+			return err
+		}
+		client.Timeout = 0 // a stream has no end
+		work.Go(func() error {
+			defer client.CloseIdleConnections()
+			return view(ctx, client, server)
+		})
+	}
+	secure, err := rest.TLSConfigFor(cfg)
+	if err != nil {
+		return err
+	}
+	for range k.Stalled {
+		work.Go(func() error { return stall(ctx, strings.TrimPrefix(server, "https://"), secure) })
+	}
+	return nil
+}
+
+// view follows the stream, and asks for what the page asks for. Answers that the API refuses to give while it is
+// busy are a viewer's everyday; others are errors.
+func view(ctx context.Context, client *http.Client, server string) error {
+	all, ctx := errgroup.WithContext(ctx)
+	all.Go(func() error { return ask(ctx, client, server+apiPath+"stream") })
+	for path, every := range asked {
+		all.Go(func() error {
+			if err := ask(ctx, client, server+apiPath+path); err != nil {
+				return err
+			}
+			return paced(ctx, every, 0, func(int) error { return ask(ctx, client, server+apiPath+path) })
+		})
+	}
+	return all.Wait()
+}
+
+// ask reads an answer to its end.
+func ask(ctx context.Context, client *http.Client, address string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(r)
+	if err == nil {
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusServiceUnavailable {
+			said, _ := io.ReadAll(io.LimitReader(resp.Body, 300)) // for the message only
+			return fmt.Errorf("viewing %s: %s: %s", address, resp.Status, said)
+		}
+		_, err = io.Copy(io.Discard, resp.Body)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return wrapped("viewing "+address, err)
+}
+
+// stall opens a stream and reads nothing of it. What becomes of the connection is Berth's affair.
+func stall(ctx context.Context, server string, secure *tls.Config) error {
+	secure = secure.Clone()
+	secure.NextProtos = []string{"http/1.1"}
+	conn, err := (&tls.Dialer{NetDialer: &net.Dialer{}, Config: secure}).DialContext(ctx, "tcp", server)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return wrapped("stalling", err)
+	}
+	defer conn.Close()
+	w := bufio.NewWriter(conn)
+	fmt.Fprintf(w, "GET %sstream HTTP/1.1\r\nHost: %s\r\n\r\n", apiPath, server)
+	if err := w.Flush(); err != nil && ctx.Err() == nil {
+		return wrapped("stalling", err)
+	}
+	<-ctx.Done()
+	return nil
+}
