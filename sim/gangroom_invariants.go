@@ -30,10 +30,11 @@ type gangRoom struct {
 // checkRoom checks what a Step has decided about room, and has bound into it.
 func (w *World) checkRoom(r *step.Ready) {
 	for i := range r.Decisions {
-		switch d := &r.Decisions[i]; d.Kind {
-		case step.RoomLost:
+		switch d := &r.Decisions[i]; {
+		case d.PodGroup == "": // room for other than a gang
+		case d.Kind == step.RoomLost:
 			w.room = nil
-		case step.RoomKept:
+		case d.Kind == step.RoomKept:
 			w.room = w.newRoom(d.PodGroup)
 		}
 	}

@@ -60,6 +60,7 @@ func (m *memo) keep(live map[Content]bool) {
 	defer m.mu.Unlock()
 	clear(m.counts)
 	clear(m.says)
+	clear(m.plain)
 	for a := range m.answers {
 		if !live[a.content] {
 			delete(m.answers, a)

@@ -41,6 +41,8 @@ func EventReasons() []EventReason {
 		{aboutPod, "NotTriggerScaleUp", false, fromAutoscaler, "no node group can help, with the reason of each group"},
 		{aboutPod, "ScaleDown", false, fromAutoscaler, "it is evicted from a node that is being removed, or its replacement is surged first"},
 		{aboutPod, "ScaleDownFailed", true, fromAutoscaler, "it could not be evicted"},
+		{aboutPod, "ResizeWaitsForRoom", true, fromAutoscaler, "its node has no room for its in-place resize, or never will have"},
+		{aboutPod, "ResizeMovesPod", false, fromAutoscaler, "it is evicted since its in-place resize waits, and another node has room for its replacement"},
 		{aboutPod, "InvalidQuantity", true, fromBerth, "it has invalid values; the message says how Berth treats them"},
 
 		{aboutNode, "ScaleDown", false, fromAutoscaler, "it was marked for removal, or the provider was asked to delete it"},
