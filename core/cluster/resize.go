@@ -75,10 +75,10 @@ func ResizeLack(s *State, p *Pod, n *Node) string {
 
 // amountText returns an amount of a resource as people write it.
 func amountText(id ResourceID, n int64) string {
-	switch {
-	case id == CPU:
+	switch id {
+	case CPU:
 		return resource.NewMilliQuantity(n, resource.DecimalSI).String()
-	case id == Memory:
+	case Memory:
 		return resource.NewQuantity(n, resource.BinarySI).String()
 	}
 	return fmt.Sprint(n)
