@@ -67,9 +67,6 @@ function App() {
   useEffect(() => {
     document.title = `${page?.name ?? 'Berth'} · Berth`
   }, [page?.name])
-  useEffect(() => { // of more pages than a phone has room for
-    document.querySelector('.tabs [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
-  }, [page?.id, here.length])
   const open = ['pod', 'node', 'g', 'seq'].find(k => param(k))
   return (
     <>

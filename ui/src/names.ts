@@ -34,9 +34,6 @@ export const words = (s: string): string => s.replace(/([a-z])([A-Z])/g, '$1 $2'
 
 export const owner = (o: Owner | undefined): string => (o ? `${o.kind} ${o.name}` : 'no controller')
 
-/** reasonOf says what a pod in a state waits for: of a node that is coming, the reason is the name of its group. */
-export const reasonOf = (state: string, reason: string | undefined): string => (state === 'NodeComing' && reason ? `of node group ${reason}` : reason ?? '')
-
 export const podName = (p: Pick<Pod, 'namespace' | 'name'>): string => `${p.namespace}/${p.name}`
 
 export function decisionTone(kind: string): string {

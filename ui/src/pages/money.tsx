@@ -10,8 +10,8 @@ import type { Money, NodesOfReason } from '../types'
 /** Bars are amounts beside each other, longest first, with their numbers. */
 function Bars({ rows }: { rows: { label: preact.ComponentChildren; n: number; note: string; tone: string }[] }) {
   const most = Math.max(...rows.map(r => r.n), 1e-9)
-  return <PlainTable class="amounts" head={['', 'cost', '', '']} nums={[1]} caption="Cost"
-    rows={rows.map(r => [r.label, money(r.n, currency.value), <svg class="amount" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect width={(r.n / most) * 100} height="10" rx="1" fill={`var(--${r.tone})`} /></svg>, <span class="soft">{r.note.split(', ').map((x, i) => <span class="nowrap">{i ? ', ' : ''}{x} </span>)}</span>])} />
+  return <PlainTable head={['', 'cost', '', '']} nums={[1]} caption="Cost"
+    rows={rows.map(r => [r.label, money(r.n, currency.value), <svg width="160" height="10" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect width={(r.n / most) * 100} height="10" rx="1" fill={`var(--${r.tone})`} /></svg>, <span class="soft">{r.note}</span>])} />
 }
 
 /** MoneyPage is what nodes cost: by group, and by why they stay. */

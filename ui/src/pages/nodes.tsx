@@ -106,7 +106,6 @@ function NodeMap({ nodes, choose }: { nodes: Node[]; choose: (name: string) => v
   }, [])
   const size = sizeParam(), colour = colourParam()
   const height = Math.max(360, Math.min(900, innerHeight - 260))
-  const unpriced = size === 'price' ? nodes.filter(n => !n.price).length : 0
   const root = useMemo(() => {
     const groups = new Map<string, Leaf[]>()
     for (const n of nodes) {
@@ -114,10 +113,11 @@ function NodeMap({ nodes, choose }: { nodes: Node[]; choose: (name: string) => v
       if (!groups.has(g)) groups.set(g, [])
       groups.get(g)!.push({ name: n.name, node: n })
     }
-    const sizeOf = (n: Node) => (size === 'equal' ? 1 : size === 'price' ? n.price ?? 0 : quantity(n.resources.find(r => r.resource === 'cpu')?.allocatable) || 0)
-    const least = nodes.reduce((m, n) => (sizeOf(n) > 0 ? Math.min(m, sizeOf(n)) : m), Infinity)
-    // What has no size of its own is as small as the smallest, so that every node is there.
-    const value = (l: Leaf) => (l.node ? sizeOf(l.node) || (least < Infinity ? least : 1) : 0)
+    const value = (l: Leaf) => {
+      if (!l.node || size === 'equal') return l.node ? 1 : 0
+      const v = size === 'price' ? l.node.price ?? 0 : quantity(l.node.resources.find(r => r.resource === 'cpu')?.allocatable)
+      return v > 0 ? v : 1e-3
+    }
     const h = hierarchy<Leaf>({ name: '', children: [...groups].map(([name, children]) => ({ name, children })) }).sum(value).sort((a, b) => (b.value ?? 0) - (a.value ?? 0))
     return treemap<Leaf>().size([width.value, height]).paddingTop(d => (d.depth === 1 ? 20 : 0)).paddingInner(d => (d.depth === 0 ? 8 : 0)).round(true)(h)
   }, [nodes, size, width.value, height])
@@ -142,7 +142,6 @@ function NodeMap({ nodes, choose }: { nodes: Node[]; choose: (name: string) => v
               tabindex={i === 0 ? 0 : -1} role="button" aria-label={`${n.name}, ${percent(share(n, 'cpu'))} of cpu, ${text}`} onClick={() => choose(n.name)}>
               <title>{`${n.name}\n${of(n, 'cpu')}\n${of(n, 'memory')}\n${text}${n.price ? '\n' + money(n.price, currency.value) : ''}`}</title></rect>
           })}</g>
-          <g class="names" aria-hidden="true">{leaves.filter(l => l.x1 - l.x0 > 56 && l.y1 - l.y0 > 22).slice(0, 400).map(l => <text x={l.x0 + 5} y={l.y0 + 15}>{fit(l.data.name, l.x1 - l.x0 - 8)}</text>)}</g>
         </svg>
     )
   }, [root, colour, currency.value])
@@ -151,8 +150,7 @@ function NodeMap({ nodes, choose }: { nodes: Node[]; choose: (name: string) => v
       <div ref={box}>{drawing}</div>
       <p class="legend">{colour === 'use'
         ? <><span>requested share of the fullest resource:</span>{[0.05, 0.3, 0.6, 0.9].map(s => <span><i style={{ background: useColour(s) }} />{percent(s)}</span>)}</>
-        : kinds.slice(1).map(([k, text]) => <span><i style={{ background: stateColour[k] }} />{text}</span>)}
-        {unpriced > 0 && <span>{plural(unpriced, 'node')} without a price {unpriced === 1 ? 'is' : 'are'} drawn as small as the cheapest</span>}</p>
+        : kinds.slice(1).map(([k, text]) => <span><i style={{ background: stateColour[k] }} />{text}</span>)}</p>
     </div>
   )
 }

@@ -1,7 +1,7 @@
 import { useMemo } from 'preact/hooks'
 import { clockNow, currency, decisions, meta, overview, useAnswer } from '../api'
 import { age, amount, clock, count, money, percent, plural, since, span } from '../format'
-import { attentionHref, decisionTone, reasonOf, sentence, stateOf, toneOfSeverity } from '../names'
+import { attentionHref, decisionTone, sentence, stateOf, toneOfSeverity } from '../names'
 import { Chart, type Line } from '../parts/chart'
 import { Empty, Mark, Panel, Stat, Tag } from '../parts/basics'
 import { run, seek } from '../moment'
@@ -94,7 +94,7 @@ function PendingList({ of: o }: { of: Overview }) {
   return (
     <ul class="items">{o.pending.slice(0, 8).map(p => {
       const [text, tone] = stateOf(p.state)
-      return <li><span class="num"><strong>{count(p.pods)}</strong></span><span class="what"><Tag tone={tone}>{text}</Tag> {reasonOf(p.state, p.reason)}
+      return <li><span class="num"><strong>{count(p.pods)}</strong></span><span class="what"><Tag tone={tone}>{text}</Tag> {p.reason}
         {p.example && <> <span class="soft">such as</span> <a href={href('pending', { pod: p.example })}>{p.example}</a></>}
         {p.since && <span class="soft"> · for {age(p.since, clockNow.value)}</span>}</span></li>
     })}</ul>

@@ -1,6 +1,6 @@
 import { clockNow, overview, useAnswer } from '../api'
 import { age, amount, count, plural } from '../format'
-import { owner, podName, reasonOf, stateOf } from '../names'
+import { owner, podName, stateOf } from '../names'
 import { Empty, Panel, PlainTable, Segments, Tag } from '../parts/basics'
 import { Table, type Column } from '../parts/table'
 import { go, href, param } from '../route'
@@ -30,7 +30,7 @@ function Reasons() {
     const [text, tone] = stateOf(r.state)
     return (
       <Panel title={<>{plural(r.pods, 'pod')} · <span class={tone}>{text}</span></>} more={expected(r.next, clockNow.value)}>
-        {r.reason && <p>{reasonOf(r.state, r.reason)} {r.plugin && <Tag>{r.plugin}</Tag>}</p>}
+        {r.reason && <p>{r.reason} {r.plugin && <Tag>{r.plugin}</Tag>}</p>}
         <PlainTable caption={`${text} ${r.reason ?? ''}`} head={['workload', 'pods', 'waiting for', 'longest']} nums={[1, 2]}
           rows={r.workloads.map(w => [<>{w.namespace} / {owner(w.owner)}</>, count(w.pods), age(w.since, clockNow.value), <a href={href('pending', { pod: w.example })}>{w.example}</a>])} />
         {(r.otherPods ?? 0) > 0 && <p class="soft">and {plural(r.otherPods!, 'pod')} of other workloads</p>}
@@ -44,7 +44,7 @@ export const podColumns: Column<Pod>[] = [
   { key: 'pod', label: 'pod', show: podName, by: podName, width: 'minmax(220px, 2fr)' },
   { key: 'owner', label: 'workload', show: p => owner(p.owner), by: p => owner(p.owner), width: 'minmax(140px, 1fr)' },
   { key: 'state', label: 'state', show: p => { const [t, tone] = stateOf(p.state); return <Tag tone={tone}>{t}</Tag> }, by: p => p.state },
-  { key: 'reason', label: 'reason', show: p => reasonOf(p.state, p.reason), by: p => p.reason ?? '', width: 'minmax(200px, 2fr)' },
+  { key: 'reason', label: 'reason', show: p => p.reason ?? '', by: p => p.reason ?? '', width: 'minmax(200px, 2fr)' },
   { key: 'since', label: 'waiting', num: true, show: p => age(p.since, clockNow.value), by: p => (p.since ? -Date.parse(p.since) : NaN) },
   { key: 'attempts', label: 'attempts', num: true, show: p => count(p.attempts ?? 0), by: p => p.attempts ?? 0 },
   { key: 'expected', label: 'node expected', show: p => (p.group ? `${p.group} ${expected(p.expected, clockNow.value)}` : ''), by: p => p.expected?.likely ?? '' },

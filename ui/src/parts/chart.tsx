@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 import { clock, span } from '../format'
-import { now, printing, systemDark, theme, utc } from '../settings'
+import { now, systemDark, theme, utc } from '../settings'
 import { PlainTable } from './basics'
 
 export interface Line {
@@ -39,7 +39,7 @@ export function Chart({ label, times, lines, stacked, height = 180, format, sync
   const mark = useRef(marker)
   mark.current = marker
   const data = () => [times, ...(stacked ? stack(lines) : lines.map(l => l.values))] as uPlot.AlignedData
-  useLayoutEffect(() => { // before a browser prints what it has
+  useEffect(() => {
     const css = getComputedStyle(document.documentElement)
     const colour = (name: string) => css.getPropertyValue('--' + name).trim()
     const stepped = uPlot.paths.stepped!({ align: 1 })
@@ -66,7 +66,7 @@ export function Chart({ label, times, lines, stacked, height = 180, format, sync
       watch.disconnect()
       u.destroy()
     }
-  }, [lines.length, theme.value, systemDark.value, printing.value, utc.value, height])
+  }, [lines.length, theme.value, systemDark.value, utc.value, height])
   useEffect(() => plot.current?.setData(data()), [times, lines])
   useEffect(() => plot.current?.redraw(false), [marker])
   return (
