@@ -252,6 +252,9 @@ func (m *Machine) Evict(t *lifecycle.Turn) {
 
 // order returns the pods, those first whose resize is pending longest.
 func (m *Machine) order() []types.UID {
+	if len(m.pods) == 0 {
+		return nil // in nearly every Step
+	}
 	return slices.SortedFunc(maps.Keys(m.pods), func(a, b types.UID) int {
 		x, y := m.pods[a], m.pods[b]
 		return cmp.Or(x.since.Compare(y.since), strings.Compare(x.name, y.name), strings.Compare(string(a), string(b)))
