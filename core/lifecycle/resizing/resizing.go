@@ -54,11 +54,14 @@ type Machine struct {
 	cfg   Config
 	homes Homes
 	pods  map[types.UID]*pod
+	fresh []types.UID         // pods whose event is to be emitted
 	moved map[owner]time.Time // when a pod of an owner was last told to leave
 }
 
+// owner names a controller: of its pods one moves at a time.
 type owner struct{ namespace, kind, name string }
 
+// stage is how far a pod is, as in the table of the package.
 type stage uint8
 
 const (
@@ -75,7 +78,6 @@ type pod struct {
 	reason cluster.ResizeReason
 	since  time.Time
 	stage  stage
-	said   bool          // the event about it was emitted
 	why    string        // why it doesn't move now; "" when it does
 	retry  time.Time     // when it is looked at though nothing changes; zero for not
 	wait   time.Duration // the last wait of a refused pod
@@ -101,8 +103,10 @@ func (m *Machine) PodShown(t *lifecycle.Turn, p *cluster.Pod) {
 		}
 	case x == nil:
 		m.pods[p.UID] = &pod{name: p.Name(), reason: reason, since: t.Now}
+		m.fresh = append(m.fresh, p.UID)
 	case x.reason != reason:
-		x.reason, x.said = reason, false
+		x.reason = reason
+		m.fresh = append(m.fresh, p.UID)
 	}
 }
 
@@ -139,38 +143,44 @@ func (m *Machine) EvictionDone(t *lifecycle.Turn, in step.EvictionDone) {
 	}
 }
 
-// Advance emits events and requests homes. It runs before homes are scheduled.
+// Advance emits events and requests homes. It runs before homes are scheduled. However many resizes are
+// pending, it works on those that are new, that are moving (maxMoves at most), or whose time to be looked at
+// has come.
 func (m *Machine) Advance(t *lifecycle.Turn) {
+	m.tell(t)
 	if len(m.pods) == 0 {
 		clear(m.moved)
+	}
+	if len(m.pods) == 0 || m.cfg.After == 0 {
 		return
 	}
+	moving := map[owner]*pod{}
 	moves := 0
-	for _, x := range m.pods {
-		if x.stage != pending {
-			moves++
+	for uid, x := range m.pods { // in any order: one of an owner moves at a time
+		if x.stage == pending {
+			continue
+		}
+		moves++
+		if p := t.State.PodOn(uid); p != nil {
+			moving[ownerOf(p)] = x
 		}
 	}
-	for _, uid := range m.order() {
+	due := func(x *pod) bool {
+		if x.stage == pending {
+			return !t.Now.Before(x.retry)
+		}
+		return x.stage == seeking || x.stage == refused
+	}
+	for _, uid := range m.order(due) {
 		x, p, n := m.pods[uid], t.State.PodOn(uid), t.State.NodeOf(uid)
-		if p == nil || n == nil {
+		switch {
+		case p == nil || n == nil:
 			continue
-		}
-		if !x.said && !m.cfg.Quiet {
-			x.said = true
-			t.Emit(step.PodEvent(p.Object, "ResizeWaitsForRoom", "Resizing", fmt.Sprintf("in-place resize is %s: %s", x.reason, cluster.ResizeLack(t.State, p, n))).AsWarning())
-		}
-		if m.cfg.After == 0 || x.stage == told || x.stage == asked {
-			continue
-		}
-		if x.stage == pending && moves >= maxMoves {
+		case x.stage == pending && moves >= maxMoves:
 			x.why, x.retry = fmt.Sprintf("%d other pods are being moved", moves), t.Now.Add(retryAfter)
 			continue
 		}
-		if x.stage == pending && !x.retry.IsZero() && t.Now.Before(x.retry) {
-			continue
-		}
-		if why, again := m.whyStays(t, p, n, x); why != "" {
+		if why, again := m.whyStays(t, p, n, x, moving[ownerOf(p)]); why != "" {
 			x.why, x.retry = why, again
 			if x.stage != pending {
 				x.stage = pending
@@ -180,14 +190,30 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 		}
 		if x.stage == pending {
 			x.stage, x.retry = seeking, time.Time{}
+			moving[ownerOf(p)] = x
 			moves++
 		}
 		m.homes.Anticipate(t, n.Name, []*cluster.Pod{p})
 	}
 }
 
-// whyStays returns why a pod doesn't move, and when to look again; "" when it may.
-func (m *Machine) whyStays(t *lifecycle.Turn, p *cluster.Pod, n *cluster.Node, x *pod) (why string, again time.Time) {
+// tell emits an event about each pod whose resize has become pending, or is pending for another reason.
+func (m *Machine) tell(t *lifecycle.Turn) {
+	m.fresh = slices.DeleteFunc(m.fresh, func(uid types.UID) bool {
+		x, p, n := m.pods[uid], t.State.PodOn(uid), t.State.NodeOf(uid)
+		if x != nil && (p == nil || n == nil) {
+			return false // its node isn't known yet
+		}
+		if x != nil && !m.cfg.Quiet { // it wasn't carried out or taken back in the meantime
+			t.Emit(step.PodEvent(p.Object, "ResizeWaitsForRoom", "Resizing", fmt.Sprintf("in-place resize is %s: %s", x.reason, cluster.ResizeLack(t.State, p, n))).AsWarning())
+		}
+		return true
+	})
+}
+
+// whyStays returns why a pod doesn't move, and when to look again; "" when it may. moving is the pod of its
+// owner that moves already: itself, another or none.
+func (m *Machine) whyStays(t *lifecycle.Turn, p *cluster.Pod, n *cluster.Node, x, moving *pod) (why string, again time.Time) {
 	again = t.Now.Add(retryAfter)
 	if due := lifecycle.Latest(x.since, m.moved[ownerOf(p)]).Add(m.cfg.After); t.Now.Before(due) {
 		return fmt.Sprintf("it moves at %s at the earliest (--move-pending-resizes-after)", due.UTC().Format(time.TimeOnly)), due
@@ -208,10 +234,8 @@ func (m *Machine) whyStays(t *lifecycle.Turn, p *cluster.Pod, n *cluster.Node, x
 	if metav1.GetControllerOfNoCopy(p.Object) == nil {
 		return "it has no controller, so nothing would recreate it", again
 	}
-	for uid, other := range m.pods { // in any order: one is enough
-		if q := t.State.PodOn(uid); other != x && other.stage != pending && q != nil && ownerOf(q) == ownerOf(p) {
-			return "another pod of its controller is being moved", again
-		}
+	if moving != nil && moving != x {
+		return "another pod of its controller is being moved", again
 	}
 	if x.stage == pending {
 		for _, b := range t.State.AppendBudgets(nil, p) {
@@ -226,9 +250,13 @@ func (m *Machine) whyStays(t *lifecycle.Turn, p *cluster.Pod, n *cluster.Node, x
 // Evict requests the eviction of pods whose replacements have room on a node that is there. It runs after
 // homes were scheduled.
 func (m *Machine) Evict(t *lifecycle.Turn) {
-	for _, uid := range m.order() {
+	if m.cfg.After == 0 {
+		return
+	}
+	due := func(x *pod) bool { return x.stage == seeking || x.stage == refused && !t.Now.Before(x.retry) }
+	for _, uid := range m.order(due) {
 		x, p, n := m.pods[uid], t.State.PodOn(uid), t.State.NodeOf(uid)
-		if p == nil || n == nil || x.stage != seeking && x.stage != refused || x.stage == refused && t.Now.Before(x.retry) {
+		if p == nil || n == nil {
 			continue
 		}
 		k, ok := m.homes.Kept(uid)
@@ -250,17 +278,24 @@ func (m *Machine) Evict(t *lifecycle.Turn) {
 	}
 }
 
-// order returns the pods, those first whose resize is pending longest.
-func (m *Machine) order() []types.UID {
-	if len(m.pods) == 0 {
-		return nil // in nearly every Step
+// order returns the pods that are wanted, those first whose resize is pending longest.
+func (m *Machine) order(wanted func(*pod) bool) (out []types.UID) {
+	for uid, x := range m.pods { // in any order: sorted below
+		if wanted(x) {
+			out = append(out, uid)
+		}
 	}
-	return slices.SortedFunc(maps.Keys(m.pods), func(a, b types.UID) int {
+	slices.SortFunc(out, func(a, b types.UID) int {
 		x, y := m.pods[a], m.pods[b]
 		return cmp.Or(x.since.Compare(y.since), strings.Compare(x.name, y.name), strings.Compare(string(a), string(b)))
 	})
+	return out
 }
 
+// every is what order is asked for all pods with.
+func every(*pod) bool { return true }
+
+// ownerOf returns a pod's controller, and the pod itself where it has none.
 func ownerOf(p *cluster.Pod) owner {
 	if ref := metav1.GetControllerOfNoCopy(p.Object); ref != nil {
 		return owner{p.Object.Namespace, ref.Kind, ref.Name}
@@ -286,17 +321,16 @@ func (m *Machine) NextWake() (next time.Time) {
 
 // Unsettled names the pods that are being moved.
 func (m *Machine) Unsettled() (out []string) {
-	for _, uid := range m.order() {
-		if x := m.pods[uid]; x.stage != pending {
-			out = append(out, fmt.Sprintf("pod %s is being moved, since its resize is %s: %s", x.name, x.reason, x.why))
-		}
+	for _, uid := range m.order(func(x *pod) bool { return x.stage != pending }) {
+		x := m.pods[uid]
+		out = append(out, fmt.Sprintf("pod %s is being moved, since its resize is %s: %s", x.name, x.reason, x.why))
 	}
 	return out
 }
 
 // Invariants checks that a pod has a reason.
 func (m *Machine) Invariants() (out []string) {
-	for _, uid := range m.order() {
+	for _, uid := range m.order(every) {
 		if x := m.pods[uid]; x.reason == "" || x.since.IsZero() {
 			out = append(out, fmt.Sprintf("the resize of pod %s is %q since %s", x.name, x.reason, x.since))
 		}
@@ -308,7 +342,7 @@ func (m *Machine) Invariants() (out []string) {
 type Description struct {
 	Pod    types.UID
 	Reason cluster.ResizeReason
-	Since  time.Time // when Berth has seen it first
+	Since  time.Time // when Berth first saw it
 	Moves  bool      // it is being moved
 	Why    string    // why it doesn't move, or what its move waits for; "" when it is being evicted
 }
@@ -328,7 +362,7 @@ func (m *Machine) Describe(uid types.UID) (d Description, ok bool) {
 
 // All returns what is known of all of these pods, those first whose resize is pending longest.
 func (m *Machine) All() (out []Description) {
-	for _, uid := range m.order() {
+	for _, uid := range m.order(every) {
 		d, _ := m.Describe(uid)
 		out = append(out, d)
 	}
