@@ -230,7 +230,7 @@ func (c *Core) mayHelp(known bool, changes []cluster.Change) func(*engine.Class,
 	}
 }
 
-// tryNominated has nominated pods tried after changes: those that their nodes take now, and
+// tryNominated queues nominated pods after changes: those that their nodes take now, and
 // those that wait for their nodes in vain. It looks at the nodes that changes have touched,
 // and at those whose pods' rules look beyond their nodes; but a place isn't looked at before the
 // node is touched if the node doesn't take pods yet, or if the changes don't concern the rules.
@@ -254,18 +254,20 @@ func (c *Core) tryNominated(known bool, changes []cluster.Change) {
 		}
 		for _, p := range slices.Clone(c.state.Node(n).Nominated) {
 			item := c.queue.Get(p.UID)
-			switch {
-			case item != nil && item.WaitsWithGroup() != nil:
-				// The places of the members leave no room for more of them, so no change there wakes the group.
-				g := item.WaitsWithGroup()
-				if c.reservation.WaitsFor(p.UID) && !inPlaces[g] {
-					inPlaces[g] = true
-					gangs{c}.tryInPlaces(g)
+			concerned := !known || touched[n] || item != nil && c.mayFitNow(item, n, helped)
+			if item == nil || item.WaitsWithGroup() == nil {
+				if concerned {
+					c.tryNominatedPod(item)
 				}
-				groups[g] = true
-			case !known || touched[n] || item != nil && c.mayFitNow(item, n, helped):
-				c.tryNominatedPod(item)
+				continue
 			}
+			// The places of the members leave no room for more of them, so no change there wakes the group.
+			g := item.WaitsWithGroup()
+			if concerned && c.reservation.WaitsFor(p.UID) && !inPlaces[g] {
+				inPlaces[g] = true
+				gangs{c}.tryInPlaces(g)
+			}
+			groups[g] = true
 		}
 	}
 	c.podGroups.NodesChanged(c.turn, groups)
@@ -299,7 +301,7 @@ func (c *Core) helpedElsewhere(changes []cluster.Change) func(*engine.Class) boo
 	}
 }
 
-// tryNominatedPod has a nominated pod tried if its node takes it now, or if it waits for
+// tryNominatedPod queues a nominated pod if its node takes it now, or if it waits for
 // that in vain. item may be nil.
 func (c *Core) tryNominatedPod(item *queue.Item) {
 	if item != nil && item.WaitsWithGroup() != nil {
@@ -314,8 +316,8 @@ func (c *Core) tryNominatedPod(item *queue.Item) {
 	}
 }
 
-// tryInPlaces has a pod group tried, whatever its backoff, once the nodes are there that it has
-// waited for: each member that has a place fits on its node.
+// tryInPlaces queues a pod group, whatever its backoff, once the nodes that it waited for are there:
+// each member that has a place fits on its node.
 func (x gangs) tryInPlaces(g *queue.Group) {
 	for _, item := range g.Members() {
 		if pod := item.Pod(); x.c.reservation.WaitsFor(pod.UID) && !x.c.sched.FitsNominated(pod, item.Class()) {

@@ -17,7 +17,7 @@ type Scheduler interface {
 // FitTogether reports whether a node takes all pods nominated to it one after the other. Then it
 // takes each of them beside the others, in O(pods) where asking for each takes O(pods²). Where
 // that doesn't follow, since rules look beyond the node, or a pod is another scheduler's, it
-// returns false, and each has to be asked about.
+// returns false, and each has to be checked by itself.
 //
 // It follows from what rules that look at one node have in common: what is taken of a node by
 // pods together is the same in whatever order they come, and pods that keep each other away

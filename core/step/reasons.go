@@ -8,7 +8,7 @@ type EventReason struct {
 	About string // what the event is about
 	// Reason is unique among the events about the same kind of object.
 	Reason  string
-	Warning bool   // its type, else Normal
+	Warning bool   // its type; Normal otherwise
 	From    string // its reporting controller
 	// Meaning completes a sentence about the object: "it was bound to a node".
 	Meaning string

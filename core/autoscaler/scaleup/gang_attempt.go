@@ -84,7 +84,7 @@ func (b *builder) bestAttempt(g *gang, pods []*cluster.Pod, need int) *attempt {
 type failedGang struct {
 	kept  int
 	tried []autoscaler.GangOption
-	// What was said of it, when so many members were in place: nil before it was.
+	// help is the answer for such a gang with inPlace members in place; nil before there was one.
 	help    *autoscaler.NoHelp
 	inPlace int
 }

@@ -22,7 +22,7 @@ import (
 // are coming and that nobody needs are given up.
 //
 // What gangs may cost is bounded by counts: a gang isn't tried after one has failed that looks the same
-// to a plan; a gang that has used up maxWorkOfGang is tried in no more domains; and once maxGangWork is
+// to a plan; a gang is tried in no further domain once it has cost maxWorkOfGang; and once maxGangWork is
 // reached the rest are left to the next plan.
 
 // gang is a pod group of the request.
@@ -53,16 +53,16 @@ type gangs struct {
 	moved    map[types.UID]bool                      // members whose places end with the plan
 }
 
-// maxGangWork is how much work a plan does for gangs: some tenths of a second. maxWorkOfGang is how much of it
-// one gang may have that is tried: others come after it. tryGangWork is what an attempt costs whatever it has
-// to place.
+// maxGangWork is how much work a plan does for gangs: some tenths of a second. maxWorkOfGang is the most
+// that one gang gets of it, so that those after it get some. tryGangWork is the least that an attempt counts,
+// however few members it has to place.
 const (
 	maxGangWork   = 1 << 22
 	maxWorkOfGang = maxGangWork / 8
 	tryGangWork   = 1 << 8
 )
 
-// gangsOver reports whether the gang whose turn it is has used up its work.
+// gangsOver reports whether the gang whose turn it is has cost all that it may.
 func (b *builder) gangsOver() bool { return b.gangs.work > b.gangs.most }
 
 // gangsTogether is how many gangs are tried before others have their turn in the next plan.

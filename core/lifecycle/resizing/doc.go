@@ -6,7 +6,7 @@
 //	state     the pod                        waits for                        then
 //	pending   has the condition              Config.After, and permission     seeking
 //	                                         to be evicted
-//	seeking   has a home (homes.Anticipate)  the home to have room            asked
+//	seeking   has a home (homes.Anticipate)  room for its home                asked
 //	asked     is being evicted               the answer                       told, or refused
 //	refused   may not be evicted now         twice as long as before          asked
 //	told      leaves                         the pod to be gone               ended
