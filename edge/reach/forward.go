@@ -53,7 +53,7 @@ func (f *Forwarder) Close() {
 }
 
 // Connect opens the connection and asks who answers, so that an error is told before anybody asks. An instance that
-// stands by is none: the page waits for the leader.
+// stands by answers, too: the page waits for the leader.
 func (f *Forwarder) Connect(ctx context.Context) error {
 	c, err := f.connection(nil)
 	if err != nil {
