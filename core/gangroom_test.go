@@ -176,10 +176,10 @@ func TestRoomIsGivenBack(t *testing.T) {
 		{"all members are gone", 0, []step.Input{gone("gang0"), gone("gang1"), gone("gang2"), gone("gang3")}, []string{"RoomLost default/gang: the pod group no longer waits"}, 0},
 		{"it needs more than there are", 0, []step.Input{group(5)}, []string{"RoomLost default/gang: waiting for minCount pods from a gang to appear in scheduling queue"}, 0},
 		{"it needs fewer", 0, []step.Input{group(3), gone("gang3")}, []string{"RoomLost default/gang: other members wait than before", "RoomKept default/gang: on 3 nodes, where 6 pods have to end first; until 1970-01-01T00:47:40Z"}, 3},
-		{"a node is gone", 0, []step.Input{step.NodeGone{Name: "n0"}}, []string{"RoomLost default/gang: node n0 is gone, or takes no more pods",
+		{"a node is gone", 0, []step.Input{step.NodeGone{Name: "n0"}}, []string{"RoomLost default/gang: node n0 is gone, or no longer admits the members",
 			"RoomMissing default/gang: the pod group finds no places even when the 6 pods have ended that end by themselves"}, 0},
 		{"a node is cordoned, and another comes", 0, []step.Input{step.NodeSet{Node: testkit.Node("n0").Alloc("cpu", "4", "memory", "8Gi").Zone("z0").Cordon().Obj()},
-			step.NodeSet{Node: testkit.Node("n9").Alloc("cpu", "4", "memory", "8Gi").Obj()}}, []string{"RoomLost default/gang: node n0 is gone, or takes no more pods",
+			step.NodeSet{Node: testkit.Node("n9").Alloc("cpu", "4", "memory", "8Gi").Obj()}}, []string{"RoomLost default/gang: node n0 is gone, or no longer admits the members",
 			"RoomKept default/gang: on 4 nodes, where 6 pods have to end first; until 1970-01-01T00:47:40Z"}, 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/lifecycle/podgroups"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/step"
 )
@@ -261,11 +262,12 @@ func (c *Core) tryNominated(known bool, changes []cluster.Change) {
 				}
 				continue
 			}
-			// The places of the members leave no room for more of them, so no change there wakes the group.
+			// WakeGroups asks whether there is room for more members; where their own places fill the nodes,
+			// there is none.
 			g := item.WaitsWithGroup()
 			if concerned && c.reservation.WaitsFor(p.UID) && !inPlaces[g] {
 				inPlaces[g] = true
-				gangs{c}.tryInPlaces(g)
+				gangs{c}.wakeInPlaces(g)
 			}
 			groups[g] = true
 		}
@@ -316,15 +318,39 @@ func (c *Core) tryNominatedPod(item *queue.Item) {
 	}
 }
 
-// tryInPlaces queues a pod group, whatever its backoff, once the nodes that it waited for are there:
-// each member that has a place fits on its node.
+// tryInPlaces queues a pod group, whatever its backoff, once the nodes that it waited for are there.
 func (x gangs) tryInPlaces(g *queue.Group) {
-	for _, item := range g.Members() {
-		if pod := item.Pod(); x.c.reservation.WaitsFor(pod.UID) && !x.c.sched.FitsNominated(pod, item.Class()) {
-			return
-		}
+	if _, fit := x.inPlaces(g); fit {
+		x.c.queue.ActivateGroup(g)
 	}
-	x.c.queue.ActivateGroup(g)
+}
+
+// wakeInPlaces ends the wait of a pod group when enough of its members have places that take them now. It is
+// called after every change of such a node, so backoffs stay: after an error, or when the members fit one by
+// one but not together, the next attempt would end the same.
+func (x gangs) wakeInPlaces(g *queue.Group) {
+	object := x.c.state.PodGroup(g.Key())
+	if g.Item().Stage() != queue.Unschedulable || object == nil {
+		return
+	}
+	if n, fit := x.inPlaces(g); fit && n+x.c.state.PlacedMembers(g.Key()) >= podgroups.MinCount(object) {
+		x.c.queue.WakeGroup(x.c.turn.Now, g)
+	}
+}
+
+// inPlaces returns how many members of a group have a place, and whether each of these fits there.
+func (x gangs) inPlaces(g *queue.Group) (n int, fit bool) {
+	for _, item := range g.Members() {
+		pod := item.Pod()
+		if !x.c.reservation.WaitsFor(pod.UID) {
+			continue
+		}
+		if !x.c.sched.FitsNominated(pod, item.Class()) {
+			return n, false
+		}
+		n++
+	}
+	return n, true
 }
 
 // schedule tries pods until there is none to try or the Step is full, and reports whether

@@ -22,7 +22,6 @@ type gangRoom struct {
 	since    time.Duration
 	until    time.Time          // no pod ends later that was on these nodes and has a deadline
 	kept     map[string]int64   // by node: milli-CPUs of the members' room
-	came     map[string]int64   // by node: milli-CPUs of pods that came there since and may not end in time
 	before   map[types.UID]bool // the pods that were there
 	longest  time.Duration      // for which room is kept
 }
@@ -50,18 +49,27 @@ func (w *World) checkRoom(r *step.Ready) {
 		if p == nil || x.kept[b.Node] == 0 || x.before[b.UID] || !x.holdsUp(p, w.serverTime()) {
 			continue
 		}
-		x.came[b.Node] += milliCPU(p.obj)
 		n := w.berth.core().State().NodeByName(b.Node)
-		if n != nil && x.came[b.Node]+x.kept[b.Node] > n.Object.Status.Allocatable.Cpu().MilliValue() {
+		if n != nil && w.cameInto(x, n)+x.kept[b.Node] > n.Object.Status.Allocatable.Cpu().MilliValue() {
 			w.violation("pod %s was placed on node %s in the room of pod group %s, and may not end in time", p.name, b.Node, x.group)
 		}
 	}
 }
 
+// cameInto returns the milli-CPUs of the pods on a node that came since room was kept and hold the gang up.
+func (w *World) cameInto(x *gangRoom, n *cluster.Node) (sum int64) {
+	for _, on := range n.Pods {
+		if p := w.pods[on.UID]; p != nil && !x.before[on.UID] && x.holdsUp(p, w.serverTime()) {
+			sum += milliCPU(p.obj)
+		}
+	}
+	return sum
+}
+
 // newRoom notes where room is kept for a group, as the stand-ins in Berth's state have it.
 func (w *World) newRoom(group string) *gangRoom {
 	state := w.berth.core().State()
-	x := &gangRoom{group: group, since: w.now, until: w.serverTime(), kept: map[string]int64{}, came: map[string]int64{}, before: map[types.UID]bool{}}
+	x := &gangRoom{group: group, since: w.now, until: w.serverTime(), kept: map[string]int64{}, before: map[types.UID]bool{}}
 	for _, n := range state.Nominations() {
 		if strings.HasPrefix(string(n.Pod.UID), "podgroup/") && n.Node != cluster.NoNode {
 			x.priority = n.Pod.Priority

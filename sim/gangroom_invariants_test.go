@@ -43,7 +43,8 @@ func TestRoomOfAGangIsChecked(t *testing.T) {
 				w.know(step.NodeSet{Node: testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi").Obj()})
 			}
 			w.addPod(c.pod.Obj(), nil)
-			w.room = &gangRoom{group: "default/gang", until: w.serverTime().Add(10 * time.Minute), kept: map[string]int64{"a": 3000}, came: map[string]int64{},
+			w.know(step.PodSet{Pod: c.pod.On(c.node).Obj()})
+			w.room = &gangRoom{group: "default/gang", until: w.serverTime().Add(10 * time.Minute), kept: map[string]int64{"a": 3000},
 				before: map[types.UID]bool{"pod-p": c.was}, longest: time.Hour}
 			w.checkRoom(&step.Ready{Binds: []step.Bind{{UID: "pod-p", Node: c.node}}})
 			w.wantViolations(t, c.want...)

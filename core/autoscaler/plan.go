@@ -283,8 +283,8 @@ type NoHelp struct {
 	// Pods are in the order of Request.Pending.
 	Pods    []types.UID
 	Reasons []string // "COUNT reason": how many groups give it; sorted
-	// Later says that a group takes such pods which may not grow in this plan, and may soon:
-	// nodes are launching, or one scale-up has as many as it may.
+	// Later says that the next plan may help: a group takes such pods which may not grow in this plan, since
+	// nodes are launching or one scale-up has as many as it may; or it tries domains that this one didn't.
 	Later bool
 }
 

@@ -56,6 +56,8 @@ func (m *memo) init() {
 
 // keep drops the answers for contents that are gone, and the questions without an answer.
 func (m *memo) keep(live map[Content]bool) {
+	m.asking.Lock()
+	defer m.asking.Unlock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	clear(m.counts)

@@ -320,6 +320,13 @@ func (q *Queue) ActivateGroup(g *Group) {
 	}
 }
 
+// WakeGroup ends the wait of an unschedulable group, as WakePod does for a pod: its backoff stays.
+func (q *Queue) WakeGroup(now time.Time, g *Group) {
+	if g.item.stage == Unschedulable {
+		q.WakePod(now, g.item)
+	}
+}
+
 // RetryGroup lets a group that has changed be tried again, as after a change of one of its members.
 func (q *Queue) RetryGroup(g *Group) { q.retryGroup(g, EventUpdate) }
 

@@ -20,10 +20,7 @@ const maxAnswers = 100_000
 // it has found any. A group is given up at once for which no other way can find more.
 func (t *transaction) searchFurther() bool {
 	classes, counts := t.classes()
-	if t.exhausted() {
-		return false
-	}
-	if t.need == 1 || len(classes) == 1 && t.orderless {
+	if t.need == 1 || len(classes) == 1 && t.orderless || t.exhausted() {
 		return false
 	}
 	if len(classes) > 1 && t.try(RarestFirst, t.rarestFirst(classes)) {

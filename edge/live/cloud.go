@@ -205,11 +205,12 @@ func (c *cloud) deleteNodes(ctx context.Context, group string, deletions []delet
 		nodes []deletion
 	}
 	var outcomes []outcome // in the order in which they were first met
+	met := map[string]int{}
 	c.askToDelete(ctx, group, deletions, func(some []deletion, err error) {
-		same := func(o outcome) bool { return fmt.Sprint(o.err) == fmt.Sprint(err) }
-		i := slices.IndexFunc(outcomes, same)
-		if i < 0 {
+		i, known := met[fmt.Sprint(err)]
+		if !known {
 			i, outcomes = len(outcomes), append(outcomes, outcome{err: err})
+			met[fmt.Sprint(err)] = i
 		}
 		outcomes[i].nodes = append(outcomes[i].nodes, some...)
 	})

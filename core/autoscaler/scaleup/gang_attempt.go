@@ -42,14 +42,13 @@ type binOf struct{ up, bin int }
 // as it was.
 func (b *builder) bestAttempt(g *gang, pods []*cluster.Pod, need int) *attempt {
 	key := b.shape(g, pods, need)
-	b.gangs.most = b.gangs.work + maxWorkOfGang
 	g.shape = key
 	if f, known := b.gangs.failed[key]; known && f.kept == b.gangs.kept {
 		g.out.Tried = f.tried
 		return nil
 	}
-	g.out.Tried = nil
-	domains := b.gangDomains(g, pods, need)
+	g.out.Tried, g.cut = nil, false
+	domains := domainsInTurn(b.gangDomains(g, pods, need), tryGangWork+len(pods)+len(b.models), b.req.Number)
 	for _, d := range domains {
 		if d.value != "" && d.holds >= need && !b.gangsOver() {
 			if a, _ := b.try(g, pods, need, d, nil); a != nil {
@@ -60,7 +59,8 @@ func (b *builder) bestAttempt(g *gang, pods []*cluster.Pod, need int) *attempt {
 	var all []*attempt
 	for _, d := range domains {
 		if b.gangsOver() {
-			g.tried(d.value, 0, "not looked at: what a plan may try for one pod group is used up")
+			g.cut = true
+			g.tried(d.value, 0, notLookedAt)
 			continue
 		}
 		a, fits := b.try(g, pods, need, d, b.growing(g, d))
@@ -78,6 +78,21 @@ func (b *builder) bestAttempt(g *gang, pods []*cluster.Pod, need int) *attempt {
 	}
 	b.gangs.failed[key] = &failedGang{kept: b.gangs.kept, tried: g.out.Tried}
 	return nil
+}
+
+// notLookedAt is why nothing is known of a domain.
+const notLookedAt = "not looked at: a plan tries so many topology domains for one pod group, and the next one begins with others"
+
+// domainsInTurn returns domains so that each plan begins with others, if they are more than may be tried twice
+// for one gang at a cost each.
+func domainsInTurn(domains []*gangDomain, cost int, plan uint64) []*gangDomain {
+	together := max(maxWorkOfGang/(2*cost), 1)
+	parts := (len(domains) + together - 1) / together
+	if parts < 2 {
+		return domains
+	}
+	first := int(plan%uint64(parts)) * together
+	return slices.Concat(domains[first:], domains[:first])
 }
 
 // failedGang is a gang that found no places, when so many others had found theirs.

@@ -117,7 +117,7 @@ func (b *builder) giveUpComing(g *gang) (a *attempt) {
 		return nil
 	}
 	before, mark := *b.plan, b.State.Mark()
-	b.gangs.standing, b.gangs.most = true, b.gangs.work+maxWorkOfGang
+	b.gangs.standing = true
 	if _, moved := b.dropNeedless(g, nil); moved {
 		a = b.record(g.Members, &gangDomain{}, &before, nil)
 		a.anew = true

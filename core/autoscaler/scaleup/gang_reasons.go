@@ -38,7 +38,11 @@ func (b *builder) whyNotGroup(g *gang, runs []*run, group *cluster.NodeGroup) []
 	}
 	most := 0
 	for _, o := range g.out.Tried {
-		if o.Domain == value {
+		switch {
+		case o.Domain != value:
+		case o.Why == notLookedAt:
+			return []string{o.Why}
+		default:
 			most = max(most, o.Fits)
 		}
 	}

@@ -32,6 +32,7 @@ type gang struct {
 	inPlace []*cluster.Pod // those that are on the nodes of their places
 	left    []*cluster.Pod // the others
 	shape   string         // of the members that were tried last
+	cut     bool           // some domains weren't looked at
 	out     autoscaler.GangPlan
 }
 
@@ -175,6 +176,7 @@ func gangsInTurn(list []*gang, plan uint64) []*gang {
 
 // placeGang finds places for a gang: beside those that are kept for it, or else for all members anew.
 func (b *builder) placeGang(g *gang) {
+	b.gangs.most = b.gangs.work + maxWorkOfGang
 	inPlace := len(g.inPlace)
 	if inPlace > 0 && !b.scattered(g) {
 		enough := inPlace >= g.need
@@ -264,7 +266,7 @@ func (b *builder) noHelpForGang(g *gang) {
 		return
 	}
 	b.gangs.work += len(g.left) + len(b.models)
-	help := autoscaler.NoHelp{Pods: uids(expander.Pods{g.left}), Reasons: b.whyNot(g), Later: b.mayHelpLater(g)}
+	help := autoscaler.NoHelp{Pods: uids(expander.Pods{g.left}), Reasons: b.whyNot(g), Later: g.cut || b.mayHelpLater(g)}
 	if same {
 		f.help, f.inPlace = &help, len(g.inPlace)
 	}

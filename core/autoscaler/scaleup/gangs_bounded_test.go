@@ -56,3 +56,28 @@ func TestWorkForGangsIsBounded(t *testing.T) {
 		})
 	}
 }
+
+// TestDomainsHaveTheirTurn: if a plan can't try all domains for a gang, the next plans begin with the others.
+func TestDomainsHaveTheirTurn(t *testing.T) {
+	const n, cost = 100, maxWorkOfGang / (2 * 30) // 30 at a time
+	domains := make([]*gangDomain, n)
+	for i := range domains {
+		domains[i] = &gangDomain{}
+	}
+	tried := map[*gangDomain]bool{}
+	for plan := range uint64(4) {
+		turn := domainsInTurn(domains, cost, plan)
+		if len(turn) != n {
+			t.Fatalf("plan %d has %d domains, want %d", plan, len(turn), n)
+		}
+		for _, d := range turn[:30] {
+			tried[d] = true
+		}
+	}
+	if len(tried) != n {
+		t.Errorf("%d of %d domains were among the first 30 in one of four plans", len(tried), n)
+	}
+	if turn := domainsInTurn(domains[:30], cost, 3); turn[0] != domains[0] {
+		t.Error("domains that can all be tried don't keep their order")
+	}
+}

@@ -17,8 +17,8 @@ package podgroups
 // Room is kept for one gang at a time: the next would be given what the first one needs. It is given back
 // when the gang has its nodes, is gone or can't be tried, and when its time is over: then the gang's wait
 // starts over, so that others have their turn. A gang that is held, or without members, goes on waiting as
-// long as its PodGroup is there. When a member goes, or a node that held some no longer may, places are
-// searched again. Nothing of this outlives the process: after a crash the wait is counted from the
+// long as its PodGroup is there. When a member goes, or a node on which room is kept no longer admits
+// its members, places are searched again. Nothing of this outlives the process: after a crash the wait is counted from the
 // transition time of the gang's condition, and room is kept again.
 
 import (
@@ -235,7 +235,7 @@ func (m *Machine) roomEnds(t *lifecycle.Turn, k *keptRoom) (why string, over boo
 	for i, name := range k.nodes {
 		n := t.State.NodeByName(name)
 		if n == nil || n.Object != k.objects[i] && m.excludes(t, k, n) {
-			return fmt.Sprintf("node %s is gone, or takes no more pods", name), false
+			return fmt.Sprintf("node %s is gone, or no longer admits the members", name), false
 		}
 		k.objects[i] = n.Object
 	}
