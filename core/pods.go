@@ -48,9 +48,11 @@ func (c *Core) podSet(in step.PodSet) {
 func (c *Core) podGone(uid types.UID) {
 	c.preemption.BeforePodRemoved(c.turn, uid) // 1
 	c.comparison.PodRemoved(c.turn, c.compared(uid), uid)
-	if n := c.state.NodeOf(uid); n != nil && c.cfg.Autoscale != nil {
-		c.scale.podChanged(c.turn, n.Name)
+	if c.cfg.Autoscale != nil {
 		c.scale.resizes.PodGone(uid)
+		if n := c.state.NodeOf(uid); n != nil {
+			c.scale.podChanged(c.turn, n.Name)
+		}
 	}
 	c.podTerminating(uid)
 	c.state.Remove(uid) // 2

@@ -103,7 +103,7 @@ var podFields = []field[v1.Pod, *Pod]{
 		return a.Object.Status.StartTime.Equal(b.Object.Status.StartTime)
 	}},
 	{"status.conditions", func(to, from *v1.Pod) { to.Status.Conditions = trimConditions(from) }, func(a, b *Pod) bool {
-		return disrupted(a.Object) == disrupted(b.Object) && PendingResize(a.Object) == PendingResize(b.Object)
+		return disrupted(a.Object) == disrupted(b.Object) && samePendingResize(a.Object, b.Object)
 	}},
 }
 

@@ -2,9 +2,11 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
@@ -34,6 +36,20 @@ func PendingResize(p *v1.Pod) ResizeReason {
 		return ResizeDeferred // the kubelet calls all else so
 	}
 	return ""
+}
+
+// samePendingResize reports whether the resizes of two versions of a pod are pending alike. Of an infeasible one
+// what is wanted isn't in the pod's request.
+func samePendingResize(a, b *v1.Pod) bool {
+	if PendingResize(a) != PendingResize(b) {
+		return false
+	}
+	return PendingResize(a) != ResizeInfeasible || equality.Semantic.DeepEqual(a.Spec.Resources, b.Spec.Resources) &&
+		slices.EqualFunc(a.Spec.Containers, b.Spec.Containers, sameResources) && slices.EqualFunc(a.Spec.InitContainers, b.Spec.InitContainers, sameResources)
+}
+
+func sameResources(a, b v1.Container) bool {
+	return equality.Semantic.DeepEqual(a.Resources, b.Resources)
 }
 
 // AsWanted returns a pod that requests what its spec does, the pod itself unless its resize is

@@ -29,7 +29,10 @@ func (v *View) resizeOf(p *cluster.Pod) string {
 	case x.Moves && x.Why != "":
 		out += "; it is to move: " + x.Why
 	case x.Moves:
-		out += "; it is being evicted, and node " + kept.Node + " has room for its replacement"
+		out += "; it is being evicted"
+		if kept.Node != "" { // its replacement hasn't taken the room yet
+			out += ", and node " + kept.Node + " has room for its replacement"
+		}
 	case x.Why != "":
 		out += "; " + x.Why
 	}

@@ -39,6 +39,10 @@ func (m *Machine) Connect(orders Orders) { m.orders = orders }
 func (m *Machine) Anticipate(t *lifecycle.Turn, node string, pods []*cluster.Pod) {
 	for _, pod := range pods {
 		h := m.byPod[pod.UID]
+		if h != nil && h.left.IsZero() && !h.taken && !h.standIn.Request.Equal(&t.State.Schema.AsWanted(pod).Request) {
+			m.endAll(t, []*home{h}, func(*home) string { return "its pod is to have other requests" })
+			h = nil
+		}
 		switch {
 		case h != nil:
 			m.untried = m.untried || h.node == "" && !h.queued && !h.asks

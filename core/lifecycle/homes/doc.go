@@ -1,25 +1,27 @@
 // Package homes keeps room for the replacements of pods that are evicted to empty a node. The
-// plan that has the node removed has found a node for each of them, its home. The room there
+// plan that has the node removed has found a node for each of them, its home; before an interruption or for a
+// resize it is looked for, and bought if need be (Anticipate). The room there
 // is kept by a stand-in (core/lifecycle/standins.go), nominated to the home, so that no other pod
 // of equal or lower priority takes it; one of higher priority may. The replacement, which is
 // the next pod of the same owner, gets the home when it arrives: the stand-in goes, and the
 // pod has a place there (core/lifecycle/reservation), which binds it without a search.
 //
 //	a home is  from                         waits for                       then
-//	kept       Reserve: the pod is on its   PodEvicted; or the API shows    expected
-//	           node still                   the pod terminating or gone
+//	kept       Reserve or Anticipate: the   PodEvicted; or the API shows    expected
+//	           pod is on its node still     the pod terminating or gone
 //	                                        SuccessorRequested: its         expected
 //	                                        Deployment is asked for one
-//	                                        ReleaseUnevicted: the pod       ended: freed
-//	                                        isn't evicted
+//	                                        ReleaseUnevicted, ReleasePod:   ended: freed
+//	                                        the pod isn't evicted
 //	expected   its pod leaves, or has left  a new pod of the owner          ended: taken
 //	                                        Config.Time; or the owner       ended: expired
 //	                                        is gone, or lacks no pod for it
 //
 // Of either state a home may have lost its room: the node is gone, goes itself, or doesn't
 // take the stand-in any more. Then the stand-in is tried elsewhere after each change, and is
-// among the Displaced pods of the next plan's request. It asks for no new node: the
-// replacement will.
+// among the Displaced pods of the next plan's request. It asks for no new node, as the
+// replacement will, unless Anticipate has made it: then the stand-in is queued like a pod. Homes of pods with
+// resource claims are alone: only the pod itself can be asked where it fits (search.go), every two seconds.
 //
 // Which pods of an owner are replacements isn't known, only how many: each pod of it that
 // arrives after one has left ends one home, that of a pod with its name if there is one.

@@ -48,28 +48,30 @@ type Machine struct {
 	cfg       Config
 	scheduler Scheduler
 	byPod     map[types.UID]*home // by the pod that has to leave
-	byOwner   map[owner][]*home
+	byOwner   map[Owner][]*home
 	byNode    map[string][]*home  // by the node that the pod has to leave
 	roomless  map[types.UID]*home // those of byPod without a node
 	made      int                 // how many homes there were so far; numbers them
 	watch     lifecycle.RoomWatch
 	// fitting are stand-ins nominated since the watch looked last, beside which all others of
 	// their nodes have their room.
-	fitting   map[types.UID]bool
-	tried     cluster.Seq // homes without room were tried with the changes up to here
-	untried   bool        // homes were added to roomless since findRoom looked last
-	retry     time.Time   // when homes that are alone are tried again; zero when there are none without room
-	orders    Orders      // nil until Connect
-	version   int         // counts changes of where homes are
-	unsettled bool        // since endDue last looked an owner has changed, a pod has left, or a home has ended
-	wake      time.Time   // when endDue has something to do though nothing changes; zero for never
+	fitting map[types.UID]bool
+	tried   cluster.Seq // homes without room were tried with the changes up to here
+	untried bool        // homes were added to roomless since findRoom looked last
+	// aloneAfter is the number of the home that is alone and was tried last, if there was no time for those after it.
+	aloneAfter int
+	retry      time.Time // when homes that are alone are tried again; zero when there are none without room
+	orders     Orders    // nil until Connect
+	version    int       // counts changes of where homes are
+	unsettled  bool      // since endDue last looked an owner has changed, a pod has left, or a home has ended
+	wake       time.Time // when endDue has something to do though nothing changes; zero for never
 }
 
 // home is room for the replacement of one pod.
 type home struct {
 	pod     *cluster.Pod // that has to leave, as it was when the room was kept
 	from    string       // its node
-	owner   owner
+	owner   Owner
 	number  int          // in the order of keeping
 	standIn *cluster.Pod // keeps the room
 	node    string       // where, "" while there is none
@@ -89,30 +91,31 @@ type home struct {
 	full    time.Time
 }
 
-// owner names the controller of pods. One that has none is its own.
-type owner struct{ namespace, kind, name string }
+// Owner names the controller of pods. One that has none is its own.
+type Owner struct{ namespace, kind, name string }
 
-func ownerOf(p *cluster.Pod) owner {
+// OwnerOf returns the owner of a pod.
+func OwnerOf(p *cluster.Pod) Owner {
 	if ref := metav1.GetControllerOfNoCopy(p.Object); ref != nil {
-		return owner{p.Object.Namespace, ref.Kind, ref.Name}
+		return Owner{p.Object.Namespace, ref.Kind, ref.Name}
 	}
-	return owner{p.Object.Namespace, "Pod", p.Object.Name}
+	return Owner{p.Object.Namespace, "Pod", p.Object.Name}
 }
 
 // deploymentOf returns the Deployment of a pod as an owner; ok is false when it has none.
-func deploymentOf(p *cluster.Pod) (o owner, ok bool) {
+func deploymentOf(p *cluster.Pod) (o Owner, ok bool) {
 	name := p.Deployment()
-	return owner{p.Object.Namespace, "Deployment", name}, name != ""
+	return Owner{p.Object.Namespace, "Deployment", name}, name != ""
 }
 
 // String names the owner as the ledger does.
-func (o owner) String() string { return o.kind + " " + o.namespace + "/" + o.name }
+func (o Owner) String() string { return o.kind + " " + o.namespace + "/" + o.name }
 
 var _ lifecycle.Machine = (*Machine)(nil)
 
 // New returns a machine that keeps no home.
 func New(cfg Config, scheduler Scheduler) *Machine {
-	return &Machine{cfg: cfg, scheduler: scheduler, byPod: map[types.UID]*home{}, byOwner: map[owner][]*home{}, byNode: map[string][]*home{}, roomless: map[types.UID]*home{}, fitting: map[types.UID]bool{}}
+	return &Machine{cfg: cfg, scheduler: scheduler, byPod: map[types.UID]*home{}, byOwner: map[Owner][]*home{}, byNode: map[string][]*home{}, roomless: map[types.UID]*home{}, fitting: map[types.UID]bool{}}
 }
 
 // Reserve reserves room for the pods of a removal on their homes. It returns why not, "" when it
@@ -142,7 +145,7 @@ func (m *Machine) Reserve(t *lifecycle.Turn, r *autoscaler.Removal) (why string)
 }
 
 func newHome(s *cluster.State, pod *cluster.Pod, from, node string) *home {
-	return &home{pod: pod, from: from, owner: ownerOf(pod), standIn: standInFor(s, pod), node: node, known: s.OwnerOf(pod) != nil}
+	return &home{pod: pod, from: from, owner: OwnerOf(pod), standIn: standInFor(s, pod), node: node, known: s.OwnerOf(pod) != nil}
 }
 
 func (m *Machine) add(h *home) {
@@ -253,7 +256,7 @@ func (m *Machine) homeFor(t *lifecycle.Turn, pod *cluster.Pod) (best *home) {
 		return nil
 	}
 	rank := 0
-	list := m.byOwner[ownerOf(pod)]
+	list := m.byOwner[OwnerOf(pod)]
 	if deployment, ok := deploymentOf(pod); ok {
 		list = slices.Concat(list, m.byOwner[deployment])
 	}
@@ -404,7 +407,7 @@ func inOrder(homes iter.Seq[*home]) []*home {
 // is kept these are the pods that are still to be evicted, and of each owner as many of those
 // that have left as it lacks pods.
 func (m *Machine) Displaced(s *cluster.State) (out []*cluster.Pod) {
-	lacks := map[owner]int{}
+	lacks := map[Owner]int{}
 	for _, h := range inOrder(maps.Values(m.roomless)) {
 		if h.queued {
 			continue // it is among the pending pods of the request

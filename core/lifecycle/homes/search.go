@@ -44,10 +44,14 @@ type fromNode struct {
 // none and for which nodes may be bought are queued.
 func (m *Machine) findRoom(t *lifecycle.Turn) {
 	due := !m.retry.IsZero() && !t.Now.Before(m.retry)
-	if len(m.roomless) == 0 || m.tried == t.State.Head() && !m.untried && !due {
+	if len(m.roomless) == 0 {
+		m.retry = time.Time{}
 		return
 	}
-	alone := 0
+	if m.tried == t.State.Head() && !m.untried && !due {
+		return
+	}
+	alone, last := 0, 0
 	if due || m.untried {
 		m.retry, alone = time.Time{}, maxAlone
 	}
@@ -61,15 +65,19 @@ func (m *Machine) findRoom(t *lifecycle.Turn) {
 		switch {
 		case !h.alone:
 			node = m.roomFor(t, h, &rejected)
-		case alone > 0:
+		case alone > 0 && h.number > m.aloneAfter:
 			alone--
-			node = m.roomWithoutPod(t, h, unplaced(h.pod))
+			last = h.number
+			node = m.roomWithoutPod(t, h, unplaced(t.State.Schema.AsWanted(h.pod)))
 		}
 		if node != "" {
 			m.nominate(t, h, node)
 		} else if h.alone && m.retry.IsZero() {
 			m.retry = t.Now.Add(retryAfter)
 		}
+	}
+	if m.aloneAfter = 0; alone == 0 {
+		m.aloneAfter = last
 	}
 	m.queueAll(t)
 	m.tried = t.State.Head()
@@ -136,7 +144,7 @@ func (h *home) mayBeOn(n *cluster.Node) bool {
 	return n != nil && n.Name != h.from && !autoscaler.Going(n.NodeInfo)
 }
 
-// avoid has a home's stand-in not be placed on its pod's node nor on those that are going now. Its pod
+// avoid excludes by node affinity the node of a home's pod, and all nodes that are going now: the pod
 // tolerates their taints, which keep others away.
 func (h *home) avoid(s *cluster.State) {
 	var names []v1.NodeSelectorRequirement

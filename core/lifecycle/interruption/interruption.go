@@ -80,7 +80,8 @@ type Machine struct {
 type node struct {
 	uid     types.UID
 	mark    autoscaler.InterruptionMark
-	since   time.Time
+	since   time.Time // of the first mark, or of the next after one whose time was over
+	marked  time.Time // of the mark
 	until   time.Time // when the cloud takes it; zero when that isn't known
 	over    bool      // given up
 	changed bool      // the node, or a pod of it, since Drain looked last
@@ -136,7 +137,10 @@ func (m *Machine) AsMarked(n *cluster.NodeInfo) *cluster.NodeInfo {
 
 // begin records a node's mark: its first, or another.
 func (m *Machine) begin(t *lifecycle.Turn, n *cluster.NodeInfo, x *node, mark autoscaler.InterruptionMark) {
-	x.mark, x.over, x.fails, x.retry = mark, false, 0, time.Time{}
+	if x.over || !x.until.IsZero() && !t.Now.Before(x.until) {
+		x.since, x.until = t.Now, time.Time{} // the cloud didn't take the node then
+	}
+	x.mark, x.marked, x.over, x.fails, x.retry = mark, t.Now, false, 0, time.Time{}
 	why := mark.Said()
 	if mark.Warning > 0 {
 		x.until = lifecycle.Earliest(x.until, t.Now.Add(mark.Warning)) // of two marks the one whose time is over first
@@ -234,7 +238,7 @@ func (m *Machine) advance(t *lifecycle.Turn, n *cluster.Node, x *node) {
 		x.over, x.why = true, ""
 		m.homes.ReleaseUnevicted(t, n.Name)
 		t.Decide(step.Decision{Kind: step.InterruptionEnded, Node: n.Name, Group: n.Group,
-			Reason: fmt.Sprintf("the cloud has not taken the node within %s after its %s: no room is reserved for its pods any more", giveUp.Sub(x.since), x.mark.Said())})
+			Reason: fmt.Sprintf("the cloud has not taken the node within %s after its %s: no room is reserved for its pods any more", giveUp.Sub(x.marked), x.mark.Said())})
 		return
 	}
 	x.wake = m.giveUpAt(x)
@@ -265,7 +269,7 @@ func (m *Machine) advance(t *lifecycle.Turn, n *cluster.Node, x *node) {
 		x.why = fmt.Sprintf("%d of its %d pod(s) have no room yet", waits, len(movers))
 		x.wake = lifecycle.Earliest(x.wake, late)
 	case homeless != "" && late.IsZero() && t.Now.Before(hold):
-		x.why = fmt.Sprintf("%s; it is evicted without at %s", homeless, hold.UTC().Format(time.TimeOnly))
+		x.why = fmt.Sprintf("%s; it is evicted without reserved room at %s", homeless, hold.UTC().Format(time.TimeOnly))
 		x.wake = lifecycle.Earliest(x.wake, hold)
 	case t.Now.Before(x.retry):
 		x.why = fmt.Sprintf("its drain has failed %d time(s), and begins again at %s", x.fails, x.retry.UTC().Format(time.TimeOnly))
@@ -298,7 +302,7 @@ func (m *Machine) noteFailure(t *lifecycle.Turn, x *node, late time.Time) {
 
 // giveUpAt returns when a node that wasn't taken is believed to stay.
 func (m *Machine) giveUpAt(x *node) time.Time {
-	return x.since.Add(x.mark.Warning + m.cfg.Patience)
+	return x.marked.Add(x.mark.Warning + m.cfg.Patience)
 }
 
 // drainAt returns when pods have to be told to leave for them to end before the cloud takes their node;

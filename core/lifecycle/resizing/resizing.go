@@ -54,12 +54,9 @@ type Machine struct {
 	cfg   Config
 	homes Homes
 	pods  map[types.UID]*pod
-	fresh []types.UID         // pods whose event is to be emitted
-	moved map[owner]time.Time // when a pod of an owner was last told to leave
+	fresh bool                      // there may be pods whose event is to be emitted
+	moved map[homes.Owner]time.Time // when a pod of an owner was last told to leave
 }
-
-// owner names a controller: of its pods one moves at a time.
-type owner struct{ namespace, kind, name string }
 
 // stage is how far a pod is, as in the table of the package.
 type stage uint8
@@ -78,6 +75,7 @@ type pod struct {
 	reason cluster.ResizeReason
 	since  time.Time
 	stage  stage
+	fresh  bool          // its event is to be emitted
 	why    string        // why it doesn't move now; "" when it does
 	retry  time.Time     // when it is looked at though nothing changes; zero for not
 	wait   time.Duration // the last wait of a refused pod
@@ -86,27 +84,26 @@ type pod struct {
 var _ lifecycle.Machine = (*Machine)(nil)
 
 // New returns a machine that follows no pod.
-func New(cfg Config, homes Homes) *Machine {
-	return &Machine{cfg: cfg, homes: homes, pods: map[types.UID]*pod{}, moved: map[owner]time.Time{}}
+func New(cfg Config, h Homes) *Machine {
+	return &Machine{cfg: cfg, homes: h, pods: map[types.UID]*pod{}, moved: map[homes.Owner]time.Time{}}
 }
 
-// PodShown records how the API shows a pod on a node.
+// PodShown records how the API shows a pod on a node. Of a pod whose eviction was requested the answer is
+// waited for, whatever becomes of its resize.
 func (m *Machine) PodShown(t *lifecycle.Turn, p *cluster.Pod) {
 	reason, x := cluster.PendingResize(p.Object), m.pods[p.UID]
 	switch {
+	case x != nil && (x.stage == asked || x.stage == told):
 	case p.OfNode || p.Object.DeletionTimestamp != nil || reason == "":
-		if x != nil && x.stage == asked { // the answer comes later
-			m.noteMove(t, p)
-		}
-		if x != nil && x.stage != told {
+		if x != nil {
 			m.end(t, p.UID, x)
 		}
 	case x == nil:
-		m.pods[p.UID] = &pod{name: p.Name(), reason: reason, since: t.Now}
-		m.fresh = append(m.fresh, p.UID)
+		m.pods[p.UID] = &pod{name: p.Name(), reason: reason, since: t.Now, fresh: true}
+		m.fresh = true
 	case x.reason != reason:
-		x.reason = reason
-		m.fresh = append(m.fresh, p.UID)
+		x.reason, x.fresh = reason, true
+		m.fresh = true
 	}
 }
 
@@ -117,14 +114,21 @@ func (m *Machine) PodGone(uid types.UID) { delete(m.pods, uid) }
 func (m *Machine) end(t *lifecycle.Turn, uid types.UID, x *pod) {
 	delete(m.pods, uid)
 	if x.stage != pending {
+		m.release(t, uid)
+	}
+}
+
+// release gives a pod's home back, unless its node is going: then the home is for that.
+func (m *Machine) release(t *lifecycle.Turn, uid types.UID) {
+	if n := t.State.NodeOf(uid); n == nil || !autoscaler.Going(n.NodeInfo) {
 		m.homes.ReleasePod(t, uid)
 	}
 }
 
 // noteMove records that a pod was told to leave, and forgets what is too old to count.
 func (m *Machine) noteMove(t *lifecycle.Turn, p *cluster.Pod) {
-	maps.DeleteFunc(m.moved, func(_ owner, at time.Time) bool { return t.Now.Sub(at) > m.cfg.After })
-	m.moved[ownerOf(p)] = t.Now
+	maps.DeleteFunc(m.moved, func(_ homes.Owner, at time.Time) bool { return t.Now.Sub(at) > m.cfg.After })
+	m.moved[homes.OwnerOf(p)] = t.Now
 }
 
 // EvictionDone takes the outcome of an eviction, of whatever pod.
@@ -136,16 +140,24 @@ func (m *Machine) EvictionDone(t *lifecycle.Turn, in step.EvictionDone) {
 		x.stage, x.why = told, ""
 		m.noteMove(t, p)
 		m.homes.PodEvicted(t, p)
+	case cluster.PendingResize(p.Object) == "" || p.Object.DeletionTimestamp != nil: // it was carried out or taken back, or somebody deletes the pod
+		m.end(t, in.UID, x)
 	default:
-		x.wait = min(max(retryAfter, 2*x.wait), maxRetry)
-		x.stage, x.retry = refused, t.Now.Add(x.wait)
+		x.stage = refused
+		x.backOff(t)
 		x.why = fmt.Sprintf("its eviction was refused: %v", in.Err)
 	}
 }
 
-// Advance emits events and requests homes. It runs before homes are scheduled. However many resizes are
-// pending, it works on those that are new, that are moving (maxMoves at most), or whose time to be looked at
-// has come.
+// backOff sets when a pod is looked at again: twice as long after now as the last time.
+func (x *pod) backOff(t *lifecycle.Turn) {
+	x.wait = min(max(retryAfter, 2*x.wait), maxRetry)
+	x.retry = t.Now.Add(x.wait)
+}
+
+// Advance emits events and requests homes. It runs before homes are scheduled. It goes over all pods whose
+// resize is pending, if pods move at all, but judges only those that are moving (maxMoves at most) or whose
+// time to be looked at has come.
 func (m *Machine) Advance(t *lifecycle.Turn) {
 	m.tell(t)
 	if len(m.pods) == 0 {
@@ -154,7 +166,7 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 	if len(m.pods) == 0 || m.cfg.After == 0 {
 		return
 	}
-	moving := map[owner]*pod{}
+	moving := map[homes.Owner]*pod{}
 	moves := 0
 	for uid, x := range m.pods { // in any order: one of an owner moves at a time
 		if x.stage == pending {
@@ -162,7 +174,7 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 		}
 		moves++
 		if p := t.State.PodOn(uid); p != nil {
-			moving[ownerOf(p)] = x
+			moving[homes.OwnerOf(p)] = x
 		}
 	}
 	due := func(x *pod) bool {
@@ -174,23 +186,24 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 	for _, uid := range m.order(due) {
 		x, p, n := m.pods[uid], t.State.PodOn(uid), t.State.NodeOf(uid)
 		switch {
-		case p == nil || n == nil:
+		case p == nil || n == nil: // the node isn't known yet, or is gone: so will the pod be
+			x.retry = t.Now.Add(retryAfter)
 			continue
 		case x.stage == pending && moves >= maxMoves:
 			x.why, x.retry = fmt.Sprintf("%d other pods are being moved", moves), t.Now.Add(retryAfter)
 			continue
 		}
-		if why, again := m.whyStays(t, p, n, x, moving[ownerOf(p)]); why != "" {
+		if why, again := m.whyStays(t, p, n, x, moving[homes.OwnerOf(p)]); why != "" {
 			x.why, x.retry = why, again
 			if x.stage != pending {
 				x.stage = pending
-				m.homes.ReleasePod(t, uid)
+				m.release(t, uid)
 			}
 			continue
 		}
 		if x.stage == pending {
 			x.stage, x.retry = seeking, time.Time{}
-			moving[ownerOf(p)] = x
+			moving[homes.OwnerOf(p)] = x
 			moves++
 		}
 		m.homes.Anticipate(t, n.Name, []*cluster.Pod{p})
@@ -199,27 +212,31 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 
 // tell emits an event about each pod whose resize has become pending, or is pending for another reason.
 func (m *Machine) tell(t *lifecycle.Turn) {
-	m.fresh = slices.DeleteFunc(m.fresh, func(uid types.UID) bool {
+	if !m.fresh {
+		return
+	}
+	m.fresh = false
+	for _, uid := range m.order(func(x *pod) bool { return x.fresh }) {
 		x, p, n := m.pods[uid], t.State.PodOn(uid), t.State.NodeOf(uid)
-		if x != nil && (p == nil || n == nil) {
-			return false // its node isn't known yet
+		if p == nil || n == nil {
+			m.fresh = true // its node isn't known yet
+			continue
 		}
-		if x != nil && !m.cfg.Quiet { // it wasn't carried out or taken back in the meantime
+		if x.fresh = false; !m.cfg.Quiet {
 			t.Emit(step.PodEvent(p.Object, "ResizeWaitsForRoom", "Resizing", fmt.Sprintf("in-place resize is %s: %s", x.reason, cluster.ResizeLack(t.State, p, n))).AsWarning())
 		}
-		return true
-	})
+	}
 }
 
 // whyStays returns why a pod doesn't move, and when to look again; "" when it may. moving is the pod of its
 // owner that moves already: itself, another or none.
 func (m *Machine) whyStays(t *lifecycle.Turn, p *cluster.Pod, n *cluster.Node, x, moving *pod) (why string, again time.Time) {
 	again = t.Now.Add(retryAfter)
-	if due := lifecycle.Latest(x.since, m.moved[ownerOf(p)]).Add(m.cfg.After); t.Now.Before(due) {
+	if due := lifecycle.Latest(x.since, m.moved[homes.OwnerOf(p)]).Add(m.cfg.After); t.Now.Before(due) {
 		return fmt.Sprintf("it moves at %s at the earliest (--move-pending-resizes-after)", due.UTC().Format(time.TimeOnly)), due
 	}
 	if autoscaler.Going(n.NodeInfo) {
-		return "its node is going", again
+		return "its node is being removed or about to be taken", again
 	}
 	if why := m.homes.WhyNone(t.State, p); why != "" {
 		return "no room can be reserved for it: it " + why, again
@@ -257,17 +274,13 @@ func (m *Machine) Evict(t *lifecycle.Turn) {
 	for _, uid := range m.order(due) {
 		x, p, n := m.pods[uid], t.State.PodOn(uid), t.State.NodeOf(uid)
 		if p == nil || n == nil {
+			x.retry = t.Now.Add(retryAfter)
 			continue
 		}
 		k, ok := m.homes.Kept(uid)
 		switch {
 		case !ok || k.Node == "":
-			x.why = "no node has room for its replacement"
-			if k.Coming {
-				x.why = "a node is coming that has room for its replacement"
-			} else if k.Why != "" {
-				x.why += ", and no node group helps: " + k.Why
-			}
+			m.waitForRoom(t, uid, x, k)
 			continue
 		case x.stage == seeking:
 			t.Decide(step.Decision{Kind: step.PodEvicted, Pod: p.Name(), Node: n.Name, Reason: fmt.Sprintf("its in-place resize is %s, and room is reserved on node %s", x.reason, k.Node)})
@@ -276,6 +289,23 @@ func (m *Machine) Evict(t *lifecycle.Turn) {
 		x.stage, x.why, x.retry = asked, "", time.Time{}
 		t.Ready.Evictions = append(t.Ready.Evictions, step.Eviction{UID: uid, Namespace: p.Object.Namespace, Name: p.Object.Name, Node: n.Name})
 	}
+}
+
+// waitForRoom says why a pod has to wait for its home. One for which no node group helps gives way to others.
+func (m *Machine) waitForRoom(t *lifecycle.Turn, uid types.UID, x *pod, k homes.Kept) {
+	x.why, x.retry = "no node has room for its replacement", t.Now.Add(retryAfter)
+	switch {
+	case k.Coming:
+		x.why = "a node is coming that has room for its replacement"
+		return
+	case k.Why != "":
+		x.why += ", and no node group helps: " + k.Why
+	case !k.Alone:
+		return
+	}
+	x.stage = pending
+	x.backOff(t)
+	m.release(t, uid)
 }
 
 // order returns the pods that are wanted, those first whose resize is pending longest.
@@ -290,17 +320,6 @@ func (m *Machine) order(wanted func(*pod) bool) (out []types.UID) {
 		return cmp.Or(x.since.Compare(y.since), strings.Compare(x.name, y.name), strings.Compare(string(a), string(b)))
 	})
 	return out
-}
-
-// every is what order is asked for all pods with.
-func every(*pod) bool { return true }
-
-// ownerOf returns a pod's controller, and the pod itself where it has none.
-func ownerOf(p *cluster.Pod) owner {
-	if ref := metav1.GetControllerOfNoCopy(p.Object); ref != nil {
-		return owner{p.Object.Namespace, ref.Kind, ref.Name}
-	}
-	return owner{p.Object.Namespace, "Pod", p.Object.Name}
 }
 
 // NextWake returns when a pod is looked at though nothing changes; zero for never.
@@ -330,7 +349,7 @@ func (m *Machine) Unsettled() (out []string) {
 
 // Invariants checks that a pod has a reason.
 func (m *Machine) Invariants() (out []string) {
-	for _, uid := range m.order(every) {
+	for _, uid := range m.order(func(*pod) bool { return true }) {
 		if x := m.pods[uid]; x.reason == "" || x.since.IsZero() {
 			out = append(out, fmt.Sprintf("the resize of pod %s is %q since %s", x.name, x.reason, x.since))
 		}
@@ -340,7 +359,6 @@ func (m *Machine) Invariants() (out []string) {
 
 // Description is what is known of a pod whose resize is pending, for people.
 type Description struct {
-	Pod    types.UID
 	Reason cluster.ResizeReason
 	Since  time.Time // when Berth first saw it
 	Moves  bool      // it is being moved
@@ -353,18 +371,9 @@ func (m *Machine) Describe(uid types.UID) (d Description, ok bool) {
 	if x == nil {
 		return Description{}, false
 	}
-	d = Description{Pod: uid, Reason: x.reason, Since: x.since, Moves: x.stage != pending, Why: x.why}
+	d = Description{Reason: x.reason, Since: x.since, Moves: x.stage != pending, Why: x.why}
 	if m.cfg.After == 0 {
 		d.Why = "it is not moved: --move-pending-resizes-after is 0"
 	}
 	return d, true
-}
-
-// All returns what is known of all of these pods, those first whose resize is pending longest.
-func (m *Machine) All() (out []Description) {
-	for _, uid := range m.order(every) {
-		d, _ := m.Describe(uid)
-		out = append(out, d)
-	}
-	return out
 }
