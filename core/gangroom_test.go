@@ -324,7 +324,7 @@ func TestNoRoomIsKeptForDevices(t *testing.T) {
 		in = append(in, step.ObjectSet{Object: testkit.ResourceClaim(name, testkit.Request("gpu", "gpus")).Obj()}, step.PodSet{Pod: testkit.Pod(name).Req("cpu", "4").PodGroup("gpu").Claims(name).Obj()})
 	}
 	w.step(in...)
-	const why = "no room is kept for devices, and pod default/gpu0 claims some"
+	const why = "pod default/gpu0 claims devices, which can't be reserved"
 	if _, rooms := w.after(time.Minute); !slices.Equal(rooms, []string{"RoomMissing default/gpu: " + why}) {
 		t.Errorf("it is said %q", rooms)
 	}

@@ -225,6 +225,9 @@ func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *sce
 	o.Progress = term.Progress(notices, r.Name, start)
 	played := page.NewPlayed()
 	asJSON := f.output == "json" && f.explain.Any()
+	if asJSON {
+		o.Explain = "" // the API explains the end of the run, and no decision needs to be explained as it is made
+	}
 	watched := f.report != "" || f.output == term.HTML || asJSON
 	if watched {
 		o.Hooks = append(o.Hooks, played)

@@ -165,10 +165,7 @@ func missing(format string, args ...any) error { return notFound{fmt.Errorf(form
 
 // noSuch says that there is no object of a name, and which names are most like it.
 func noSuch(kind, name string, names []string) error {
-	if len(names) == 0 {
-		return missing("%s %s not found", kind, name)
-	}
-	return missing("%s %s not found; similar names are %s", kind, name, strings.Join(Nearest(name, names), ", "))
+	return missing("%s %s not found%s", kind, name, Similar("", name, names))
 }
 
 // errStandby is what an instance answers that doesn't lead.

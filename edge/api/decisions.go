@@ -162,7 +162,7 @@ func (a *API) decisions(r *request) (any, error) {
 	if err != nil {
 		return nil, badRequest{err}
 	}
-	out := v1alpha1.DecisionList{At: a.opt.Now().UTC(), Epoch: a.opt.Meta().Epoch, Items: []v1alpha1.Decision{}}
+	out := v1alpha1.DecisionList{At: a.clusterTime(a.opt.Now()).UTC(), Epoch: a.opt.Meta().Epoch, Items: []v1alpha1.Decision{}}
 	out.First, out.Last = a.opt.Ledger.Range()
 	// An error would tell that there is such a pod, and a hidden entry that something was decided about it.
 	for _, name := range f.pods {

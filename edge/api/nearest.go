@@ -11,8 +11,8 @@ import (
 // maxNearest is how many names Nearest returns.
 const maxNearest = 5
 
-// maxCompared is with how many letters a name is compared at most, in letters of its own times names: a tenth of a
-// second. Whoever asks for names that aren't there must not keep processors busy.
+// maxCompared bounds a name's length times the number of names it is compared with, which is about a tenth of a second
+// of work: a client that asks for names that don't exist must not keep processors busy.
 const maxCompared = 1 << 19
 
 // Nearest returns those of the names that are most like one, the nearest first: by how many
@@ -22,6 +22,15 @@ func Nearest(name string, names []string) []string {
 		return nil
 	}
 	return NearestBy(names, func(other string) int { return Distance(name, other) })
+}
+
+// Similar returns the names that are most like one as the end of a sentence, "" for none. where is "" or ends in a space.
+func Similar(where, name string, names []string) string {
+	nearest := Nearest(name, names)
+	if len(nearest) == 0 {
+		return ""
+	}
+	return "; similar names " + where + "are " + strings.Join(nearest, ", ")
 }
 
 // NearestBy is Nearest by a distance, which is asked for once for each name: it costs as much as

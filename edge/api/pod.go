@@ -59,7 +59,11 @@ func (a *API) pod(r *request) (any, error) {
 		d := &decisions[j]
 		shown := decision(r.viewer, d, whole)
 		out.Decisions = append(out.Decisions, shown)
-		out.Timeline = append(out.Timeline, v1alpha1.TimelineEntry{At: d.Time.UTC(), Kind: string(d.Kind), Text: shown.Text, Seq: d.Seq})
+		text := shown.Text
+		if text == "" && shown.Hidden {
+			text = "(it names pods that you may not list)"
+		}
+		out.Timeline = append(out.Timeline, v1alpha1.TimelineEntry{At: d.Time.UTC(), Kind: string(d.Kind), Text: text, Seq: d.Seq})
 	}
 	slices.SortStableFunc(out.Timeline, func(a, b v1alpha1.TimelineEntry) int { return a.At.Compare(b.At) })
 	return out, nil
@@ -75,10 +79,7 @@ func similarPods(v *viewer, lines *podLines, pod string) string {
 			names = append(names, o.Name)
 		}
 	}
-	if len(names) == 0 {
-		return ""
-	}
-	return "; similar names there are " + strings.Join(Nearest(name, names), ", ")
+	return Similar("there ", name, names)
 }
 
 // beginning returns what a pod's object says about its time before decisions, and when it was bound.

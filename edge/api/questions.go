@@ -32,8 +32,8 @@ var errBusy = errors.New("the core is busy, or other queries are being answered;
 type questions struct {
 	ask func(context.Context, func(*core.Core)) bool
 	now func() time.Time
-	// shown returns the time that an answer bears which was given at a time of now: of a run that is over it is the
-	// run's, since whoever reads that a pod waits since January counts from there.
+	// shown maps the time of an answer to the cluster's clock: of a run that is over it is the run's, since
+	// whoever reads that a pod has waited since January counts from there.
 	shown func(time.Time) time.Time
 	// idle is the least time that the core has for itself between two questions, in multiples of what
 	// the first took.

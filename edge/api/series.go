@@ -212,7 +212,7 @@ func (a *API) series(r *request) (any, error) {
 		}
 	}
 	out := a.opt.Series.read(ring, from)
-	out.At = a.opt.Now().UTC()
+	out.At = a.clusterTime(a.opt.Now()).UTC()
 	return out, nil
 }
 

@@ -49,7 +49,7 @@ func newStreams() *streams { return &streams{of: map[string]int{}} }
 func (s *streams) begin(user string) (end func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// A user who opens many tabs closes the door to himself before he closes it to others.
+	// A user who opens many tabs exhausts their own limit before the shared one.
 	if s.open >= maxStreams || s.of[user] >= maxStreamsOfUser {
 		return nil, false
 	}

@@ -172,10 +172,7 @@ type reply struct {
 // why returns why there is nothing, with the names that are most like what was asked for. It isn't
 // for the goroutine that owns the core: names may be many.
 func (r *reply) why() string {
-	if len(r.names) == 0 {
-		return r.missing
-	}
-	return r.missing + "; similar names are " + strings.Join(api.Nearest(r.name, r.names), ", ")
+	return r.missing + api.Similar("", r.name, r.names)
 }
 
 // question returns what answers a request, of the core between two Steps. An error says what

@@ -210,7 +210,7 @@ func (c *Connection) unanswered(err error) error {
 func (c *Connection) refusal(resp *http.Response, path string, body []byte) error {
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return c.refused(resp.StatusCode, path)
+		return answered{c.refused(resp.StatusCode, path)}
 	}
 	answer := struct{ Error string }{}
 	if json.Unmarshal(body, &answer) == nil && answer.Error != "" {

@@ -9,8 +9,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// This file refuses flags before anybody is asked. What must hold: a flag that is given has its effect, or is refused
-// by its name.
+// This file refuses flags with impossible values before anybody is asked.
 
 // Validate refuses flags that can't be used, and files that they name and that aren't there, before anybody is asked.
 func (f *Flags) Validate() error {

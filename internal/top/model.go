@@ -103,7 +103,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.width, m.height = msg.Width, msg.Height
 	case changed:
 		if m.streaming, m.stale = true, true; !m.paused {
-			m.failed, m.shown = nil, m.shown.with(msg.overview)
+			m.shown = m.shown.with(msg.overview) // the tables may still lack an answer: failed stays
 		}
 	case lost:
 		m.streaming = false

@@ -264,11 +264,11 @@ func (m *Machine) excludes(t *lifecycle.Turn, k *keptRoom, n *cluster.Node) bool
 func (m *Machine) keepRoom(t *lifecycle.Turn, uid types.UID, x *wait) (why string) {
 	g, object := t.Queue.Group(x.key), t.State.PodGroup(x.key)
 	if n := len(g.Members()); n == 0 || n > maxRoomMembers {
-		return fmt.Sprintf("room is kept for up to %d members, and %d wait", maxRoomMembers, n)
+		return fmt.Sprintf("%d of its members are pending, and the limit is %d", n, maxRoomMembers)
 	}
 	for _, item := range g.Members() {
 		if p := item.Pod(); t.State.ClaimsDevices(p) {
-			return fmt.Sprintf("no room is kept for devices, and pod %s claims some", p.Name())
+			return fmt.Sprintf("pod %s claims devices, which can't be reserved", p.Name())
 		}
 	}
 	first := g.Members()[0].Pod()

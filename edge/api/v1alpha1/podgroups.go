@@ -88,8 +88,8 @@ type PodGroupRoom struct {
 	Nodes    []string  `json:"nodes"`
 	AllNodes int       `json:"allNodes"`
 	Since    time.Time `json:"since"`
-	// Until is before when pods must end that use the room meanwhile, left out when none may for that; Ends
-	// when it is given back at the latest.
+	// Until is the deadline by which pods that borrow the room must end, left out if none may borrow it. Ends
+	// is when the room is released at the latest.
 	Until time.Time `json:"until,omitzero"`
 	Ends  time.Time `json:"ends"`
 }
