@@ -72,12 +72,22 @@ func (d *driven) step(now time.Time, in ...step.Input) time.Time {
 	return wake
 }
 
-// stepOut runs a Step and further ones at the same time, until no outcome of the
-// last is left.
+// maxStepsAtOnce is how many Steps may want another one at once, with nothing that comes in.
+const maxStepsAtOnce = 100
+
+// stepOut runs a Step and further ones at the same time, until no outcome of the last is left and the core
+// wants no other at once.
 func (d *driven) stepOut(now time.Time, in ...step.Input) {
 	d.t.Helper()
-	for d.step(now, in...); len(d.inbox) > 0; {
-		d.step(now, d.take()...)
+	wake := d.step(now, in...)
+	for idle := 0; len(d.inbox) > 0 || !wake.IsZero() && !wake.After(now); {
+		if idle++; len(d.inbox) > 0 {
+			idle = 0
+		}
+		if idle > maxStepsAtOnce {
+			d.t.Fatalf("at %s the core still wants a Step at once, at %s, after %d without inputs", now, wake, maxStepsAtOnce)
+		}
+		wake = d.step(now, d.take()...)
 	}
 }
 

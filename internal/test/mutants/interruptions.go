@@ -12,6 +12,7 @@ var interruptions = []Mutant{
 	{"a node comes back without the mark of its interruption", "core/lifecycle/nodedeletion/provider.go", "m.interruptions.AsMarked(d.on(node))", "d.on(node)", "./core", "TestScripts/autoscale_interruption_failing", "1"},
 	{"a user's taint is taken for an interruption", "core/autoscaler/interruption.go", `"berth.dev/interrupted/in-state"`, `"berth.dev/interrupted"`, "./core/autoscaler", "TestNobodyCanWriteTheTaintOfAnInterruption", "1"},
 	{"a resize that becomes deferred isn't seen", "core/cluster/pod_fields.go", " && samePendingResize(a.Object, b.Object)", "", "./core", "TestScripts/autoscale_resize", "1"},
+	{"a resize whose node is gone is looked at in every Step", "core/lifecycle/resizing/resizing.go", "so will the pod be\n			x.retry = t.Now.Add(retryAfter)\n", "so will the pod be\n", "./core", "TestScripts/autoscale_resize_gone", "1"},
 	{"a pod moves for a resize before it has room", "core/lifecycle/resizing/resizing.go", `case !ok || k.Node == "":`, "case !ok:", "./core", "TestScripts/autoscale_resize", "1"},
 	{"a pod moves for a resize whatever its budget", "core/lifecycle/resizing/resizing.go", "if b.Status.DisruptionsAllowed < 1 &&", "if false &&", "./core", "TestScripts/autoscale_resize_stays", "1"},
 	{"a home has room for what an infeasible resize has left", "core/lifecycle/homes/room.go", "s.Schema.AsWanted(pod)", "pod", "./core", "TestScripts/autoscale_resize", "1"},
