@@ -1,6 +1,11 @@
 package bench
 
-import "testing"
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+)
 
 // TestFullMeasuresAllPods has each case at full size measure as many pods as others.
 func TestFullMeasuresAllPods(t *testing.T) {
@@ -15,5 +20,25 @@ func TestFullMeasuresAllPods(t *testing.T) {
 		if s.Nodes != want || s.Pods != Full.Pods || c.size(s) != Full.Pods {
 			t.Errorf("%s: %d nodes and %d pods, of which %d are measured; want %d nodes and %d pods", c.Name, s.Nodes, s.Pods, c.size(s), want, Full.Pods)
 		}
+	}
+}
+
+// TestShapesAreMade: every case's pods can be made, and are equal for equal numbers, since each run creates them anew.
+func TestShapesAreMade(t *testing.T) {
+	for _, c := range Cases {
+		shapes := []func(int) *v1.Pod{c.shape}
+		for _, x := range c.before {
+			shapes = append(shapes, x.shape)
+		}
+		for _, shape := range shapes {
+			for i := range 3 {
+				if a, b := shape(i), shape(i); a.Name == "" || !equality.Semantic.DeepEqual(a, b) {
+					t.Errorf("%s: pod %d is %q, and not the same twice", c.Name, i, a.Name)
+				}
+			}
+		}
+	}
+	if a := torn(plain(0)).Spec.Affinity; a.PodAffinity == nil || a.PodAntiAffinity == nil {
+		t.Errorf("a pod that is torn has %+v; want both affinity and anti-affinity", a)
 	}
 }

@@ -39,7 +39,8 @@ func groupName(i int) string { return fmt.Sprintf("group-%05d", i) }
 
 // torn returns a pod that has to be beside pods of a colour, and may not be.
 func torn(p *v1.Pod) *v1.Pod {
-	near, apart := together(p, "blue", inChurn).Spec.Affinity.PodAffinity, apart(p, "blue", inChurn).Spec.Affinity.PodAntiAffinity
+	near := together(p, "blue", inChurn).Spec.Affinity.PodAffinity
+	apart := apart(p, "blue", inChurn).Spec.Affinity.PodAntiAffinity // which replaces what together has set
 	near.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey = v1.LabelHostname
 	p.Labels, p.Spec.Affinity, p.Spec.PriorityClassName = nil, &v1.Affinity{PodAffinity: near, PodAntiAffinity: apart}, highPriority
 	return p

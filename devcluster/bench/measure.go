@@ -62,19 +62,24 @@ func startCounter(ctx context.Context, cfg *rest.Config) (*counter, error) {
 // watchBound calls f with the name of each measured pod that has been bound, one after the other, until the
 // context ends. It returns when the watch has begun.
 func watchBound(ctx context.Context, cfg *rest.Config, f func(name string)) error {
+	return watchPods(ctx, cfg, "spec.nodeName!=", f)
+}
+
+// watchPods calls f for each measured pod that a field selector matches, when a watch shows it first.
+func watchPods(ctx context.Context, cfg *rest.Config, selector string, f func(name string)) error {
 	client, err := metadata.NewForConfig(cfg)
 	if err != nil {
 		return err
 	}
-	bound := metadatainformer.NewFilteredMetadataInformer(client, v1.SchemeGroupVersion.WithResource("pods"), measured, 0, nil,
-		func(o *metav1.ListOptions) { o.FieldSelector = "spec.nodeName!=" })
-	if _, err := bound.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
+	pods := metadatainformer.NewFilteredMetadataInformer(client, v1.SchemeGroupVersion.WithResource("pods"), measured, 0, nil,
+		func(o *metav1.ListOptions) { o.FieldSelector = selector })
+	if _, err := pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
 		f(obj.(*metav1.PartialObjectMetadata).Name)
 	}}); err != nil {
 		return err
 	}
-	go bound.Informer().RunWithContext(ctx)
-	if !cache.WaitForCacheSync(ctx.Done(), bound.Informer().HasSynced) {
+	go pods.Informer().RunWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), pods.Informer().HasSynced) {
 		return context.Cause(ctx)
 	}
 	return nil

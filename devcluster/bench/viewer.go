@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -22,10 +23,72 @@ const apiPath = "/api/v1alpha1/"
 // What the page asks for again, and how often, while all nodes of a large cluster and the charts are open.
 var asked = map[string]time.Duration{"nodes?limit=5000": 15 * time.Second, "series?step=10s": 10 * time.Second, "pending": 2 * time.Second}
 
-// look has the viewers of a window look until the context ends.
-func (v *viewing) look(ctx context.Context, work *errgroup.Group, k *ViewingKind) error {
+// decided returns how long the pods waited for Berth's decision that a watch has shown since the last call, from
+// Berth's own times of its decisions. It asks when nobody looks and no pod waits, so that it disturbs nothing.
+func (v *viewing) decided(ctx context.Context) (out []time.Duration, err error) {
+	client, err := rest.HTTPClientFor(v.toBerth())
+	if err != nil {
+		return nil, err
+	}
+	defer client.CloseIdleConnections()
+	for before := uint64(0); ; {
+		address := fmt.Sprintf("https://127.0.0.1:%d%sdecisions?kind=Placed&limit=1000&since=%d", v.port, apiPath, v.seq)
+		if before > 0 { // the newest come first
+			address += fmt.Sprintf("&before=%d", before)
+		}
+		var list struct {
+			Items []struct {
+				Seq  uint64
+				Time time.Time
+				Pod  string
+			}
+			Last uint64
+			More bool
+		}
+		if err := get(ctx, client, address, &list); err != nil {
+			return nil, err
+		}
+		for _, d := range list.Items {
+			if came, ok := v.came.LoadAndDelete(strings.TrimPrefix(d.Pod, measured+"/")); ok {
+				out = append(out, max(0, d.Time.Sub(came.(time.Time))))
+			}
+		}
+		if !list.More || len(list.Items) == 0 {
+			v.seq = max(v.seq, list.Last)
+			return out, nil
+		}
+		before = list.Items[0].Seq
+	}
+}
+
+// get reads an answer of JSON.
+func get(ctx context.Context, client *http.Client, address string, into any) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		said, _ := io.ReadAll(io.LimitReader(resp.Body, 300)) // for the message only
+		return fmt.Errorf("asking %s: %s: %s", address, resp.Status, said)
+	}
+	return json.NewDecoder(resp.Body).Decode(into)
+}
+
+// toBerth returns how to reach Berth as the cluster's administrator.
+func (v *viewing) toBerth() *rest.Config {
 	cfg := rest.CopyConfig(v.cluster.Config)
 	cfg.TLSClientConfig.Insecure, cfg.TLSClientConfig.CAData, cfg.TLSClientConfig.CAFile = true, nil, "" // Berth made its certificate itself
+	return cfg
+}
+
+// look has the viewers of a window look until the context ends.
+func (v *viewing) look(ctx context.Context, work *errgroup.Group, k *ViewingKind) error {
+	cfg := v.toBerth()
 	server := fmt.Sprintf("https://127.0.0.1:%d", v.port)
 	for range k.Viewers {
 		client, err := rest.HTTPClientFor(cfg)
