@@ -49,7 +49,7 @@ func startJobs(t *testing.T, j jobController, groups string) *jobs {
 	t.Cleanup(c.Stop)
 	checkAudit(t, log, 0, nil)
 	j.start(t, c)
-	k := &jobs{t: t, client: client, port: freePort(t), token: tokenFor(t, client, "reader", "/api/v1alpha1/*")}
+	k := &jobs{t: t, client: client, port: freePort(t), token: tokenFor(t, client, "reader", "/api/v1alpha1/*", "/debug/status")}
 	if k.objects, err = dynamic.NewForConfig(c.Config); err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,9 @@ func (k *jobs) says(kind, name string, words ...string) {
 	eventually(k.t, fmt.Sprintf("%s %s to be said to be %q", kind, name, words), func(ctx context.Context) bool {
 		out, _ := exec.CommandContext(ctx, berth, "explain", "--server", fmt.Sprintf("https://127.0.0.1:%d", k.port), "--token-file", k.token,
 			"--insecure-skip-tls-verify", kind, v1.NamespaceDefault+"/"+name).CombinedOutput()
-		last = string(out)
+		if ctx.Err() == nil { // it wasn't killed
+			last = string(out)
+		}
 		for _, w := range words {
 			if !strings.Contains(last, w) {
 				return false
