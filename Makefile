@@ -51,7 +51,7 @@ nightly: ## Everything, in hours; ONLY=stage,stage, SEED=number, WORLDS=20000, N
 # with its nolint comments: each checkout has a cache of its own.
 lint: ## Formatting, vet and golangci-lint, with the rule that the core is pure
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted (make fmt):"; gofmt -l $$(git ls-files '*.go'); exit 1; }
-	@for module in . devcluster devcluster/oracle devcluster/oracle136 deploy/charttest hack/generate hack/promcheck; do (cd $$module && go mod tidy -diff) || { echo "go.mod in $$module isn't tidy: run go mod tidy there"; exit 1; }; done
+	@for module in . devcluster devcluster/oracle devcluster/oracle136 devcluster/jobs/kueue devcluster/jobs/jobset devcluster/jobs/lws deploy/charttest hack/generate hack/promcheck; do (cd $$module && go mod tidy -diff) || { echo "go.mod in $$module isn't tidy: run go mod tidy there"; exit 1; }; done
 	GOLANGCI_LINT_CACHE='$(CURDIR)/out/golangci-lint' go run $(GOLANGCI) run ./...
 
 bench: ## Measure WHAT=core, place, plan, compare, versus, size, burst, scale, drains, month or gate (docs/performance.md)
