@@ -79,7 +79,7 @@ func (g *group) price() float64 { return cmp.Or(g.cfg.PricePerHour, g.told) }
 // instance is an instance of the cloud, a node or not.
 type instance struct {
 	id, name  string
-	luck      string // names what is drawn of it: another for each instance of one name
+	luck      string // names what is drawn of it, the same for each instance of one name
 	group     *group
 	state     instanceState
 	failed    string // why the launch failed, "" if it didn't
