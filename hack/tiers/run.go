@@ -71,7 +71,7 @@ type outcome struct {
 	durations []*results
 	errs      []error
 	// In the order of failures; they are printed as they are.
-	repeat    []string // commands that repeat its failures
+	repeat []string // commands that repeat its failures
 }
 
 // run runs stages, and returns an error if one failed.

@@ -133,6 +133,7 @@ func expectation(e *explain.Expectation) string {
 	return out + "; given up at " + clock(e.GivenUp)
 }
 
+// clock writes a time in UTC to the second.
 func clock(t *time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 
 // Groups writes a table of node groups.
@@ -245,6 +246,7 @@ func options(b *strings.Builder, order *explain.Order) {
 	_ = t.Flush()
 }
 
+// seconds writes a number of seconds as a duration, to tenths.
 func seconds(s float64) string {
 	return time.Duration(s * float64(time.Second)).Round(100 * time.Millisecond).String()
 }
