@@ -220,6 +220,7 @@ func (v values) secretVolumes() {
 	}
 	if len(volumes) > 0 {
 		v.values["extraVolumes"], v.values["extraVolumeMounts"] = volumes, mounts
+		v.in["extraVolumes"] = volumes // it is read after this, by its name, and replaces what is there
 	}
 }
 
