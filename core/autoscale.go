@@ -248,7 +248,7 @@ func (c *Core) scaleUpDone(in step.ScaleUpDone) {
 	}
 }
 
-// taintDone hands the outcome to who has the taint written.
+// taintDone routes the outcome to the machine that asked for the write.
 func (c *Core) taintDone(in step.TaintDone) {
 	switch {
 	case c.cfg.Autoscale == nil:

@@ -127,7 +127,7 @@ type Autoscale struct {
 	// HomeTime is how long the room that was found for an evicted pod is kept for its
 	// replacement, and how long such a pod counts where no room is kept (--evicted-pod-home-time).
 	HomeTime time.Duration
-	// NoHomes has no room kept for evicted pods' replacements (--keep-evicted-pod-homes=false).
+	// NoHomes says that no room is kept for evicted pods' replacements (--keep-evicted-pod-homes=false).
 	NoHomes bool
 	// Interruptions are the marks by which the cloud says that it is about to take a node
 	// (--node-interruption-marks); none to take no notice.

@@ -105,7 +105,7 @@ func (m *Machine) wants(s *cluster.State, o *autoscalingapi.ProvisioningRequest)
 }
 
 // attempt books room for a request, if the nodes as they are have room for all of its pods;
-// else an atomic one waits for a plan that buys nodes for them.
+// otherwise an atomic one waits for a plan that buys nodes for them.
 func (m *Machine) attempt(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest) {
 	wants, err := m.wants(t.State, o)
 	if err != nil {
