@@ -104,6 +104,7 @@ func words(answer string) string {
 }
 
 // why writes the reasons of a group, with what an empty node of it is short of.
+// What is missing counts only where it is more than an empty node has.
 func why(g *explain.GroupAnswer) string {
 	parts := append([]string{}, g.Reasons...)
 	if g.Detail != "" { // it is about the first reason, if there is any
