@@ -242,7 +242,7 @@ func (v values) serviceMonitor() {
 }
 
 // flags makes the command line that the chart makes of the values.
-// The order is that of the chart's template, since for some flags the last one counts.
+// Of some flags the last one counts, so their order is always the same.
 func (v values) flags() error {
 	provider := v.text("cloudProvider")
 	if provider == "" {

@@ -47,8 +47,7 @@ func (s *Status) now() time.Time {
 
 // PrintStatus writes the screen of berth status; called is what the user has typed to call this
 // program. Nodes are listed one by one where there are some.
-// The text is made whole and written at once, so that a reader of a pipe never sees half of
-// it.
+// Lines are collected first, so that there is one write that can fail.
 func PrintStatus(out io.Writer, s *Status, nodes []v1alpha1.Node, called string) error {
 	var b strings.Builder
 	p := paletteFor(out)
