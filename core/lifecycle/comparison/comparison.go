@@ -196,7 +196,7 @@ func (m *Machine) placed(t *lifecycle.Turn, p *Pod, before *cluster.Pod, seen ti
 		m.report.onlyBerth-- // it isn't Berth's alone any more
 	}
 	m.takeBack(t, p)
-	// A placement that Berth wouldn't allow may be due to news that are on their way: it is
+	// A placement that Berth wouldn't allow may be due to news that is on its way: it is
 	// judged again later, and told then (doubts).
 	if m.judged(&c, before); c.Verdict == step.NotAllowed {
 		m.doubts = append(m.doubts, doubt{comparison: c, pod: before, seen: t.Now, next: t.Now.Add(doubtEnds[0])})

@@ -139,7 +139,7 @@ func (m *Machine) NodeSet(now time.Time, in *cluster.NodeInfo, isReady bool) {
 }
 
 // becameReady records that a node is ready: how long that took goes into later estimates,
-// and with an adaptive limit it is followed what the node pulls.
+// and with an adaptive limit what the node pulls is followed.
 func (m *Machine) becameReady(now time.Time, name string, n *node) {
 	n.ready, n.noPod = now, true
 	m.reached(now, n, step.LaunchReady)
