@@ -31,6 +31,7 @@ import (
 type argsReader func(v compat.Version, path *field.Path, raw []byte, out *plugins.Options) field.ErrorList
 
 // argsReaders are those of the plugins that have arguments.
+// The last four are Berth's own, which kube-scheduler doesn't know.
 var argsReaders = map[string]argsReader{
 	"NodeResourcesFit":                readArgs(fitArgs),
 	"NodeResourcesBalancedAllocation": readArgs(balancedArgs),
@@ -48,6 +49,7 @@ var argsReaders = map[string]argsReader{
 
 // readArgs returns a reader that decodes arguments of a type, unknown fields refused, and
 // then takes them into the options.
+// take may leave an option as it is; then the default holds.
 func readArgs[T any](take func(path *field.Path, in *T, out *plugins.Options) field.ErrorList) argsReader {
 	return func(_ compat.Version, path *field.Path, raw []byte, out *plugins.Options) field.ErrorList {
 		in := new(T)
@@ -64,6 +66,7 @@ func readArgs[T any](take func(path *field.Path, in *T, out *plugins.Options) fi
 
 // arguments reads the arguments of the plugin of that name into the options. path is that
 // of the entry of pluginConfig.
+// A name that no version knows is refused with the list of those that can be given.
 func arguments(v compat.Version, path *field.Path, name string, raw []byte, out *plugins.Options) field.ErrorList {
 	if read := argsReaders[name]; read != nil {
 		return read(v, path.Child("args"), raw, out)
@@ -78,6 +81,8 @@ func arguments(v compat.Version, path *field.Path, name string, raw []byte, out 
 }
 
 // fitArgs reads which resources NodeResourcesFit leaves out, and what it scores by.
+// The names of resources are checked as kube-scheduler checks them, so that a file works
+// for both.
 func fitArgs(path *field.Path, in *kubeschedulerv1.NodeResourcesFitArgs, out *plugins.Options) (errs field.ErrorList) {
 	out.Fit = noderesources.FitArgs{IgnoredResources: in.IgnoredResources, IgnoredResourceGroups: in.IgnoredResourceGroups}
 	for i, r := range in.IgnoredResources {
@@ -97,6 +102,7 @@ func fitArgs(path *field.Path, in *kubeschedulerv1.NodeResourcesFitArgs, out *pl
 }
 
 // scoringStrategy sets what NodeResourcesFit scores by.
+// A shape without RequestedToCapacityRatio is an error, and so is the reverse.
 func scoringStrategy(path *field.Path, in *kubeschedulerv1.ScoringStrategy, out *noderesources.FitArgs) (errs field.ErrorList) {
 	out.Strategy = noderesources.Strategy(in.Type)
 	ratio := path.Child("requestedToCapacityRatio")
@@ -110,6 +116,7 @@ func scoringStrategy(path *field.Path, in *kubeschedulerv1.ScoringStrategy, out 
 			errs = append(errs, field.Required(ratio, "must be specified when type is RequestedToCapacityRatio"))
 			break
 		}
+		// Weights are read even if the strategy is wrong: all errors are reported at once.
 		shape, more := shapeOf(ratio.Child("shape"), in.RequestedToCapacityRatio.Shape)
 		out.Shape, errs = shape, append(errs, more...)
 	default:
@@ -125,6 +132,7 @@ func scoringStrategy(path *field.Path, in *kubeschedulerv1.ScoringStrategy, out 
 func balancedArgs(path *field.Path, in *kubeschedulerv1.NodeResourcesBalancedAllocationArgs, out *plugins.Options) field.ErrorList {
 	at := path.Child("resources")
 	list, errs := weights(at, in.Resources)
+	// Balancing has no weights, so a resource twice would count twice.
 	seen := map[v1.ResourceName]bool{}
 	for i, r := range list {
 		if seen[r.Name] {
@@ -139,6 +147,7 @@ func balancedArgs(path *field.Path, in *kubeschedulerv1.NodeResourcesBalancedAll
 }
 
 // weights reads resources with their weights; a weight of 0 stands for 1.
+// The number is bounded, as each costs time at every score.
 func weights(path *field.Path, in []kubeschedulerv1.ResourceSpec) (out []noderesources.ResourceWeight, errs field.ErrorList) {
 	if len(in) > noderesources.MaxScoredResources {
 		errs = append(errs, field.TooMany(path, len(in), noderesources.MaxScoredResources))
@@ -163,6 +172,7 @@ func shapeOf(path *field.Path, in []kubeschedulerv1.UtilizationShapePoint) (out 
 	}
 	for i, p := range in {
 		at := path.Index(i)
+		// Between two points the function is linear, so their order matters.
 		if i > 0 && p.Utilization <= in[i-1].Utilization {
 			errs = append(errs, field.Invalid(at.Child("utilization"), p.Utilization, "values must be sorted in increasing order"))
 		}
@@ -180,6 +190,7 @@ func shapeOf(path *field.Path, in []kubeschedulerv1.UtilizationShapePoint) (out 
 // spreadArgs reads the constraints of pods without any of their own: system defaults, or the
 // list of the file, which may be empty.
 func spreadArgs(path *field.Path, in *kubeschedulerv1.PodTopologySpreadArgs, out *plugins.Options) (errs field.ErrorList) {
+	// A profile that gives arguments gives all: nothing is left of defaults.
 	out.Spread = podtopologyspread.Args{}
 	kind, list := path.Child("defaultingType"), path.Child("defaultConstraints")
 	switch in.DefaultingType {
@@ -199,6 +210,7 @@ func spreadArgs(path *field.Path, in *kubeschedulerv1.PodTopologySpreadArgs, out
 }
 
 // defaultConstraint checks the i-th of the default constraints.
+// Pods bring their own selector, hence a constraint must have none.
 func defaultConstraint(path *field.Path, list []v1.TopologySpreadConstraint, i int) (errs field.ErrorList) {
 	c, at := &list[i], path.Index(i)
 	if c.MaxSkew <= 0 {
@@ -219,6 +231,7 @@ func defaultConstraint(path *field.Path, list []v1.TopologySpreadConstraint, i i
 	if c.LabelSelector != nil {
 		errs = append(errs, field.Forbidden(at.Child("labelSelector"), "constraint must not define a selector, as they deduced for each pod"))
 	}
+	// Two constraints of one key may differ in what they do when they can't be satisfied.
 	for k := range i {
 		if earlier := &list[k]; earlier.TopologyKey == c.TopologyKey && earlier.WhenUnsatisfiable == c.WhenUnsatisfiable {
 			errs = append(errs, field.Duplicate(at, "{"+c.TopologyKey+", "+string(c.WhenUnsatisfiable)+"}"))
@@ -229,6 +242,7 @@ func defaultConstraint(path *field.Path, list []v1.TopologySpreadConstraint, i i
 }
 
 // affinityArgs reads what the affinity terms of placed pods add to an incoming pod's scores.
+// The weight is what a required term of a placed pod counts for in scores.
 func affinityArgs(path *field.Path, in *kubeschedulerv1.InterPodAffinityArgs, out *plugins.Options) (errs field.ErrorList) {
 	weight := ptr.Deref(in.HardPodAffinityWeight, interpodaffinity.DefaultHardPodAffinityWeight)
 	if weight < 0 || weight > 100 {
@@ -240,12 +254,14 @@ func affinityArgs(path *field.Path, in *kubeschedulerv1.InterPodAffinityArgs, ou
 }
 
 // nodeAffinityArgs reads a node affinity that all pods of the profile have besides their own.
+// Required parts filter nodes for every pod, preferred ones add to scores.
 func nodeAffinityArgs(path *field.Path, in *kubeschedulerv1.NodeAffinityArgs, out *plugins.Options) field.ErrorList {
 	out.AddedAffinity = in.AddedAffinity
 	return checkAddedAffinity(path.Child("addedAffinity"), in.AddedAffinity)
 }
 
 // checkAddedAffinity refuses selectors that can't be parsed.
+// What can't be parsed would reject every pod of the profile at run time.
 func checkAddedAffinity(path *field.Path, a *v1.NodeAffinity) (errs field.ErrorList) {
 	if a == nil {
 		return nil
@@ -265,6 +281,7 @@ func checkAddedAffinity(path *field.Path, a *v1.NodeAffinity) (errs field.ErrorL
 
 // readVolumeBindingArgs reads how long PreBind waits for the PV controller, and by which shape nodes
 // are scored, where they are.
+// Whether there is a shape depends on the version and on a feature gate.
 func readVolumeBindingArgs(v compat.Version, path *field.Path, raw []byte, out *plugins.Options) field.ErrorList {
 	read := readArgs(func(path *field.Path, in *kubeschedulerv1.VolumeBindingArgs, out *plugins.Options) field.ErrorList {
 		return append(bindTimeout(path, in, out), volumeShape(v, path.Child("shape"), in.Shape, out)...)
@@ -272,6 +289,8 @@ func readVolumeBindingArgs(v compat.Version, path *field.Path, raw []byte, out *
 	return read(v, path, raw, out)
 }
 
+// bindTimeout reads for how long a bind may wait for the volumes of a pod; without it the
+// default holds.
 func bindTimeout(path *field.Path, in *kubeschedulerv1.VolumeBindingArgs, out *plugins.Options) (errs field.ErrorList) {
 	if s := in.BindTimeoutSeconds; s != nil {
 		if out.BindTimeout = time.Duration(*s) * time.Second; *s < 0 {
@@ -295,6 +314,7 @@ func volumeShape(v compat.Version, path *field.Path, in []kubeschedulerv1.Utiliz
 
 // preemptionArgs checks how many candidates to look at. Berth takes nothing of it into the
 // options: it looks at all.
+// The defaults are filled in before they are compared with each other.
 func preemptionArgs(path *field.Path, in *kubeschedulerv1.DefaultPreemptionArgs, _ *plugins.Options) (errs field.ErrorList) {
 	percentage, absolute := ptr.Deref(in.MinCandidateNodesPercentage, 10), ptr.Deref(in.MinCandidateNodesAbsolute, 100)
 	p, a := path.Child("minCandidateNodesPercentage"), path.Child("minCandidateNodesAbsolute")
@@ -322,6 +342,7 @@ func dynamicResourcesArgs(path *field.Path, in *kubeschedulerv1.DynamicResources
 		if limit == 0 || limit > 24*time.Hour {
 			limit = 24 * time.Hour
 		}
+		// At least one step, or nothing could be allocated at all.
 		out.DeviceSteps = max(int(limit.Seconds()*dynamicresources.StepsPerSecond), 1)
 	}
 	if d := in.BindingTimeout; d != nil {

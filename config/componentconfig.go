@@ -23,7 +23,9 @@ import (
 type Debugging struct{ Profiling, Contention bool }
 
 // Component returns the configuration as a KubeSchedulerConfiguration.
+// It is made anew for each call, and the caller may change it.
 func (s *Scheduler) Component(debugging Debugging) *kubeschedulerv1.KubeSchedulerConfiguration {
+	// What the file says and Berth doesn't read is shown as it stands there.
 	out := kubeschedulerv1.KubeSchedulerConfiguration{}
 	if s.file != nil {
 		s.file.DeepCopyInto(&out)
@@ -34,14 +36,17 @@ func (s *Scheduler) Component(debugging Debugging) *kubeschedulerv1.KubeSchedule
 	out.EnableProfiling, out.EnableContentionProfiling = &debugging.Profiling, &debugging.Contention
 	out.PodInitialBackoffSeconds = ptr.To(int64(s.Queue.InitialBackoff.Seconds()))
 	out.PodMaxBackoffSeconds = ptr.To(int64(s.Queue.MaxBackoff.Seconds()))
+	// These may come from flags, which count more than the file.
 	le := s.LeaderElection
 	out.LeaderElection = componentconfigv1alpha1.LeaderElectionConfiguration{LeaderElect: &le.Enabled, ResourceLock: lockKind, ResourceNamespace: le.Namespace, ResourceName: le.Name,
 		LeaseDuration: metav1.Duration{Duration: le.LeaseDuration}, RenewDeadline: metav1.Duration{Duration: le.RenewDeadline}, RetryPeriod: metav1.Duration{Duration: le.RetryPeriod}}
 	c := &out.ClientConnection
 	c.QPS, c.Burst = s.BindQPS, int32(s.BindBurst)
+	// Berth speaks protobuf wherever the API has it.
 	if c.ContentType == "" {
 		c.ContentType = runtime.ContentTypeProtobuf
 	}
+	// Their TLS configuration may have keys inline.
 	out.Extenders = redactExtenders(s.Extenders)
 	if len(out.Profiles) == 0 {
 		out.Profiles = []kubeschedulerv1.KubeSchedulerProfile{{}}
@@ -54,12 +59,14 @@ func (s *Scheduler) Component(debugging Debugging) *kubeschedulerv1.KubeSchedule
 
 // defaultProfile fills in the defaults of a profile: its name, plugins, and arguments of all plugins
 // that have some. Those of Berth's own plugins are left out.
+// Weights of 0 are written because kube-scheduler writes them.
 func (s *Scheduler) defaultProfile(p *kubeschedulerv1.KubeSchedulerProfile) {
 	p.SchedulerName = ptr.To(ptr.Deref(p.SchedulerName, v1.DefaultSchedulerName))
 	if p.Plugins == nil {
 		p.Plugins = &kubeschedulerv1.Plugins{}
 	}
 	multi := &p.Plugins.MultiPoint
+	// Only the merged list says which plugins run.
 	enabled := mergeMultiPoint(s.Version, *multi)
 	multi.Enabled = nil
 	for _, e := range enabled {
@@ -76,6 +83,7 @@ func (s *Scheduler) defaultProfile(p *kubeschedulerv1.KubeSchedulerProfile) {
 			names[x.Name] = true
 		}
 	}
+	// Those of the file come first, in its order, as kube-scheduler has it.
 	given := p.PluginConfig
 	p.PluginConfig = nil
 	add := func(name string, raw []byte) {
@@ -87,12 +95,15 @@ func (s *Scheduler) defaultProfile(p *kubeschedulerv1.KubeSchedulerProfile) {
 		delete(names, x.Name)
 		add(x.Name, x.Args.Raw)
 	}
+	// The rest is sorted, so that two calls print the same.
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		add(name, nil)
 	}
 }
 
 // pluginSets returns all sets of plugins.
+// It must list each extension point: a plugin that is enabled at one only has arguments,
+// too.
 func pluginSets(p *kubeschedulerv1.Plugins) []*kubeschedulerv1.PluginSet {
 	return []*kubeschedulerv1.PluginSet{
 		&p.MultiPoint, &p.PreEnqueue, &p.QueueSort, &p.PreFilter, &p.Filter, &p.PostFilter, &p.PreScore, &p.Score, &p.Reserve,
@@ -102,6 +113,7 @@ func pluginSets(p *kubeschedulerv1.Plugins) []*kubeschedulerv1.PluginSet {
 
 // defaultArgs returns the arguments of a plugin, those of a file with the defaults; nil for a plugin
 // that has none in kube-scheduler. The file has been read before.
+// Defaults are those of kube-scheduler, and the values that Berth uses.
 func defaultArgs(r Rules, name string, raw []byte) runtime.Object {
 	switch name {
 	case "DefaultPreemption":
@@ -131,6 +143,7 @@ func defaultArgs(r Rules, name string, raw []byte) runtime.Object {
 	case "VolumeBinding":
 		return argsOf(raw, func(x *kubeschedulerv1.VolumeBindingArgs) {
 			setDefault(&x.BindTimeoutSeconds, 600)
+			// The default shape is there only with the feature gate.
 			if len(x.Shape) == 0 && r.Enabled("StorageCapacityScoring") {
 				x.Shape = []kubeschedulerv1.UtilizationShapePoint{{Utilization: 0, Score: 10}, {Utilization: 100, Score: 0}}
 			}
@@ -145,6 +158,7 @@ func defaultArgs(r Rules, name string, raw []byte) runtime.Object {
 }
 
 // argsOf decodes the arguments of a plugin and sets the defaults; the kind is the type's name.
+// Types of arguments are named as their kinds, which is how the kind is known.
 func argsOf[T any, P interface {
 	*T
 	runtime.Object
@@ -164,6 +178,7 @@ func setDefault[T any](at **T, value T) {
 }
 
 // defaultWeights returns the weights of resources: CPU and memory where there are none, and 1 for 0.
+// It changes the list in place.
 func defaultWeights(in []kubeschedulerv1.ResourceSpec) []kubeschedulerv1.ResourceSpec {
 	if len(in) == 0 {
 		in = []kubeschedulerv1.ResourceSpec{{Name: string(v1.ResourceCPU)}, {Name: string(v1.ResourceMemory)}}

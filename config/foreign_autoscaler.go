@@ -1,27 +1,33 @@
 package config
 
+import "slices"
+
 // This file has the flags of Cluster Autoscaler that Berth doesn't honour, with those of klog that
 // it has besides.
 
+// inTree is why flags of built-in providers have no effect.
+const inTree = "it belongs to one of Cluster Autoscaler's built-in cloud providers; pass it to the process that serves that provider (docs/external-providers.md)"
+
 // ofAutoscaler returns Cluster Autoscaler's flags that Berth knows and doesn't honour, each with why.
 func ofAutoscaler() []ForeignFlag {
-	const (
-		fast     = "it limits a slow simulation; Berth considers every node in every plan"
-		inTree   = "it belongs to one of Cluster Autoscaler's built-in cloud providers; pass it to the process that serves that provider (docs/external-providers.md)"
-		served   = "Berth handles these objects wherever the API serves them (docs/headroom.md)"
-		retries  = "no flag controls when a ProvisioningRequest is retried (docs/headroom.md)"
-		together = "every plan considers all ProvisioningRequests"
-		parallel = "one core is enough for a plan"
-		counted  = "the metric is always emitted"
-	)
+	return slices.Concat(ofItsAPI(), ofScaleUp(), ofScaleDown(), ofHeadroom(), ofProviders())
+}
+
+// ofItsAPI returns the flags about the API server and the configuration.
+func ofItsAPI() []ForeignFlag {
 	return []ForeignFlag{
 		noEffect("string", "cluster-name", "", inTree),
 		noEffect("int", "kube-client-burst", "10", "the autoscaler's API calls have their own limits; --kube-api-burst limits bindings"),
 		noEffect("float64", "kube-client-qps", "5", "the autoscaler's API calls have their own limits; --kube-api-qps limits bindings"),
 		refuse("string", "scheduler-config-file", []string{""}, "Berth plans with its own scheduler configuration or, with --mode=autoscaler, that of the other scheduler; pass the file with --config"),
 		noEffect("string", "user-agent", "cluster-autoscaler", "Berth's user agent contains its version"),
+	}
+}
 
-		// Buying nodes.
+// ofScaleUp returns the flags about buying nodes.
+func ofScaleUp() []ForeignFlag {
+	const parallel = "one core is enough for a plan"
+	return []ForeignFlag{
 		refuse("bool", "scale-up-from-zero", []string{"true"}, "Berth also scales up when no node is ready; remove it, and limit the groups with --nodes or --max-nodes-total"),
 		noEffect("bool", "parallel-scale-up", "false", "node groups are always scaled up in parallel, and each group's scale-ups in sequence"),
 		noEffect("bool", "salvo-scale-up", "false", "one plan scales up for all pending pods, in as many node groups as they need"),
@@ -44,16 +50,33 @@ func ofAutoscaler() []ForeignFlag {
 		refuse("bool", "enable-dynamic-resource-allocation", []string{"true"}, "nodes are always added for pods with resource claims, too (docs/devices.md), as with Cluster Autoscaler 1.35 and later; remove it"),
 		noEffect("int", "predicate-parallelism", "4", parallel),
 		noEffect("int", "cluster-snapshot-parallelism", "16", "there are no snapshots: plans work on an incrementally updated state"),
+	}
+}
 
-		// Removing nodes.
+// ofScaleDown returns the flags about removing nodes.
+func ofScaleDown() []ForeignFlag {
+	const (
+		fast    = "it limits a slow simulation; Berth considers every node in every plan"
+		counted = "the metric is always emitted"
+	)
+	return []ForeignFlag{
 		noEffect("int", "scale-down-non-empty-candidates-count", "30", fast),
 		noEffect("float64", "scale-down-candidates-pool-ratio", "0.1", fast),
 		noEffect("int", "scale-down-candidates-pool-min-count", "50", fast),
 		noEffect("bool", "dynamic-node-delete-delay-after-taint-enabled", "false", "a node is checked once more after --node-delete-delay-after-taint, and stays if a pod was scheduled to it meanwhile"),
 		noEffect("bool", "node-removal-latency-tracking-enabled", "false", counted),
 		noEffect("bool", "max-node-skip-eval-time-tracker-enabled", "false", counted),
+	}
+}
 
-		// Headroom.
+// ofHeadroom returns the flags about ProvisioningRequests and CapacityBuffers.
+func ofHeadroom() []ForeignFlag {
+	const (
+		served   = "Berth handles these objects wherever the API serves them (docs/headroom.md)"
+		retries  = "no flag controls when a ProvisioningRequest is retried (docs/headroom.md)"
+		together = "every plan considers all ProvisioningRequests"
+	)
+	return []ForeignFlag{
 		noEffect("bool", "enable-provisioning-requests", "false", served),
 		noEffect("bool", "capacity-buffer-controller-enabled", "false", served),
 		noEffect("bool", "capacity-buffer-pod-injection-enabled", "false", served),
@@ -65,7 +88,12 @@ func ofAutoscaler() []ForeignFlag {
 		noEffect("int", "check-capacity-provisioning-request-max-batch-size", "10", together),
 		noEffect("duration", "check-capacity-provisioning-request-batch-timebox", "10s", together),
 		refuse("string", "check-capacity-processor-instance", []string{""}, "Berth handles all ProvisioningRequests of its classes; remove it, and run no other autoscaler for them"),
+	}
+}
 
+// ofProviders returns the flags of providers, and of what people look at.
+func ofProviders() []ForeignFlag {
+	return []ForeignFlag{
 		// Providers.
 		noEffect("bool", "regional", "false", inTree),
 		noEffect("bool", "aws-use-static-instance-list", "false", inTree),

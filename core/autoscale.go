@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/interruption"
 	"github.com/berthproject/berth/core/lifecycle/keptnodes"
 	"github.com/berthproject/berth/core/lifecycle/launching"
+	"github.com/berthproject/berth/core/lifecycle/nodecomparison"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
 	"github.com/berthproject/berth/core/lifecycle/nodestatus"
@@ -65,6 +67,30 @@ type autoscaling struct {
 	// people care; nil otherwise.
 	reported []autoscaler.NoHelp
 	looked   int // at pods to report NoHelp of, in all; tests bound it
+}
+
+// makeAutoscaling gives a core the machines that scale the cluster. They have a configuration of their own: what
+// the profiles and the mode ask for is added to it.
+func makeAutoscaling(c *Core) {
+	a := *c.cfg.Autoscale
+	for _, p := range c.cfg.Profiles {
+		a.Readiness.Parts |= p.NeedsParts()
+	}
+	if c.cfg.Shadow != nil {
+		a.Interruptions = nil // who carries out what the other decides sees to these nodes
+	}
+	for _, m := range a.Interruptions {
+		if m.Taint != "" {
+			a.Readiness.InterruptionTaints = append(slices.Clip(a.Readiness.InterruptionTaints), m.Taint)
+		}
+	}
+	c.cfg.Autoscale = &a
+	c.scale = newAutoscaling(&a, c.state, c.sched, &c.cfg)
+	c.scale.homes.Connect(standIns{c})
+	if c.cfg.Shadow != nil {
+		a.Consolidation = false // nobody would have the new nodes come, which it waits for
+		c.nodeComparison = nodecomparison.New(a.MaxProvisionTime, c.scale.candidates)
+	}
 }
 
 // newAutoscaling returns the machines of a core. Beside another scheduler no room can be kept
@@ -222,7 +248,7 @@ func (c *Core) scaleUpDone(in step.ScaleUpDone) {
 	}
 }
 
-// taintDone hands the outcome to who has the taint written.
+// taintDone routes the outcome to the machine that asked for the write.
 func (c *Core) taintDone(in step.TaintDone) {
 	switch {
 	case c.cfg.Autoscale == nil:

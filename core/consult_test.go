@@ -113,7 +113,7 @@ func anyPod(name string) step.Input {
 	return step.PodSet{Pod: testkit.Pod(name).Req("cpu", "1").Obj()}
 }
 
-// TestAChangeDuringAConsultationCounts has the extender asked about a pod before a node comes
+// TestAChangeDuringAConsultationCounts asks the extender about a pod before a node comes
 // that it would allow, and answer after it.
 func TestAChangeDuringAConsultationCounts(t *testing.T) {
 	e := newExtended(t)

@@ -3,7 +3,6 @@ package core
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -128,7 +127,7 @@ type Autoscale struct {
 	// HomeTime is how long the room that was found for an evicted pod is kept for its
 	// replacement, and how long such a pod counts where no room is kept (--evicted-pod-home-time).
 	HomeTime time.Duration
-	// NoHomes has no room kept for evicted pods' replacements (--keep-evicted-pod-homes=false).
+	// NoHomes says that no room is kept for evicted pods' replacements (--keep-evicted-pod-homes=false).
 	NoHomes bool
 	// Interruptions are the marks by which the cloud says that it is about to take a node
 	// (--node-interruption-marks); none to take no notice.
@@ -294,47 +293,40 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 			return nil, err
 		}
 	}
-	c.nomination = nomination.New(record.PartOf(c.pods, func(p *record.Pod) *nomination.Pod { return &p.Nomination }))
-	c.reporting = reporting.New(sched, record.PartOf(c.pods, func(p *record.Pod) *reporting.Pod { return &p.Reports }), refreshed)
-	c.binding = binding.New(sched, record.PartOf(c.pods, func(p *record.Pod) *binding.Pod { return &p.Binding }), losers{c})
-	c.deallocation = deallocation.New(sched, longestDeviceTimeout(cfg.Profiles))
-	c.preemption = preemption.New(sched, record.PartOf(c.pods, func(p *record.Pod) *preemption.Pod { return &p.Preemption }), c.binding, c.nomination, groups)
-	c.expectation = expectation.New(record.PartOf(c.pods, func(p *record.Pod) *expectation.Pod { return &p.Expected }), c.nomination)
-	c.consulting = consulting.New(sched, record.PartOf(c.pods, func(p *record.Pod) *consulting.Pod { return &p.Consulting }))
-	c.reservation = reservation.New(c.nomination)
-	c.headroom = headroom.New(sched, standIns{c})
-	c.podGroups = groups
-	sched.Leaving = c.preemption.Victim
-	sched.Gone = func(uid types.UID) bool {
-		_, placed := c.state.Placed(uid)
-		return !placed && c.pods[uid] == nil && c.others[uid] == nil
-	}
-	sched.Reserved = func(uid types.UID) bool { _, ok := c.reservation.Of(uid); return ok }
-	sched.Asking = c.reservation.Asks
-	sched.Weigh, sched.WeighGroup = c.weigh, gangs{c}.weigh
+	makeMachines(c, groups, refreshed)
+	letSchedulerAsk(c)
 	if cfg.Autoscale != nil {
-		a := *cfg.Autoscale
-		for _, p := range cfg.Profiles {
-			a.Readiness.Parts |= p.NeedsParts()
-		}
-		if cfg.Shadow != nil {
-			a.Interruptions = nil // who carries out what the other decides sees to these nodes
-		}
-		for _, m := range a.Interruptions {
-			if m.Taint != "" {
-				a.Readiness.InterruptionTaints = append(slices.Clip(a.Readiness.InterruptionTaints), m.Taint)
-			}
-		}
-		c.cfg.Autoscale = &a
-		c.scale = newAutoscaling(&a, state, sched, &cfg)
-		c.scale.homes.Connect(standIns{c})
-		if cfg.Shadow != nil {
-			a.Consolidation = false // nobody would have the new nodes come, which it waits for
-			c.nodeComparison = nodecomparison.New(a.MaxProvisionTime, c.scale.candidates)
-		}
+		makeAutoscaling(c)
 	}
 	c.view = newView(c)
 	return c, nil
+}
+
+// makeMachines gives a core the machines that every core has. refreshed is for how many pods of a class a refreshed
+// message is written (reporting.RefreshedPods).
+func makeMachines(c *Core, groups *podgroups.Machine, refreshed int) {
+	c.nomination = nomination.New(record.PartOf(c.pods, func(p *record.Pod) *nomination.Pod { return &p.Nomination }))
+	c.reporting = reporting.New(c.sched, record.PartOf(c.pods, func(p *record.Pod) *reporting.Pod { return &p.Reports }), refreshed)
+	c.binding = binding.New(c.sched, record.PartOf(c.pods, func(p *record.Pod) *binding.Pod { return &p.Binding }), losers{c})
+	c.deallocation = deallocation.New(c.sched, longestDeviceTimeout(c.cfg.Profiles))
+	c.preemption = preemption.New(c.sched, record.PartOf(c.pods, func(p *record.Pod) *preemption.Pod { return &p.Preemption }), c.binding, c.nomination, groups)
+	c.expectation = expectation.New(record.PartOf(c.pods, func(p *record.Pod) *expectation.Pod { return &p.Expected }), c.nomination)
+	c.consulting = consulting.New(c.sched, record.PartOf(c.pods, func(p *record.Pod) *consulting.Pod { return &p.Consulting }))
+	c.reservation = reservation.New(c.nomination)
+	c.headroom = headroom.New(c.sched, standIns{c})
+	c.podGroups = groups
+}
+
+// letSchedulerAsk connects the scheduler with what it asks the machines while it decides.
+func letSchedulerAsk(c *Core) {
+	c.sched.Leaving = c.preemption.Victim
+	c.sched.Gone = func(uid types.UID) bool {
+		_, placed := c.state.Placed(uid)
+		return !placed && c.pods[uid] == nil && c.others[uid] == nil
+	}
+	c.sched.Reserved = func(uid types.UID) bool { _, ok := c.reservation.Of(uid); return ok }
+	c.sched.Asking = c.reservation.Asks
+	c.sched.Weigh, c.sched.WeighGroup = c.weigh, gangs{c}.weigh
 }
 
 // State returns the core's model of the cluster, for a follower and for

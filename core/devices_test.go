@@ -130,7 +130,7 @@ func TestClaimsInTheWayAreDeallocated(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 			touched := c.claim.DeepCopy()
-			touched.Status.Allocation.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values[0] = "gone, too" // has the pod tried
+			touched.Status.Allocation.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values[0] = "gone, too" // wakes the pod
 			touched.ResourceVersion = "6"
 			if r := advance(step.ObjectSet{Object: touched}); len(r.Deallocations) > 0 {
 				t.Errorf("it is asked for twice: %+v", r.Deallocations)
@@ -212,7 +212,7 @@ func TestPodsWaitForTheirClaimsOutsideTheQueue(t *testing.T) {
 		name, why string
 		pod       step.PodSet
 		before    []step.Input
-		lets      []step.Input // has the pod tried
+		lets      []step.Input // wakes the pod
 	}{
 		{"no claim", `could not find ResourceClaim "default/a"`, gpuUser("a", "a"), nil, []step.Input{step.ObjectSet{Object: gpuClaim("a", "")}}},
 		{"not made of the template", `pod "default/a": ResourceClaim not created yet`, templated, nil, []step.Input{step.ObjectSet{Object: own}, made}},

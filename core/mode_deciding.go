@@ -16,6 +16,7 @@ import (
 )
 
 // deciding is the mode of a core that schedules: what it decides is done.
+// The other modes differ in what becomes of a decision, not in how it is made.
 type deciding struct{ c *Core }
 
 var _ mode = deciding{}
@@ -23,13 +24,15 @@ var _ mode = deciding{}
 func (m deciding) standBy() mode { return standingBy{m} }
 func (m deciding) lead() mode    { return m }
 
+// class returns the class by which the engine places a pod in this mode.
 func (m deciding) class(p *cluster.Pod) *engine.Class { return m.c.sched.Class(p) }
 
-// placed enters the decision into the ledger before what plugins say about it.
+// assumed reserves what a decision has taken for a pod.
 func (m deciding) assumed(p *record.Pod, pod *cluster.Pod, writes []cluster.ObjectChange) {
 	m.c.binding.Assume(m.c.state, &p.Binding, pod, writes)
 }
 
+// placed enters the decision into the ledger before what plugins say about it.
 func (m deciding) placed(p *record.Pod, item *queue.Item, d scheduler.Decision, seen cluster.Seq) {
 	m.c.notePlaced(item, &d, seen)
 	m.c.binding.PodPlaced(m.c.turn, &p.Binding, item, d.Node)
@@ -79,6 +82,8 @@ func (m deciding) rejected(p *record.Pod, item *queue.Item, d scheduler.Decision
 	}
 }
 
+// failed puts a pod back after an error, which isn't a rejection: it is tried again with
+// backoff, whatever changes.
 func (m deciding) failed(p *record.Pod, item *queue.Item, why string) {
 	c := m.c
 	c.nomination.Write(c.turn, &p.Nomination, item)
@@ -86,12 +91,15 @@ func (m deciding) failed(p *record.Pod, item *queue.Item, why string) {
 	c.queue.Fail(c.turn.Now, item)
 }
 
+// reportGate tells the API why a pod isn't queued at all.
 func (m deciding) reportGate(p *record.Pod) {
 	if gate := m.c.sched.Gate(p.Parsed); gate != nil {
 		m.c.reporting.PodGated(m.c.turn, &p.Reports, p.Parsed.Object, gate)
 	}
 }
 
+// reportHeld tells the API why a pod is held back; failure says that it is due to an error,
+// not to a rejection.
 func (m deciding) reportHeld(p *record.Pod, why string, failure bool) {
 	reason := v1.PodReasonUnschedulable
 	if failure {
@@ -102,11 +110,14 @@ func (m deciding) reportHeld(p *record.Pod, why string, failure bool) {
 
 func (deciding) decidesGroups() bool { return true }
 
+// groupPreempts has victims leave for a group as a whole.
 func (m deciding) groupPreempts(g *schedulingv1beta1.PodGroup, members []*cluster.Pod, victims *framework.Victims, weighed *weighing.Result) {
 	m.c.preemption.PreemptForGroup(m.c.turn, g, members, victims, weighed)
 	m.c.binding.Resolve(m.c.turn)
 }
 
+// memberRejected reports one member of a group that found no places; the queue knows the
+// group as a whole.
 func (m deciding) memberRejected(p *record.Pod, item *queue.Item, why string) {
 	m.c.nomination.Write(m.c.turn, &p.Nomination, item)
 	m.c.reporting.PodUnschedulable(m.c.turn, &p.Reports, p.Parsed.Object, v1.PodReasonUnschedulable, why)
@@ -116,6 +127,9 @@ func (m deciding) reportProblems(pod *cluster.Pod) {
 	m.c.reporting.PodProblems(m.c.turn, pod.Object, pod.Problems)
 }
 
+// nodeShown returns the node as the state is to have it: with the taints that are on their
+// way, and without what interruptions change. Order matters: each machine sees what the one
+// before has made of it.
 func (m deciding) nodeShown(obj *v1.Node, info *cluster.NodeInfo) *cluster.NodeInfo {
 	c := m.c
 	c.reporting.NodeProblems(c.turn, obj, c.nodeProblems(info))
@@ -130,6 +144,7 @@ func (m deciding) reportNode(n *cluster.NodeInfo) {
 	m.c.reporting.NodeProblems(m.c.turn, n.Object, m.c.nodeProblems(n))
 }
 
+// resumeNode takes over what an earlier leader has left on the node.
 func (m deciding) resumeNode(n *cluster.NodeInfo) {
 	m.c.scale.candidates.Resume(n)
 	m.c.scale.deletions.Resume(m.c.turn, n)

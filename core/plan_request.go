@@ -38,6 +38,7 @@ func (c *Core) requestPlan(podsLeft bool) {
 		}
 	}
 	s.planning.Request(c.turn, req)
+	// Places are looked through again before the next plan.
 	s.placesChecked = false
 	c.noteRequested(req)
 	for _, p := range early {
@@ -57,8 +58,10 @@ func (c *Core) newRequest() (req *autoscaler.Request, early []*record.Pod) {
 		req.ScaleDown = c.scaleDownRequest()
 	}
 	var asking []*record.Pod
+	// In the order of scheduling.
 	for _, item := range c.queue.Rejected() {
 		p := c.pods[item.Pod().UID]
+		// A pod that waits for a node that is coming needs no other.
 		if p.HasNodeToWaitFor(c.state) || p.Compared.Preempts() {
 			continue
 		}
@@ -83,6 +86,7 @@ func (c *Core) newRequest() (req *autoscaler.Request, early []*record.Pod) {
 		}
 	}
 	if len(req.Pending) > 0 {
+		// Only pending pods have a use for nodes on their way out.
 		req.Recallable = s.deletions.Recallable(c.state)
 	}
 	c.mustNotBuy(req, asking)
@@ -114,6 +118,7 @@ func (c *Core) scaleDownRequest() *autoscaler.ScaleDown {
 // keepPlaces has places released whose nodes aren't coming any more, when the provider has
 // told of its groups and before each plan.
 func (c *Core) keepPlaces() {
+	// It costs a survey, so it isn't done in each Step.
 	beforePlan := !c.scale.placesChecked && c.scale.planning.State(c.turn.Now) == planning.Due
 	if !c.reservation.Waits() || !c.scale.groupsTold && !beforePlan {
 		return
@@ -140,6 +145,7 @@ func (c *Core) survey() map[string]*scaleup.Coming {
 }
 
 // capLaunches says in a request how many nodes may be coming.
+// Without launch control there is nothing to say.
 func (c *Core) capLaunches(req *autoscaler.Request) {
 	s := &c.scale
 	if !s.launches.Limits() {
@@ -160,6 +166,7 @@ func (c *Core) capLaunches(req *autoscaler.Request) {
 
 // advanceLaunches takes launches further, and asks for a plan as soon as a group has room
 // that had none for the last.
+// It asks nothing in most Steps: MayHaveRoom is cheap.
 func (c *Core) advanceLaunches() {
 	s := &c.scale
 	s.launches.Advance(c.turn)
@@ -170,6 +177,7 @@ func (c *Core) advanceLaunches() {
 
 // gangs says for which pod groups nodes may be bought, and whether what a plan has for one still holds. What must hold: the
 // nodes of a pod group are ordered all together or not at all.
+// It has no state of its own: its methods are the core's about pod groups.
 type gangs struct{ c *Core }
 
 // toPlan returns the pod groups for which nodes may be bought, and the members for which it is too
@@ -178,6 +186,7 @@ type gangs struct{ c *Core }
 func (x gangs) toPlan() (out []autoscaler.Gang, early []*record.Pod) {
 	for _, g := range x.c.queue.RejectedGroups() {
 		object := x.c.state.PodGroup(g.Key())
+		// Without its object it isn't known how many members are needed.
 		if object == nil {
 			continue
 		}
@@ -196,6 +205,7 @@ func (x gangs) toPlan() (out []autoscaler.Gang, early []*record.Pod) {
 
 // eligibleMembers reports whether nodes may be bought for all members of a group, and returns those for
 // which they may be later.
+// One member that may not keeps all others from it.
 func (x gangs) eligibleMembers(g *queue.Group) (may bool, early []*record.Pod) {
 	may = true
 	for _, item := range g.Members() {

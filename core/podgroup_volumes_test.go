@@ -54,7 +54,7 @@ func sharing(name string) *v1.Pod {
 	return p.Obj()
 }
 
-// TestMembersWriteTheVolumeThatTheyShare: each member's bind has the volume written that the members' claim is to
+// TestMembersWriteTheVolumeThatTheyShare: each member's bind writes the volume that the members' claim is to
 // be bound to. Whichever binds fail, the volume stays reserved while one is under way, and then no longer.
 func TestMembersWriteTheVolumeThatTheyShare(t *testing.T) {
 	names := []string{"a", "b", "c"}

@@ -191,7 +191,7 @@ func TestThePlaceOfAMemberWhoseBindFailsIsKept(t *testing.T) {
 }
 
 // TestMembersWaitForOneThatIsRefused: while a plugin refuses one member, no member is bound, and the
-// others keep their nodes; if the one gets a node in time all are bound, and else none keeps its own.
+// others keep their nodes; if the one gets a node in time all are bound, and otherwise none keeps its own.
 func TestMembersWaitForOneThatIsRefused(t *testing.T) {
 	for _, inTime := range []bool{true, false} {
 		x := &licences{left: 2}

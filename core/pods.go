@@ -100,7 +100,7 @@ func (c *Core) podRuns(obj *v1.Pod) {
 	c.mode.reportProblems(pod)
 	if n := c.state.NodeOf(obj.UID); n == nil || n.Name != obj.Spec.NodeName || !cluster.SamePod(c.state.PodOn(obj.UID), pod) {
 		c.state.Place(pod, obj.Spec.NodeName)
-	} // else it is there as assumed, and nothing that a rule reads has changed
+	} // otherwise it is there as assumed, and nothing that a rule reads has changed
 	if isNew && c.stepped {
 		noteConflict(c, pod)
 	}

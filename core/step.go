@@ -108,7 +108,7 @@ func (c *Core) BecomeLeader(now time.Time) {
 //     are tried: they are decided on anew in this Step, so that the plan sees them placed
 //     or pending.
 //  5. The queue is asked about all changes since the last time (wake), before any pod is
-//     tried: else a class would be taken for rejected that a change has let in.
+//     tried: otherwise a class would be taken for rejected that a change has let in.
 //  6. Pods are tried, PodsPerStep at most. What decisions change the queue is asked about
 //     in the next Step.
 //  7. Stand-ins whose room the decisions have taken are tried elsewhere, in the next Step.

@@ -381,7 +381,7 @@ func (x gangs) weighed(g *autoscaler.GangPlan, ups []autoscaler.ScaleUp) *weighi
 	return &a
 }
 
-// askedInVain has the pod groups tried of which members have asked for a place and have none now, nor ask for one still.
+// askedInVain wakes the pod groups of which members have asked for a place and have none now, nor ask for one still.
 func (x gangs) askedInVain(released []types.UID) {
 	for _, uid := range released {
 		if item := x.c.queue.Get(uid); item != nil && item.WaitsWithGroup() != nil {

@@ -45,6 +45,8 @@ Cases:
 			if output != "text" && output != "json" {
 				return fmt.Errorf("-o is %q; it must be text or json", output)
 			}
+			// Sizes that are given explicitly count more than --full, which only changes
+			// defaults.
 			if full && !cmd.Flags().Changed("nodes") {
 				o.Nodes, o.MoreNodes = bench.Full.Nodes, true
 			}
@@ -52,6 +54,7 @@ Cases:
 				o.Pods = bench.Full.Pods
 			}
 			o.Progress = cmd.ErrOrStderr()
+			// Runs take minutes each; what is there when one fails isn't thrown away.
 			r, err := bench.Do(cmd.Context(), o)
 			if r == nil || len(r.Cases) == 0 {
 				return err
@@ -85,6 +88,7 @@ func printReport(w io.Writer, r *bench.Result, output string) error {
 }
 
 // about returns a line for each case.
+// It is made of the cases themselves, so that the help can't differ from what runs.
 func about() string {
 	var b strings.Builder
 	for _, c := range bench.Cases {

@@ -30,6 +30,8 @@ func main() {
 	os.Exit(controlplane.RunCommand(cmd))
 }
 
+// upCommand returns the command up. What it starts is stopped in the reverse order, also
+// after an error.
 func upCommand() *cobra.Command {
 	var o controlplane.Options
 	var driver devices.Options
@@ -57,17 +59,22 @@ API server serves on loopback: containers reach it from the network of the machi
 				return err
 			}
 			defer c.Stop()
+			// The driver needs the API server, so it is the first to end.
 			stop, err := drive(cmd.Context(), c, driver, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
 			defer stop()
 			leave, err := real.join(cmd.Context(), c, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			// Deferred before the error is looked at: of several nodes some may have been
+			// started.
 			defer leave()
 			if err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "ready; use it with\n  kubectl --kubeconfig %s get nodes\nstop it with Ctrl-C\n", c.Kubeconfig)
+			// A cluster whose component ended by itself is of no use: the command says so
+			// instead of waiting.
 			select {
 			case <-cmd.Context().Done():
 				return nil
@@ -92,6 +99,8 @@ API server serves on loopback: containers reach it from the network of the machi
 }
 
 // realNodes are the nodes of a cluster that run containers.
+// They run as root on this machine, unlike all else in the cluster, which is why there are
+// none by default.
 type realNodes struct {
 	names  []string
 	images []string // paths of archives
@@ -99,6 +108,7 @@ type realNodes struct {
 
 // join starts the nodes. leave ends those that were started, also after an error.
 func (r realNodes) join(ctx context.Context, c *controlplane.Cluster, progress, warn io.Writer) (leave func(), err error) {
+	// Later nodes are stopped first.
 	var started []*realnode.Node
 	leave = func() {
 		for _, n := range slices.Backward(started) {
@@ -114,6 +124,8 @@ func (r realNodes) join(ctx context.Context, c *controlplane.Cluster, progress, 
 	if err != nil {
 		return leave, err
 	}
+	// The programs of a node lie beside the dev cluster's own binary, wherever that was
+	// built to.
 	self, err := os.Executable()
 	if err != nil {
 		return leave, err
@@ -124,6 +136,8 @@ func (r realNodes) join(ctx context.Context, c *controlplane.Cluster, progress, 
 			return leave, err
 		}
 		fmt.Fprintf(progress, "starting containerd and the kubelet of %s …\n", name)
+		// Each node has a port and a network of its own, so that several can run on one
+		// machine.
 		n, err := realnode.Start(ctx, client, realnode.Options{Name: name, Kubeconfig: c.Kubeconfig, Port: port, Images: r.images,
 			Network: i, Programs: filepath.Join(filepath.Dir(self), "node"), Dir: filepath.Join(c.Dir(), "node-"+name)})
 		if err != nil {
@@ -135,6 +149,7 @@ func (r realNodes) join(ctx context.Context, c *controlplane.Cluster, progress, 
 }
 
 // drive plays the driver of devices on a cluster until stop is called, if there are devices.
+// An error of the driver's is logged and doesn't end the cluster.
 func drive(ctx context.Context, c *controlplane.Cluster, o devices.Options, log io.Writer) (stop func(), err error) {
 	if o.PerNode == 0 {
 		return func() {}, nil
@@ -151,5 +166,6 @@ func drive(ctx context.Context, c *controlplane.Cluster, o devices.Options, log 
 			failed(err)
 		}
 	})
+	// Waiting matters: a driver that writes after the API server is gone would log errors.
 	return func() { cancel(); driver.Wait() }, nil
 }

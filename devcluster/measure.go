@@ -11,12 +11,15 @@ import (
 	"github.com/berthproject/berth/devcluster/demo"
 )
 
+// sizeCommand returns the command size. The bound on memory is there to notice when Berth
+// needs more than it did.
 func sizeCommand() *cobra.Command {
 	z := demo.Size{}
 	var memory int64
 	cmd := &cobra.Command{
 		Use: "size", Short: "Measure Berth's speed and memory with many nodes and pods", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			// The flag is in MiB, the field in bytes.
 			z.Out, z.MaxMemory = cmd.OutOrStdout(), memory<<20
 			return z.Run(cmd.Context())
 		},
@@ -33,6 +36,8 @@ func sizeCommand() *cobra.Command {
 }
 
 // viewersCommand returns the command viewers.
+// Only differences between windows of one run mean something: latency depends on the
+// machine.
 func viewersCommand() *cobra.Command {
 	v := bench.Viewing{}
 	var output string
@@ -47,6 +52,7 @@ median of the rounds; and Berth's memory, resident and at its peak.`,
 		Example: `  devcluster viewers
   devcluster viewers --nodes 500 --rate 50 --window 5s --rounds 2`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			// Checked before minutes are spent on measuring.
 			if output != "text" && output != "json" {
 				return fmt.Errorf("-o is %q; it must be text or json", output)
 			}
@@ -76,6 +82,8 @@ median of the rounds; and Berth's memory, resident and at its peak.`,
 	return cmd
 }
 
+// burstCommand returns the command burst. A round begins without any node, since one burst
+// leaves a cluster full of them.
 func burstCommand() *cobra.Command {
 	b := demo.Burst{}
 	cmd := &cobra.Command{

@@ -18,6 +18,8 @@ import (
 // This file is devcluster storm. Of several seeds each is played, also after one that broke; what
 // can't be played ends it at once.
 
+// stormCommand returns the command storm. A plan depends on the seed and the kinds alone,
+// so that --plan prints what a storm with the same flags does.
 func stormCommand() *cobra.Command {
 	o := storm.Options{}
 	var kinds, seeds, logs string
@@ -38,22 +40,30 @@ Nothing is left behind, also after Ctrl-C, unless --logs says where to keep logs
 			if err != nil {
 				return err
 			}
+			// Fractions of a minute are for tests.
 			o.Out, o.Lasts = cmd.OutOrStdout(), time.Duration(minutes*float64(time.Minute))
 			if o.Berths < 1 || o.Lasts <= 0 {
 				return fmt.Errorf("--berths is %d and --minutes %g; both must be greater than 0", o.Berths, minutes)
 			}
 			klog.SetLogger(logr.Discard()) // libraries say what the storm does to them
 			var broken []error
+			// The field is the loop's variable: each storm gets the options with a seed of
+			// its own.
 			for _, o.Seed = range list {
 				if plan {
+					// As many lines as there are kinds; a storm goes on drawing for as long
+					// as it lasts.
 					for _, s := range storm.Plan(o.Seed, len(o.Kinds), o.Kinds) {
 						fmt.Fprintln(o.Out, s)
 					}
 					continue
 				}
+				// Logs of several seeds would overwrite each other in one directory.
 				if logs != "" {
 					o.Logs = filepath.Join(logs, fmt.Sprint("seed-", o.Seed))
 				}
+				// A storm that found something is a result, and the next seed is played.
+				// Any other error means that it couldn't be played at all.
 				if err := storm.Run(cmd.Context(), o); errors.Is(err, storm.ErrBroken) {
 					fmt.Fprintln(o.Out, err)
 					broken = append(broken, err)
@@ -83,6 +93,7 @@ func parseSeeds(text string) (out []uint64, err error) {
 	if !isRange {
 		last = first
 	}
+	// In "1..20" both ends are included.
 	from, err := strconv.ParseUint(first, 10, 64)
 	to, err2 := strconv.ParseUint(last, 10, 64)
 	if err != nil || err2 != nil || to < from {

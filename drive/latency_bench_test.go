@@ -157,7 +157,7 @@ type busy struct {
 	gone      int                // pods of a lower serial have left
 	came      map[string]arrived // pods that have no node yet, by name
 
-	// planning says that a plan that is asked for is made at once; else it waits in asked.
+	// planning says that a plan that is asked for is made at once; otherwise it waits in asked.
 	planning bool
 	asked    func()
 	planner  *background.Worker
@@ -330,7 +330,7 @@ func ticker(b *testing.B) (ticks <-chan time.Time, stop func()) {
 	}
 }
 
-// startPlanning has plans made from now on, first the one that was asked for.
+// startPlanning makes plans from now on, first the one that was asked for.
 func (w *busy) startPlanning() {
 	w.planning = true
 	w.asked()

@@ -36,7 +36,7 @@ func (s *scanned) Plan(compute func() *autoscaler.Plan, done func(*autoscaler.Pl
 	done(s.plan)
 }
 
-// scan lets time pass until the next plan, and has it made and taken in.
+// scan lets time pass until the next plan, which is made and committed.
 func (s *scanned) scan(b *testing.B, in ...step.Input) {
 	s.now = s.now.Add(10 * time.Second)
 	for s.inbox = append(s.inbox, in...); ; {

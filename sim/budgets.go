@@ -182,7 +182,7 @@ func (w *World) disruptable(p *pod) bool {
 	return !p.ready || !slices.ContainsFunc(p.budgets, func(b *budget) bool { return b.status().DisruptionsAllowed < 1 })
 }
 
-// evict deletes a pod if its budgets allow it, as the eviction subresource does, and tells
+// evict deletes a pod if its budgets allow it, as the eviction subresource does, and reports
 // whether they do. A terminating pod counts as evicted. grace is how long the pod may take,
 // nil for as long as it says itself.
 func (w *World) evict(p *pod, grace *time.Duration) bool {

@@ -38,6 +38,7 @@ func (w *World) resourceClaim(namespace, name string) *resourcev1.ResourceClaim 
 }
 
 // lookLater calls look when the controller gets to what is named.
+// The serial number in the name lets each look draw a delay of its own.
 func (w *World) lookLater(look func(), name ...string) {
 	w.serial++
 	w.after(w.between(nil, controllerLagMin, controllerLagMax, append(name, fmt.Sprint(w.serial))...), phaseWorld, look)
@@ -51,6 +52,8 @@ func (w *World) storeClaim(c *resourcev1.ResourceClaim) {
 	w.noteChange()
 }
 
+// syncClaimLater lets the controller look at a claim by name: by then it may be another
+// one, or none.
 func (w *World) syncClaimLater(namespace, name string) {
 	w.lookLater(func() { w.syncClaim(namespace, name) }, "claim", namespace, name)
 }
@@ -58,6 +61,7 @@ func (w *World) syncClaimLater(namespace, name string) {
 // addClaimTemplate creates a template. Pods that wait for one get their claims.
 func (w *World) addClaimTemplate(t *resourcev1.ResourceClaimTemplate) {
 	w.claimTemplates[types.NamespacedName{Namespace: t.Namespace, Name: t.Name}] = t
+	// In a fixed order, so that events of one moment are, too.
 	for _, p := range w.sortedPods() {
 		if p.obj.Namespace == t.Namespace {
 			w.syncPodLater(p)
@@ -81,6 +85,8 @@ func (w *World) syncPod(p *pod) {
 	var made []v1.PodResourceClaimStatus
 	for i := range p.obj.Spec.ResourceClaims {
 		ref := &p.obj.Spec.ResourceClaims[i]
+		// A nil name without an error stands for a template of which the pod needs no
+		// claim.
 		if name, _, err := resourceclaim.Name(p.obj, ref); ref.ResourceClaimTemplateName == nil || err == nil && name == nil {
 			continue
 		} else if err == nil && w.resourceClaim(p.obj.Namespace, *name) != nil {
@@ -88,12 +94,15 @@ func (w *World) syncPod(p *pod) {
 			continue
 		}
 		t := w.claimTemplates[types.NamespacedName{Namespace: p.obj.Namespace, Name: *ref.ResourceClaimTemplateName}]
+		// All or nothing: the status isn't written before each claim exists.
 		if t == nil {
 			return
 		}
 		c := w.claimFor(p, ref.Name, t)
 		made = append(made, v1.PodResourceClaimStatus{Name: ref.Name, ResourceClaimName: &c.Name})
 	}
+	// The status must not depend on the order in which claims were made, or it would be
+	// written again.
 	slices.SortFunc(made, func(a, b v1.PodResourceClaimStatus) int { return cmp.Compare(a.Name, b.Name) })
 	if !apiequality.Semantic.DeepEqual(made, p.obj.Status.ResourceClaimStatuses) {
 		w.changePod(p, func(o *v1.Pod) { o.Status.ResourceClaimStatuses = made })
@@ -106,11 +115,14 @@ func (w *World) syncPod(p *pod) {
 
 // claimFor returns the claim that was made of a template for a pod, and makes it when there is none.
 func (w *World) claimFor(p *pod, ref string, t *resourcev1.ResourceClaimTemplate) *resourcev1.ResourceClaim {
+	// The controller may have made it and not yet written the pod's status.
 	if c := w.resourceClaim(p.obj.Namespace, p.claims[ref]); c != nil && c.DeletionTimestamp == nil {
 		return c
 	}
 	w.serial++
 	c := &resourcev1.ResourceClaim{Spec: t.Spec.Spec}
+	// A generated name, as of the API server's generateName, but the same in each run of a
+	// seed.
 	c.Namespace, c.Name = p.obj.Namespace, fmt.Sprintf("%s-%s-%05x", p.obj.Name, ref, w.serial)
 	c.UID = types.UID(fmt.Sprintf("claim/%s/%s", c.Namespace, c.Name))
 	c.Labels = t.Spec.Labels
@@ -125,9 +137,11 @@ func (w *World) claimFor(p *pod, ref string, t *resourcev1.ResourceClaimTemplate
 }
 
 // reserveBound reserves the claims of a bound pod that have devices and aren't reserved for it.
+// Somebody else may have bound the pod without reserving, as a user who sets nodeName does.
 func (w *World) reserveBound(p *pod) {
 	for name := range resourceclaim.PodClaims(p.obj) {
 		c := w.resourceClaim(p.obj.Namespace, name)
+		// A claim that is full stays without this pod's reservation.
 		if c == nil || c.Status.Allocation == nil || reservedFor(c, p.obj.UID) || !resourceclaim.CanBeReserved(c) {
 			continue
 		}
@@ -137,10 +151,13 @@ func (w *World) reserveBound(p *pod) {
 	}
 }
 
+// consumer returns the reservation of a pod.
 func consumer(name string, uid types.UID) resourcev1.ResourceClaimConsumerReference {
 	return resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: name, UID: uid}
 }
 
+// reservedFor reports whether a claim is reserved for a pod, by its UID: a later pod of the
+// same name has no share in it.
 func reservedFor(c *resourcev1.ResourceClaim, pod types.UID) bool {
 	return slices.ContainsFunc(c.Status.ReservedFor, func(r resourcev1.ResourceClaimConsumerReference) bool { return r.UID == pod })
 }
@@ -153,6 +170,8 @@ func (w *World) claimsReleased(p *pod) {
 }
 
 // collectClaim has the garbage collector delete a claim whose pod is gone, some time later.
+// Garbage collection is much slower than controllers, as in a cluster; owners are looked at
+// again when it comes.
 func (w *World) collectClaim(namespace, name string) {
 	w.after(w.between(nil, 1000, 15000, "claim gc", namespace, name), phaseWorld, func() {
 		if c := w.resourceClaim(namespace, name); c != nil {
@@ -164,6 +183,7 @@ func (w *World) collectClaim(namespace, name string) {
 }
 
 // deleteClaim deletes a claim as the API server does: one with a finalizer goes when that is taken off.
+// The finalizer goes when the last pod that uses the devices is done (syncClaim).
 func (w *World) deleteClaim(c *resourcev1.ResourceClaim) {
 	if len(c.Finalizers) == 0 {
 		w.removeObject(c)
@@ -178,6 +198,7 @@ func (w *World) deleteClaim(c *resourcev1.ResourceClaim) {
 }
 
 // needs reports whether the pod of a reservation exists and may run, or runs.
+// A pod that is being deleted and has no node will never run, so it needs nothing.
 func (w *World) needs(r resourcev1.ResourceClaimConsumerReference) bool {
 	p := w.pods[r.UID]
 	return p != nil && !p.gone && !p.ended && !(p.terminating() && p.obj.Spec.NodeName == "")
@@ -191,15 +212,19 @@ func (w *World) syncClaim(namespace, name string) {
 		return
 	}
 	left := slices.DeleteFunc(slices.Clone(c.Status.ReservedFor), func(r resourcev1.ResourceClaimConsumerReference) bool {
+		// Reservations for anything but pods are left alone.
 		return r.Resource == "pods" && !w.needs(r)
 	})
 	deleted := c.DeletionTimestamp != nil && len(left) == 0
+	// A claim without reservations keeps its devices unless it is being deleted: the
+	// allocation may be about to be used.
 	if len(left) < len(c.Status.ReservedFor) || deleted {
 		c = c.DeepCopy()
 		if c.Status.ReservedFor = left; len(left) == 0 {
 			w.stats.Devices.Freed++
 			deallocate(c)
 		}
+		// The object goes with its last finalizer.
 		if deleted && len(c.Finalizers) == 0 {
 			w.removeObject(c)
 			w.noteChange()
@@ -207,16 +232,20 @@ func (w *World) syncClaim(namespace, name string) {
 		}
 		w.storeClaim(c)
 	}
+	// Even an unchanged claim may have pods that wait to be reserved.
 	w.syncUsers(c)
 }
 
 // syncUsers has the garbage collector or the controller delete a claim whose pod is done, and the controller look at
 // the pods on nodes that use a claim.
+// A claim of a template belongs to one pod, its controller; one made by hand to whoever
+// names it.
 func (w *World) syncUsers(c *resourcev1.ResourceClaim) {
 	if ref := metav1.GetControllerOfNoCopy(c); ref != nil && ref.Kind == "Pod" {
 		switch p := w.pods[ref.UID]; {
 		case p == nil:
 			w.collectClaim(c.Namespace, c.Name)
+		// Its pod exists, but has ended or was deleted before it ran.
 		case len(c.Status.ReservedFor) == 0 && !w.needs(consumer(ref.Name, ref.UID)):
 			w.deleteClaim(c)
 		case p.node != nil:
@@ -232,6 +261,7 @@ func (w *World) syncUsers(c *resourcev1.ResourceClaim) {
 }
 
 // deallocate takes a claim's devices from it, and the finalizer.
+// The caller stores the claim.
 func deallocate(c *resourcev1.ResourceClaim) {
 	c.Status.Allocation, c.Status.Devices = nil, nil
 	c.Finalizers = slices.DeleteFunc(c.Finalizers, func(f string) bool { return f == resourcev1.Finalizer })
@@ -244,9 +274,12 @@ func (w *World) createClaim(x *step.Bind, written *resourcev1.ResourceClaim) err
 	if p == nil {
 		return fmt.Errorf("pods %q not found", x.Name)
 	}
+	// The name is derived from the pod's, so a process that restarted finds the claim of
+	// the one before.
 	if w.resourceClaim(written.Namespace, written.Name) == nil {
 		c := written.DeepCopy()
 		w.serial++
+		// A create never writes the status.
 		c.UID, c.Status = types.UID(fmt.Sprintf("claim/%s/%s#%d", c.Namespace, c.Name, w.serial)), resourcev1.ResourceClaimStatus{}
 		w.storeClaim(c)
 	}
@@ -258,11 +291,14 @@ func (w *World) createClaim(x *step.Bind, written *resourcev1.ResourceClaim) err
 
 // reserveClaim does what the API server does with a claim that Berth writes before it binds a pod: of what
 // is written, the devices and the pod's reservation count.
+// It is an update of the status: whatever else Berth wrote is ignored. Each refusal has the
+// text of the API server or of the plugin, since the text gets into decisions.
 func (w *World) reserveClaim(x *step.Bind, written *resourcev1.ResourceClaim) error {
 	c := w.resourceClaim(written.Namespace, written.Name)
 	switch {
 	case c == nil:
 		return fmt.Errorf("resourceclaims %q not found", written.Name)
+	// The name alone could be that of a claim that was made anew.
 	case written.UID != "" && c.UID != written.UID:
 		return fmt.Errorf("claim %s/%s was deleted and made again in the meantime", c.Namespace, c.Name)
 	case c.DeletionTimestamp != nil:
@@ -273,6 +309,8 @@ func (w *World) reserveClaim(x *step.Bind, written *resourcev1.ResourceClaim) er
 	switch {
 	case devices == nil:
 		return fmt.Errorf("claim %s/%s is written without devices", c.Namespace, c.Name)
+	// The first pod that uses a claim allocates it; those that follow must have meant the
+	// same devices.
 	case c.Status.Allocation == nil:
 		w.stats.Devices.Given++
 		c.Status.Allocation = devices.DeepCopy()
@@ -290,6 +328,7 @@ func (w *World) reserveClaim(x *step.Bind, written *resourcev1.ResourceClaim) er
 		}
 		c.Status.ReservedFor = append(c.Status.ReservedFor, consumer(x.Name, x.UID))
 	}
+	// Then it is checked at once that no device was given away twice.
 	w.storeClaim(c)
 	w.checkDevicesTaken()
 	return nil
@@ -300,9 +339,11 @@ func (w *World) reserveClaim(x *step.Bind, written *resourcev1.ResourceClaim) er
 func (w *World) unreserveClaim(x *step.Bind, written *resourcev1.ResourceClaim) {
 	c := w.resourceClaim(written.Namespace, written.Name)
 	p := w.pods[x.UID]
+	// The bind went through although it seemed to fail; then the pod needs its claims.
 	if c == nil || p != nil && p.obj.Spec.NodeName != "" {
 		return
 	}
+	// Such a claim was made for this attempt and is of no use to the next.
 	if c.Annotations[resourcev1.ExtendedResourceClaimAnnotation] != "" {
 		w.stats.Devices.TakenBack++
 		w.removeObject(c)
@@ -318,6 +359,7 @@ func (w *World) unreserveClaim(x *step.Bind, written *resourcev1.ResourceClaim) 
 	w.stats.Devices.TakenBack++
 	c = c.DeepCopy()
 	c.Status.ReservedFor = slices.DeleteFunc(c.Status.ReservedFor, func(r resourcev1.ResourceClaimConsumerReference) bool { return r.UID == x.UID })
+	// Nobody else uses the devices.
 	if len(c.Status.ReservedFor) == 0 {
 		deallocate(c)
 	}
@@ -329,6 +371,7 @@ func (w *World) unreserveClaim(x *step.Bind, written *resourcev1.ResourceClaim) 
 func (w *World) deallocateFor(x *step.Deallocation) error {
 	c := w.resourceClaim(x.Namespace, x.Name)
 	switch {
+	// That is done already, or for another claim.
 	case c == nil || c.UID != x.UID || c.Status.Allocation == nil && !x.Delete:
 		return nil
 	case x.Delete:
@@ -336,6 +379,7 @@ func (w *World) deallocateFor(x *step.Deallocation) error {
 		w.removeObject(c)
 		w.noteChange()
 		return nil
+	// It may have been reserved since Berth decided.
 	case c.ResourceVersion != x.Version:
 		return fmt.Errorf("claim %s/%s has changed in the meantime", c.Namespace, c.Name)
 	}
@@ -348,6 +392,8 @@ func (w *World) deallocateFor(x *step.Deallocation) error {
 }
 
 // reportDevices has drivers report, some time later, that devices with binding conditions are ready for their pod.
+// The delay is drawn by the time of the allocation, so that each allocation has a delay of
+// its own.
 func (w *World) reportDevices(c *resourcev1.ResourceClaim) {
 	conditional := func(r resourcev1.DeviceRequestAllocationResult) bool { return len(r.BindingConditions) > 0 }
 	if !slices.ContainsFunc(c.Status.Allocation.Devices.Results, conditional) {
@@ -356,6 +402,7 @@ func (w *World) reportDevices(c *resourcev1.ResourceClaim) {
 	namespace, name, uid, at := c.Namespace, c.Name, c.UID, c.Status.Allocation.AllocationTimestamp
 	w.after(w.between(nil, 1000, 20000, "device conditions", string(uid), at.String()), phaseWorld, func() {
 		now := w.resourceClaim(namespace, name)
+		// By then the claim may have other devices, or none.
 		if now == nil || now.UID != uid || now.Status.Allocation == nil || !now.Status.Allocation.AllocationTimestamp.Equal(at) {
 			return
 		}
@@ -382,6 +429,7 @@ func (w *World) reportDevices(c *resourcev1.ResourceClaim) {
 const conditionPoll = 5 * time.Second
 
 // devicesReady reports whether all devices of the claims that were written for a bind are ready for it.
+// Failure conditions aren't looked at: drivers here don't report any.
 func (w *World) devicesReady(written []*resourcev1.ResourceClaim) bool {
 	for _, x := range written {
 		c := w.resourceClaim(x.Namespace, x.Name)

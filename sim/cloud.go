@@ -73,12 +73,13 @@ const (
 )
 
 // price returns what a node of the group costs an hour: what Berth is told where the cloud has no price.
+// Costs in reports are what the cloud charges, even if Berth isn't told.
 func (g *group) price() float64 { return cmp.Or(g.cfg.PricePerHour, g.told) }
 
 // instance is an instance of the cloud, a node or not.
 type instance struct {
 	id, name  string
-	luck      string // names what is drawn of it: another for each instance of one name
+	luck      string // names what is drawn of it, the same for each instance of one name
 	group     *group
 	state     instanceState
 	failed    string // why the launch failed, "" if it didn't
@@ -105,6 +106,7 @@ func (w *World) addGroup(cfg *scenario.NodeGroup) {
 	w.sortGroups()
 }
 
+// sortGroups is called after a group was added or renamed.
 func (w *World) sortGroups() {
 	slices.SortFunc(w.groups, func(a, b *group) int { return strings.Compare(a.id, b.id) })
 }
@@ -118,6 +120,7 @@ func (w *World) group(id string) *group {
 }
 
 // newInstance adds an instance that was ordered now. It doesn't change the group's target.
+// The list that was handed out is stale from now on.
 func (w *World) newInstance(g *group, name string) *instance {
 	m := &instance{id: instanceID(g, name), name: name, luck: name, group: g, made: w.now, billed: -1}
 	g.instances, g.listed = append(g.instances, m), nil
@@ -125,6 +128,7 @@ func (w *World) newInstance(g *group, name string) *instance {
 }
 
 // instanceName returns the name of a new instance, which may be one that is free again.
+// Names count up, so that one that comes again does so on purpose.
 func (w *World) instanceName(g *group) string {
 	g.serial++
 	if name := w.nameAgain(g); name != "" {
@@ -134,6 +138,7 @@ func (w *World) instanceName(g *group) string {
 }
 
 // initialInstance adds an instance that exists, ready, at the beginning.
+// It skips the launch, with its faults and delays, and the queue of events.
 func (w *World) initialInstance(g *group) {
 	m := w.newInstance(g, w.instanceName(g))
 	w.bill(m)
@@ -147,6 +152,7 @@ func (w *World) initialInstance(g *group) {
 }
 
 // nodeOf returns the Node that an instance registers as.
+// With the fault WrongShape it has half of the CPU and memory that its group promises.
 func (w *World) nodeOf(m *instance) *v1.Node {
 	n := m.group.cfg.NewNode(m.name)
 	n.Spec.ProviderID = m.id
@@ -164,16 +170,20 @@ func (w *World) nodeOf(m *instance) *v1.Node {
 }
 
 // bill begins to charge for an instance.
+// Clouds charge from when the instance runs, not from its order.
 func (w *World) bill(m *instance) {
 	m.billed = w.now
 	w.stats.instanceBilled(m)
 }
 
 // listGroups returns the groups as a provider lists them.
+// A list may be wrong in the ways that the faults say: a group is missing, listed twice, or
+// without a template.
 func (w *World) listGroups() []nodegroup.Group {
 	out := make([]nodegroup.Group, 0, len(w.groups))
 	for _, g := range w.groups {
 		if !g.unlisted && w.faults.hits(w, scenario.GroupUnlisted, g.cfg.Name, g.cfg.Name, fmt.Sprint(w.cloud.made)) {
+			// No two lists one after the other leave a group out.
 			g.unlisted = true
 			continue
 		}
@@ -191,6 +201,8 @@ func (w *World) listGroups() []nodegroup.Group {
 }
 
 // list returns the instances as a provider lists them.
+// An instance appears in the list some time after its order, as clouds' APIs are eventually
+// consistent.
 func (g *group) list(now time.Duration) []nodegroup.Instance {
 	if g.listed == nil {
 		g.listed = make([]nodegroup.Instance, 0, len(g.instances))
@@ -204,6 +216,7 @@ func (g *group) list(now time.Duration) []nodegroup.Instance {
 }
 
 // lateOrder is how long after a group got larger an order may be carried out that doesn't count with it.
+// Calls that were in flight that long are carried out by providers all the same.
 const lateOrder = 3 * time.Minute
 
 // increaseTarget orders n instances of a group. An order is refused as a whole; the
@@ -216,26 +229,31 @@ func (w *World) increaseTarget(id string, n int) error {
 	if n <= 0 || g.target+n > g.cfg.Max {
 		// Berth may not have seen yet that the cloud made more than it was asked for, or that a node has
 		// come from another group, or the order is from before that and carried out late.
+		// Only an order beyond the maximum that Berth could know of is a violation.
 		if g.lastExtra == 0 || w.now-g.lastExtra > lateOrder && g.lastExtra < g.toldAt {
 			w.violation("group %s is asked for %d more nodes at %d of %d", id, n, g.target, g.cfg.Max)
 		}
 		return fmt.Errorf("node group %s is at %d of %d", id, g.target, g.cfg.Max)
 	}
+	// Stock is what the cloud has for the group at all, whatever its maximum says.
 	if w.faults.anyInForce(w, scenario.StockOut, g.cfg.Name) || g.cfg.Stock != nil && g.target+n > *g.cfg.Stock {
 		w.stats.FailedLaunches += n
 		return &nodegroup.Error{Class: nodegroup.OutOfResources, Message: fmt.Sprintf("out of stock: no %d instances of group %s", n, id)}
 	}
+	// The target grows at once; instances follow one by one.
 	g.target += n
 	w.noteChange()
 	for range n {
 		w.stats.nodeOrdered(g)
 		name := w.instanceName(g)
+		// The target counts it, but no instance will ever exist.
 		if w.faults.hits(w, scenario.LaunchVanishes, g.cfg.Name, name) {
 			w.stats.FailedLaunches++
 			g.vanished = append(g.vanished, w.now)
 			continue
 		}
 		w.launch(w.newInstance(g, name))
+		// Some clouds rebalance by making one more than was asked for.
 		if g.target < g.cfg.Max && w.faults.hits(w, scenario.ExtraInstance, g.cfg.Name, name) {
 			g.target++
 			g.lastExtra = w.now
@@ -246,11 +264,13 @@ func (w *World) increaseTarget(id string, n int) error {
 }
 
 // launch takes an instance from its order to its boot.
+// Whatever is random about it is drawn by the instance's luck, not by the order of events.
 func (w *World) launch(m *instance) {
 	g := m.group
 	cfg := g.cfg
 	w.listLate(m)
 	at := w.now + cfg.LaunchDelay.Between(w.chance("launch", m.luck))
+	// The rate is of the group: launches queue behind each other.
 	if cfg.LaunchesPerSecond > 0 {
 		at = max(at, g.nextLaunch)
 		g.nextLaunch = at + simulatedgroup.Interval(cfg.LaunchesPerSecond)
@@ -259,12 +279,15 @@ func (w *World) launch(m *instance) {
 		if m.gone {
 			return
 		}
+		// Either the fault of the scenario or the group's own failure rate.
 		if w.faults.hits(w, scenario.LaunchFails, cfg.Name, m.luck) || w.chance("fails", m.luck) < cfg.FailureRate {
 			m.failed, g.listed = "the launch failed", nil
 			w.stats.FailedLaunches++
 			w.noteChange()
 			return
 		}
+		// What a boot writes goes through the storage that all instances share, so that
+		// many at once are slower.
 		m.state = booting
 		w.bill(m)
 		w.noteChange()
@@ -273,14 +296,18 @@ func (w *World) launch(m *instance) {
 }
 
 // register creates the instance's Node, which is ready after its startup.
+// It joins tainted as not ready, as the kubelet does, until its startup is over.
 func (w *World) register(m *instance) {
 	cfg := m.group.cfg
 	if m.gone || w.faults.hits(w, scenario.NeverRegisters, cfg.Name, m.luck) {
 		return
 	}
 	m.state = registered
+	// From then on every list has the instance, however late it was to appear.
 	m.listed, m.group.listed = 0, nil
 	n := w.nodeOf(m)
+	// The clock of some machines is ahead; Berth must not take such a node for new for
+	// ever.
 	if x := w.faults.thatHits(w, scenario.FutureStamp, cfg.Name, m.luck); x != nil {
 		n.CreationTimestamp = metav1.NewTime(w.stamp().Add(cmp.Or(x.For.Duration, time.Hour)))
 	}
@@ -298,6 +325,7 @@ func (w *World) register(m *instance) {
 
 // terminate takes an instance away, and lowers its group's target by it. Its Node goes
 // a moment later; byBerth says whether Berth deleted the instance.
+// Failed launches are counted once: here, or when they failed.
 func (w *World) terminate(m *instance, byBerth bool) {
 	if m.gone {
 		return
@@ -315,6 +343,7 @@ func (w *World) terminate(m *instance, byBerth bool) {
 		if byBerth {
 			w.stats.nodeRemoved(m)
 		}
+		// Until then the node's pods are still shown, as for a machine that lost its power.
 		w.after(w.between(nil, 100, 2000, "unregister", m.luck), phaseWorld, func() { w.unregister(n, byBerth) })
 		return
 	}
@@ -329,6 +358,8 @@ func (w *World) terminate(m *instance, byBerth bool) {
 
 // deleteInstance deletes the instance that a deletion names, by its ID or its node; one
 // that is gone already is no error.
+// A deletion below the minimum is a violation, unless Berth couldn't know of what happened
+// just before.
 func (w *World) deleteInstance(id string, d step.NodeDeletion) error {
 	g := w.group(id)
 	if g == nil {
@@ -338,6 +369,7 @@ func (w *World) deleteInstance(id string, d step.NodeDeletion) error {
 		if m.id == d.Instance || d.Instance == "" && m.name == d.Node {
 			// Berth may not have seen yet that the cloud took an instance back.
 			stale := g.lastReclaim > 0 && (w.now-g.lastReclaim < time.Minute || g.lastReclaim >= g.toldAt)
+			// With that flag an instance that never registered may go below the minimum.
 			if g.target-1 < g.cfg.Min && !stale && m.failed == "" && !(m.node == nil && w.run.Autoscale.ForceDeleteUnregistered) {
 				w.violation("group %s is shrunk to %d, below its min %d", id, g.target-1, g.cfg.Min)
 			}
@@ -346,6 +378,8 @@ func (w *World) deleteInstance(id string, d step.NodeDeletion) error {
 			return nil
 		}
 	}
+	// It is in another group: that a deletion names the wrong one is Berth's error, and
+	// must change nothing.
 	if m := w.instance(d.Instance); m != nil {
 		return fmt.Errorf("instance %s isn't in node group %q", d.Instance, id)
 	}
@@ -356,18 +390,21 @@ func (w *World) deleteInstance(id string, d step.NodeDeletion) error {
 }
 
 // knownGone reports whether Berth has been told for a while that the instance of a node is gone.
+// Once a list without it has come after a while, Berth can't claim not to have known.
 func (w *World) knownGone(g *group, node string) bool {
 	i := slices.IndexFunc(g.freed, func(f freed) bool { return f.name == node })
 	return i >= 0 && g.freed[i].at+settled < min(w.now, g.toldAt) && w.now > w.faults.stalled+settled
 }
 
 // decreaseTarget lowers a group's target by n, to the instances that it has at least.
+// Only what was never made can be given up: instances have to be deleted.
 func (w *World) decreaseTarget(id string, n int) error {
 	g := w.group(id)
 	if g == nil || n <= 0 || g.target-n < len(g.instances) {
 		return fmt.Errorf("node group %q can't give up %d instances", id, n)
 	}
 	g.target -= n
+	// The oldest ones that were never made are the ones given up.
 	g.vanished = g.vanished[min(n, len(g.vanished)):]
 	w.noteChange()
 	return nil

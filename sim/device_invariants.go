@@ -27,6 +27,8 @@ import (
 // for pods that are gone and no pod waits for devices that are free.
 
 // devicesOf collects what the independent checker reads of devices.
+// objects calls its argument for each object of either the API server or Berth's state: the
+// two are compared by one checker.
 func (w *World) devicesOf(objects func(func(cluster.Object))) *checker.Devices {
 	d := &checker.Devices{Expressions: w.expressions}
 	objects(func(o cluster.Object) {
@@ -38,6 +40,7 @@ func (w *World) devicesOf(objects func(func(cluster.Object))) *checker.Devices {
 		case *resourcev1.ResourceClaim:
 			d.Claims = append(d.Claims, o)
 		case *resourcev1.DeviceTaintRule:
+			// Rules count only in versions of Kubernetes whose scheduler reads them.
 			if devices.TaintRules(w.run.Scheduler.Version) {
 				d.Rules = append(d.Rules, o)
 			}
@@ -73,6 +76,7 @@ func (w *World) checkDevicesOf(p *pod) {
 	if !w.opt.Check {
 		return
 	}
+	// Only the pod's own claims are read: this runs at every bind.
 	var claims []*resourcev1.ResourceClaim
 	for name := range resourceclaim.PodClaims(p.obj) {
 		if c := w.resourceClaim(p.obj.Namespace, name); c != nil {
@@ -88,7 +92,10 @@ func (w *World) checkDevicesOf(p *pod) {
 
 // checkDevicesGiven verifies the devices that a Step has chosen, on what Berth knew. Those of a claim that had them before
 // were checked then, and may have changed since.
+// It compares with Berth's own state: that it lags behind the API isn't a fault, but its
+// choice must be right by what it knew.
 func (w *World) checkDevicesGiven(r *step.Ready) {
+	// Most Steps bind no pod with claims.
 	if !slices.ContainsFunc(r.Binds, func(b step.Bind) bool { return len(b.DeviceClaims) > 0 }) {
 		return
 	}
@@ -107,11 +114,14 @@ func (w *World) checkDevicesGiven(r *step.Ready) {
 				w.violation("pod %s/%s is to be bound with claim %s, which has no devices", r.Binds[i].Namespace, r.Binds[i].Name, c.Name)
 				continue
 			}
+			// What a claim had is what the API shows, or what Berth gave it in a Step whose
+			// write is under way.
 			before := w.given[key]
 			if now := w.resourceClaim(c.Namespace, c.Name); now != nil && now.Status.Allocation != nil {
 				before = now.Status.Allocation
 			}
 			w.given[key] = c.Status.Allocation
+			// A node that went within the Step can't be checked any more.
 			if n != nil && (before == nil || !apiequality.Semantic.DeepEqual(before.Devices.Results, c.Status.Allocation.Devices.Results)) {
 				w.deviceViolations(known.CheckAllocation(c, n.Object))
 			}
@@ -121,6 +131,7 @@ func (w *World) checkDevicesGiven(r *step.Ready) {
 
 // checkDevicesAtRest verifies, when nothing has happened for long, that claims are held by pods on nodes alone, and
 // that Berth knows of them what the API server has.
+// By now all writes have arrived, and controllers have had time.
 func (w *World) checkDevicesAtRest() {
 	in := w.devicesInAPI()
 	w.deviceViolations(in.CheckTaken())
@@ -138,6 +149,8 @@ func (w *World) checkDevicesAtRest() {
 			w.violation("claim %s has devices in the end, and is reserved for nobody", name)
 		}
 		for _, r := range c.Status.ReservedFor {
+			// Members of a gang that wait for permission hold devices without a node, as
+			// they should.
 			if p := w.pods[r.UID]; p == nil || p.ended || p.obj.Spec.NodeName == "" && !w.waitsForMembers(p) && !w.usedByOthers(c) {
 				w.violation("claim %s is reserved in the end for pod %s, which is gone, has ended or has no node", name, r.Name)
 			}
@@ -145,6 +158,7 @@ func (w *World) checkDevicesAtRest() {
 		if ref := metav1.GetControllerOfNoCopy(c); ref != nil && w.pods[ref.UID] == nil {
 			w.violation("claim %s is there in the end, and its pod %s is gone", name, ref.Name)
 		}
+		// Only what decisions read is compared: devices and reservations.
 		if known := state.ResourceClaim(c.Namespace, c.Name); known == nil || !sameHold(known, c) {
 			w.violation("claim %s is in the end in Berth's state otherwise than in the API", name)
 		}
@@ -153,6 +167,7 @@ func (w *World) checkDevicesAtRest() {
 
 // usedByOthers reports whether a claim is reserved for a pod on a node: it keeps its devices, whoever else
 // an interrupted attempt has left in it.
+// A reservation that was left behind goes with the claim's last user.
 func (w *World) usedByOthers(c *resourcev1.ResourceClaim) bool {
 	return slices.ContainsFunc(c.Status.ReservedFor, func(r resourcev1.ResourceClaimConsumerReference) bool {
 		p := w.pods[r.UID]
@@ -161,6 +176,7 @@ func (w *World) usedByOthers(c *resourcev1.ResourceClaim) bool {
 }
 
 // sameHold reports whether two versions of a claim have the same devices for the same pods.
+// Objects that differ in other ways, such as managed fields, are the same for decisions.
 func sameHold(a, b *resourcev1.ResourceClaim) bool {
 	results := func(c *resourcev1.ResourceClaim) []resourcev1.DeviceRequestAllocationResult {
 		if c.Status.Allocation == nil {
@@ -172,6 +188,7 @@ func sameHold(a, b *resourcev1.ResourceClaim) bool {
 }
 
 // backed returns the extended resources that device classes provide.
+// Each class backs a name that is derived from its own, and perhaps one that it declares.
 func (w *World) backed() map[v1.ResourceName]string {
 	out := map[v1.ResourceName]string{}
 	for _, c := range objectsOf[*resourcev1.DeviceClass](w) {
@@ -185,6 +202,7 @@ func (w *World) backed() map[v1.ResourceName]string {
 
 // byPlugins returns a pod as it counts where devices aren't looked at: without the extended resources that devices
 // provide on a node.
+// The checker of NodeResourcesFit would otherwise miss them on the node.
 func (w *World) byPlugins(p *v1.Pod, n *v1.Node) *v1.Pod {
 	names := w.fromDevices(p, n)
 	if len(names) == 0 {
@@ -200,6 +218,7 @@ func (w *World) byPlugins(p *v1.Pod, n *v1.Node) *v1.Pod {
 }
 
 // fromDevices returns the extended resources of a pod that a node lacks and devices provide, with their classes.
+// A node that offers the resource itself, by a device plugin, serves it from there.
 func (w *World) fromDevices(p *v1.Pod, n *v1.Node) map[v1.ResourceName]string {
 	var out map[v1.ResourceName]string
 	for i := range p.Spec.Containers {
@@ -220,8 +239,11 @@ func (w *World) fromDevices(p *v1.Pod, n *v1.Node) map[v1.ResourceName]string {
 
 // devicesFor reports whether a pod could have the devices that it claims on a node, by what the API server has. It asks the
 // library itself: what Berth remembers of earlier answers has no part in it.
+// It is asked at rest, of pods that still wait: true for one of them means that Berth has
+// missed something.
 func (w *World) devicesFor(p *pod, n *v1.Node) bool {
 	wanted, ok := w.claimsToAllocate(p, n)
+	// Claims that have devices already were judged by where these are usable.
 	if !ok || len(wanted) == 0 {
 		return ok
 	}
@@ -234,12 +256,14 @@ func (w *World) devicesFor(p *pod, n *v1.Node) bool {
 	if err != nil {
 		return false
 	}
+	// An error counts as no: expressions may fail on some devices.
 	out, err := a.Allocate(context.Background(), n, wanted)
 	return err == nil && len(out) == len(wanted)
 }
 
 // claimsToAllocate returns the claims of a pod that have no devices, those for extended resources that a node lacks
 // included. It reports false when the node can't do because of the others.
+// Extended resources become requests of one special claim, as kube-scheduler makes it.
 func (w *World) claimsToAllocate(p *pod, n *v1.Node) (out []*resourcev1.ResourceClaim, ok bool) {
 	for i := range p.obj.Spec.ResourceClaims {
 		name, _, err := resourceclaim.Name(p.obj, &p.obj.Spec.ResourceClaims[i])
@@ -251,6 +275,8 @@ func (w *World) claimsToAllocate(p *pod, n *v1.Node) (out []*resourcev1.Resource
 		}
 		c := w.resourceClaim(p.obj.Namespace, *name)
 		switch {
+		// A claim that isn't there yet, is going, or is full keeps the pod waiting
+		// everywhere.
 		case c == nil || c.DeletionTimestamp != nil || !resourceclaim.CanBeReserved(c):
 			return nil, false
 		case c.Status.Allocation == nil:
@@ -263,6 +289,7 @@ func (w *World) claimsToAllocate(p *pod, n *v1.Node) (out []*resourcev1.Resource
 	}
 	special, names := &resourcev1.ResourceClaim{}, w.fromDevices(p.obj, n)
 	for i := range p.obj.Spec.Containers {
+		// Names of requests are numbered, so the order must be fixed.
 		for _, name := range slices.Sorted(maps.Keys(names)) {
 			if q := p.obj.Spec.Containers[i].Resources.Requests[name]; q.Value() > 0 {
 				special.Spec.Devices.Requests = append(special.Spec.Devices.Requests, resourcev1.DeviceRequest{Name: fmt.Sprintf("r-%d", len(special.Spec.Devices.Requests)),
@@ -295,6 +322,7 @@ func withRules(s *resourcev1.ResourceSlice, rules []*resourcev1.DeviceTaintRule)
 }
 
 // takenOf returns what claims have, as the library is told it.
+// Devices used by an administrator aren't taken.
 func takenOf(claims []*resourcev1.ResourceClaim) structured.AllocatedState {
 	out := structured.AllocatedState{AllocatedDevices: sets.New[structured.DeviceID](),
 		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](), AggregatedCapacity: structured.NewConsumedCapacityCollection()}
@@ -320,6 +348,7 @@ func takenOf(claims []*resourcev1.ResourceClaim) structured.AllocatedState {
 }
 
 // classLister implements structured.DeviceClassLister.
+// It is a list: clusters have few classes.
 type classLister []*resourcev1.DeviceClass
 
 // List implements structured.DeviceClassLister.

@@ -134,34 +134,53 @@ func (w *World) runEvent(x *scenario.Fault) {
 	case scenario.ForbidEvictions:
 		w.forbidEvictions(x, pick)
 	case scenario.DeletePod, scenario.EvictPod:
-		list := slices.DeleteFunc(w.sortedPods(), func(p *pod) bool { return !p.active() || x.Kind == scenario.EvictPod && p.node == nil })
-		if len(list) == 0 {
-			return
-		}
-		if p := list[pick(len(list))]; x.Kind == scenario.EvictPod {
-			w.evict(p, nil)
-		} else {
-			w.deletePod(p)
-		}
+		w.disruptPod(x, pick)
 	case scenario.Cordon:
-		if n := w.anyNode(x.Group, pick); n != nil {
-			w.changeNode(n, func(o *v1.Node) { o.Spec.Unschedulable = true })
-			w.after(cmp.Or(x.For.Duration, 10*time.Minute), phaseWorld, func() {
-				if !n.dead {
-					w.changeNode(n, func(o *v1.Node) { o.Spec.Unschedulable = false })
-				}
-			})
-		}
+		w.cordonNode(x, pick)
 	case scenario.Relabel:
-		if n := w.anyNode(x.Group, pick); n != nil {
-			zones := []string{"a", "b", "c"}
-			zone := zones[pick(len(zones))]
-			w.changeNode(n, func(o *v1.Node) {
-				o.Labels = maps.Clone(o.Labels)
-				metav1.SetMetaDataLabel(&o.ObjectMeta, v1.LabelTopologyZone, zone)
-			})
-		}
+		w.relabelNode(x, pick)
 	}
+}
+
+// disruptPod deletes an active pod, or evicts one that is on a node.
+func (w *World) disruptPod(x *scenario.Fault, pick func(int) int) {
+	list := slices.DeleteFunc(w.sortedPods(), func(p *pod) bool { return !p.active() || x.Kind == scenario.EvictPod && p.node == nil })
+	if len(list) == 0 {
+		return
+	}
+	if p := list[pick(len(list))]; x.Kind == scenario.EvictPod {
+		w.evict(p, nil)
+	} else {
+		w.deletePod(p)
+	}
+}
+
+// cordonNode cordons a node for a while, as an administrator does it.
+func (w *World) cordonNode(x *scenario.Fault, pick func(int) int) {
+	n := w.anyNode(x.Group, pick)
+	if n == nil {
+		return
+	}
+	w.changeNode(n, func(o *v1.Node) { o.Spec.Unschedulable = true })
+	w.after(cmp.Or(x.For.Duration, 10*time.Minute), phaseWorld, func() {
+		if !n.dead {
+			w.changeNode(n, func(o *v1.Node) { o.Spec.Unschedulable = false })
+		}
+	})
+}
+
+// relabelNode gives a node another zone: rules have to follow a node that changes under its pods.
+func (w *World) relabelNode(x *scenario.Fault, pick func(int) int) {
+	n := w.anyNode(x.Group, pick)
+	if n == nil {
+		return
+	}
+	zones := []string{"a", "b", "c"}
+	zone := zones[pick(len(zones))]
+	w.changeNode(n, func(o *v1.Node) {
+		o.Labels = maps.Clone(o.Labels)
+		metav1.SetMetaDataLabel(&o.ObjectMeta, v1.LabelTopologyZone, zone)
+	})
 }
 
 // reclaimInstance makes the cloud take back an instance of a group, or with "" of any, for

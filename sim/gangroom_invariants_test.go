@@ -10,7 +10,7 @@ import (
 	"github.com/berthproject/berth/internal/test/testkit"
 )
 
-// TestRoomOfAGangIsChecked has pods bound into room that is kept for a gang of priority 0 on node a, of which they
+// TestRoomOfAGangIsChecked binds pods into room that is kept for a gang of priority 0 on node a, of which they
 // leave too little, and room that is kept for too long.
 func TestRoomOfAGangIsChecked(t *testing.T) {
 	pod := func(cpu string, priority int32, deadline int64) *testkit.PodBuilder {

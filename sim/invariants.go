@@ -22,6 +22,7 @@ import (
 // though there is room.
 
 // violation records that something happened that must not.
+// Of a world that is broken through and through the first thousand are enough.
 func (w *World) violation(format string, args ...any) {
 	if len(w.stats.Violations) < 1000 {
 		w.stats.Violations = append(w.stats.Violations, fmt.Sprintf("at %s: ", w.now)+fmt.Sprintf(format, args...))
@@ -30,6 +31,7 @@ func (w *World) violation(format string, args ...any) {
 
 // checkStep verifies the core's own records after a Step, and the Step's placements
 // with the independent checker, on what Berth knew when it decided.
+// What Berth couldn't know isn't held against it.
 func (w *World) checkStep(r *step.Ready) {
 	for _, broken := range slices.Concat(w.berth.core().Invariants(), w.berth.core().StaleClasses()) {
 		w.violation("broken invariant: %s", broken)
@@ -54,6 +56,8 @@ func (w *World) checkStep(r *step.Ready) {
 	})
 	placed := map[string]bool{}
 	for _, b := range r.Binds {
+		// Only placements of this Step are judged: those before were right when they were
+		// made.
 		placed[b.Namespace+"/"+b.Name] = true
 	}
 	for _, v := range checker.CheckPods(nodes, pods, func(p *v1.Pod) bool { return placed[p.Namespace+"/"+p.Name] }) {
@@ -145,6 +149,7 @@ func (w *World) checkRest() {
 }
 
 // noteUnused notes which nodes were bought for nothing, as it turned out.
+// It isn't a violation: what a node was bought for may have gone.
 func (w *World) noteUnused() {
 	for _, n := range w.sortedNodes() {
 		bought := n.instance != nil && n.instance.made > 0
@@ -157,6 +162,7 @@ func (w *World) noteUnused() {
 // checkPending looks for pods that wait though they would fit on a node, could preempt
 // there, or would fit on a node that a group may add. It costs O(pending pods × nodes) runs
 // of the checker.
+// Pod groups are checked as a whole.
 func (w *World) checkPending(nodes []*v1.Node) {
 	var pods []*v1.Pod
 	var pending, members []*pod
@@ -177,6 +183,7 @@ func (w *World) checkPending(nodes []*v1.Node) {
 	all := pods
 	for _, p := range pending {
 		pods := w.withRoomKept(p, all)
+		// What the API says and what Berth does must agree in the end.
 		if at := p.obj.Status.NominatedNodeName; at != w.berth.core().State().NominatedTo(p.obj.UID) {
 			w.violation("pod %s says that it is nominated to %q, and Berth to %q", p.name, at, w.berth.core().State().NominatedTo(p.obj.UID))
 		}
@@ -202,6 +209,7 @@ func (w *World) checkPending(nodes []*v1.Node) {
 }
 
 // withRoomKept adds to the pods on nodes the stand-ins that a pod has to leave their room.
+// A copy: the slice is shared by all pods.
 func (w *World) withRoomKept(p *pod, pods []*v1.Pod) []*v1.Pod {
 	state := w.berth.core().State()
 	for _, n := range state.Nominations() {
@@ -218,6 +226,7 @@ func (w *World) withRoomKept(p *pod, pods []*v1.Pod) []*v1.Pod {
 
 // mayGrow reports whether Berth's limits and the cloud allow a group one more node. Where
 // plans are rare, Berth may not have made one yet.
+// A group that Berth can't know to grow isn't held against it.
 func (w *World) mayGrow(g *group) bool {
 	maxNodes := w.run.Autoscale.Limits.MaxNodesTotal
 	return !w.sick() && !g.mixed && !g.taintedNew && w.run.Autoscale.ScanInterval <= time.Minute && (maxNodes == 0 || len(w.nodes) < maxNodes) &&
@@ -226,6 +235,7 @@ func (w *World) mayGrow(g *group) bool {
 
 // sick reports whether so many nodes aren't ready, in a world at rest, that the cluster isn't
 // resized (--max-total-unready-percentage, --ok-total-unready-count).
+// The rule is that of Cluster Autoscaler, of both limits.
 func (w *World) sick() bool {
 	unready := 0
 	for _, n := range w.nodes {
@@ -247,6 +257,7 @@ func (w *World) newNodeTakes(g *group, p *pod, nodes []*v1.Node, pods []*v1.Pod)
 
 // couldPreempt reports whether a pod, if it may preempt at all, would fit on a node without
 // the pods of lower priority there.
+// Budgets are ignored: preemption may violate them.
 func (w *World) couldPreempt(p *pod, n *v1.Node, nodes []*v1.Node, pods []*v1.Pod) bool {
 	var others []*v1.Pod
 	for _, q := range pods {
@@ -260,6 +271,7 @@ func (w *World) couldPreempt(p *pod, n *v1.Node, nodes []*v1.Node, pods []*v1.Po
 
 // daemonsLeave reports whether a pod would fit on a new node beside the pods that the
 // DaemonSets would put there.
+// Pods of DaemonSets come to each new node first.
 func (w *World) daemonsLeave(p *v1.Pod, n *v1.Node) bool {
 	on := &node{obj: n}
 	var daemons []*v1.Pod

@@ -8,7 +8,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
-// This file has nodes bought for the members of pod groups by the rules of Cluster Autoscaler 1.37, which doesn't know
+// This file buys nodes for the members of pod groups by the rules of Cluster Autoscaler 1.37, which doesn't know
 // pod groups: a member is a pod like any other, which may be in any topology domain, and for which no place is kept. Where
 // members have room on nodes that exist or are coming, nothing is bought for them, whether or not their group fits there.
 // Which nodes are bought then is Berth's packing and expander, and the members are placed by Berth's scheduler: of equal

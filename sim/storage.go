@@ -29,6 +29,7 @@ type storage struct {
 	peak    float64       // highest rate of all flows together, bytes a second
 }
 
+// A class stays when its flows are done: others like them come again.
 type flowClass struct {
 	limit, streams float64 // of each flow: bytes a second, writers
 	rate           float64 // of each flow, bytes a second
@@ -37,6 +38,7 @@ type flowClass struct {
 }
 
 // flow is one writing.
+// It is finished when its class's done reaches end.
 type flow struct {
 	class *flowClass
 	end   float64 // the class's done at which it is finished
@@ -45,6 +47,7 @@ type flow struct {
 	then  func()
 }
 
+// Without a rate in the scenario the storage is as fast as its writers.
 func newStorage(c *clock, s scenario.Storage) *storage {
 	out := &storage{clock: c, rate: math.Inf(1), knee: s.Knee, power: 1}
 	if s.SharedRate != nil {
@@ -56,6 +59,7 @@ func newStorage(c *clock, s scenario.Storage) *storage {
 	return out
 }
 
+// bytesOf returns a quantity in bytes, 0 for nil.
 func bytesOf(q *resource.Quantity) float64 {
 	if q == nil {
 		return 0
@@ -76,7 +80,9 @@ func limitOf(rates ...*resource.Quantity) float64 {
 
 // write begins to write bytes, at limit bytes a second at most, with as many writers as
 // streams, and calls then when it is finished.
+// then is called from the event queue, never from within write.
 func (s *storage) write(bytes, limit, streams float64, then func()) *flow {
+	// Nothing to write, or nothing to slow it down.
 	if bytes <= 0 || math.IsInf(s.rate, 1) && math.IsInf(limit, 1) {
 		s.clock.after(0, phaseWorld, then)
 		return &flow{at: -1}
@@ -100,6 +106,7 @@ func (s *storage) write(bytes, limit, streams float64, then func()) *flow {
 }
 
 // stop ends a flow without calling back; nil and finished flows too.
+// It may be called more than once.
 func (s *storage) stop(f *flow) {
 	if f == nil || f.at < 0 {
 		return
@@ -110,6 +117,7 @@ func (s *storage) stop(f *flow) {
 }
 
 // advance brings the classes' done up to now.
+// It is what makes the time between two changes count.
 func (s *storage) advance() {
 	dt := (s.clock.now - s.updated).Seconds()
 	s.updated = s.clock.now
@@ -130,6 +138,7 @@ func (s *storage) share() {
 		writers += float64(float64(len(c.flows)) * c.streams)
 		c.rate = -1
 	}
+	// Beyond the knee the storage as a whole gets slower.
 	left := s.rate
 	if s.knee > 0 && writers > s.knee {
 		left *= math.Pow(s.knee/writers, s.power)
@@ -142,6 +151,7 @@ func (s *storage) share() {
 		for _, c := range s.classes {
 			n := float64(len(c.flows))
 			if c.rate < 0 && n > 0 && c.limit <= share*c.streams {
+				// The class takes less than its share.
 				c.rate = c.limit
 				left -= float64(c.limit * n)
 				writers -= float64(c.streams * n)
@@ -160,12 +170,14 @@ func (s *storage) share() {
 			c.rate = left / writers * c.streams
 		}
 		total += float64(c.rate * float64(len(c.flows)))
+		// The flow that ends first is the head of its class's heap.
 		next = min(next, (c.flows[0].end-c.done)/c.rate)
 	}
 	s.peak = max(s.peak, total)
 	if math.IsInf(next, 1) {
 		return
 	}
+	// The number makes wake-ups that were set before do nothing.
 	s.wake++
 	wake := s.wake
 	s.clock.after(time.Duration(min(max(next, 0), 1e9)*float64(time.Second))+tick, phaseWorld, func() {
@@ -176,6 +188,7 @@ func (s *storage) share() {
 }
 
 // finish ends the flows that have written everything, and calls back.
+// Rates are shared anew before anybody is called back: a callback may write again.
 func (s *storage) finish() {
 	s.advance()
 	var finished []*flow

@@ -67,6 +67,7 @@ a scenario or a dump of objects comes to in a simulation, or the end of a record
   berth explain pods -o jsonpath='{.items[*].name}'
   berth explain pod default/waits --file examples/explain/dump.yaml
   berth explain node worker-7 --server https://localhost:10259 --token-file token --insecure-skip-tls-verify`,
+		// Args can only return an error, so RunE reads the arguments again.
 		Args: func(cmd *cobra.Command, args []string) error {
 			_, err := f.topic(program(cmd), args)
 			return err
@@ -92,11 +93,14 @@ a scenario or a dump of objects comes to in a simulation, or the end of a record
 }
 
 // topic reads the arguments; called is what the user has typed to call this program.
+// A namespace may stand before the name, in --namespace or in the context, in this order.
 func (f *explainFlags) topic(called string, args []string) (term.Topic, error) {
 	return term.TopicOf(called, args, f.from.PodNamespace)
 }
 
 // completer completes the names of what can be asked about.
+// It is made before flags are parsed, and opens the connection when a name is completed,
+// without progress messages in the user's prompt.
 func (f *explainFlags) completer() term.Completer {
 	open := func(ctx context.Context) (term.Source, func(), error) { return f.from.Open(ctx, io.Discard) }
 	return term.Completer{Open: open, Namespace: f.from.PodNamespace}
@@ -104,6 +108,7 @@ func (f *explainFlags) completer() term.Completer {
 
 // run asks about a topic, and prints the answer. An older berth prints what it knows of a newer Berth's answer.
 func (f *explainFlags) run(ctx context.Context, out, log io.Writer, t term.Topic) error {
+	// An output that isn't known is refused before a connection is made.
 	if _, err := f.output.Own(); err != nil {
 		return err
 	}

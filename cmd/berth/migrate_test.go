@@ -174,6 +174,21 @@ func TestMigrateMergesFiles(t *testing.T) {
 	}
 }
 
+// TestMigrateKeepsVolumesBesideThoseOfSecrets has both kinds of volumes, which become one list in Berth's chart.
+func TestMigrateKeepsVolumesBesideThoseOfSecrets(t *testing.T) {
+	got, err := migrated(t, "cloudProvider: clusterapi\nextraVolumes: [{name: a, emptyDir: {}}]\nextraVolumeMounts: [{name: a, mountPath: /a}]\n"+
+		"extraVolumeSecrets: {b: {name: s, mountPath: /b}}\n", "-f", "-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := chartValues(t, got)
+	for _, name := range []string{"extraVolumes", "extraVolumeMounts"} {
+		if list, _ := values[name].([]any); len(list) != 2 {
+			t.Errorf("%s are %v, want those of a and of b:\n%s", name, list, got)
+		}
+	}
+}
+
 // TestNothingIsLeftOutThatTheChartHas: a value is left out only for as long as Berth's chart has none of its name.
 func TestNothingIsLeftOutThatTheChartHas(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join(repository, "deploy", "chart", "values.yaml"))

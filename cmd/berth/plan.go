@@ -22,6 +22,7 @@ type planFlags struct {
 	// output is text or json.
 	output string
 	// expanders are nil for all that need no server, and for priority only where the scenario has priorities.
+	// Others ask a server while they choose, which a plan without a cluster doesn't have.
 	expanders []string
 	// empty leaves out nodes that exist, explain adds an estimate for each class and group.
 	empty   bool
@@ -60,6 +61,7 @@ or a folder with an openb trace.`,
 }
 
 // offlineExpanders returns the expanders that ask no server.
+// It is also what --expanders completes to.
 func offlineExpanders() []string {
 	return slices.DeleteFunc(expander.Names(), func(name string) bool { return name == expander.GRPCName })
 }
@@ -79,6 +81,7 @@ func (f *planFlags) run(out, notes io.Writer, args []string) error {
 	if err != nil {
 		return term.Usage(err)
 	}
+	// Several runs would need a table of their own; berth simulate --compare has one.
 	if len(runs) > 1 {
 		return term.Usage(fmt.Errorf("berth plan takes one scenario and at most one policy, but the files make %d runs", len(runs)))
 	}
@@ -90,12 +93,16 @@ func (f *planFlags) run(out, notes io.Writer, args []string) error {
 	names := f.expanders
 	if len(names) == 0 {
 		names = offlineExpanders()
+		// Without priorities that expander forbids every group, and its row would say
+		// nothing.
 		if r.Spec.Policy.ExpanderPriorities == "" {
 			names = slices.DeleteFunc(names, func(name string) bool { return name == expander.PriorityName })
 		}
 	}
 	var all []*plan.Purchase
 	for _, name := range names {
+		// The clock is an argument because sim/ has none: plans are timed, but don't depend
+		// on it.
 		p, err := plan.For(r, name, plan.Options{Empty: f.empty, Explain: f.explain, Now: time.Now})
 		if err != nil {
 			return fmt.Errorf("%s with the expander %s: %w", r.Name, name, err)
@@ -108,5 +115,6 @@ func (f *planFlags) run(out, notes io.Writer, args []string) error {
 	if err := plan.Print(out, all); err != nil || !f.explain {
 		return err
 	}
+	// Estimates don't depend on the expander; those of the first plan are those of all.
 	return plan.PrintEstimates(out, all[0].Estimates)
 }

@@ -13,13 +13,18 @@ import (
 )
 
 // This file is berth prices: price files of the lists that clouds publish.
+// Lists are downloaded by people, not by this command: cloud credentials stay out of it,
+// and an import can be repeated.
 
+// pricesCommand groups what there is to do with prices; so far that is one thing.
 func pricesCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "prices", Short: "Make price files of node prices"}
 	cmd.AddCommand(pricesImportCommand())
 	return cmd
 }
 
+// pricesImportCommand returns berth prices import. What can't be priced is skipped with a
+// note and isn't an error: a list has thousands of types, of which a cluster uses a few.
 func pricesImportCommand() *cobra.Command {
 	o := pricelist.Options{}
 	cmd := &cobra.Command{
@@ -36,14 +41,18 @@ commands that download the lists. Notes about prices that are missing go to stde
 		Args:      cobra.MinimumNArgs(2),
 		ValidArgs: pricelist.Sources(),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			// A list may have prices of several periods: those of today are meant.
 			o.Now = time.Now()
 			r, err := pricelist.Import(args[0], args[1:], cmd.InOrStdin(), o)
 			if err != nil {
 				return term.Usage(err)
 			}
+			// Notes go to stderr so that the output can be redirected into a file.
 			for _, note := range r.Notes {
 				fmt.Fprintln(cmd.ErrOrStderr(), note)
 			}
+			// The command line is written into the head of the file, so that people know
+			// how to make it anew.
 			return nodeprices.Write(cmd.OutOrStdout(), r.Currency, r.Rules, "berth prices import "+strings.Join(args, " "))
 		},
 	}

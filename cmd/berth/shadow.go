@@ -19,6 +19,7 @@ import (
 // This file is berth shadow report: what a running shadow has found, or one that has left its
 // report in a file.
 
+// shadowCommand groups what there is to do with a shadow.
 func shadowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shadow",
@@ -35,6 +36,7 @@ type shadowFlags struct {
 	output *term.Output
 }
 
+// shadowReportCommand returns berth shadow report.
 func shadowReportCommand() *cobra.Command {
 	f := &shadowFlags{output: term.NewOutput(term.Text, term.HTML)}
 	cmd := &cobra.Command{
@@ -65,6 +67,7 @@ report saved with -o json can be read with --file after the shadow has stopped.`
 	return cmd
 }
 
+// run prints the report; a report of another version prints what this one knows of it.
 func (f *shadowFlags) run(ctx context.Context, out io.Writer) error {
 	own, err := f.output.Own()
 	if err != nil {
@@ -96,6 +99,7 @@ func (f *shadowFlags) read(ctx context.Context) (*v1alpha1.Shadow, error) {
 	if err := f.reach.Validate(); err != nil {
 		return nil, term.Usage(err)
 	}
+	// A shadow holds no Lease by which it could be found.
 	f.reach.Shadow = true
 	c, err := f.reach.Open(ctx)
 	if err != nil {

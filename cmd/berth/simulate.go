@@ -48,6 +48,8 @@ type simulateFlags struct {
 // a cluster, and share most flags.
 func simulateCommand() *cobra.Command {
 	f := &simulateFlags{}
+	// A test of this package checks the examples: each must work from the repository's
+	// root.
 	cmd := &cobra.Command{
 		Use:   "simulate FILE...",
 		Short: "Simulate a workload on a virtual cluster in virtual time",
@@ -71,6 +73,7 @@ when a scenario's expectations are not met.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
+	// Sections are those of the help text, in this order.
 	var s cliflag.NamedFlagSets
 	fs := s.FlagSet("output")
 	fs.StringVarP(&f.output, "output", "o", "text", "text, json or html (the web page with the results inside)")
@@ -99,11 +102,13 @@ when a scenario's expectations are not met.`,
 // run plays every scenario under every policy, in the order of the files. Its error joins
 // what the scenarios expect and didn't get, so that a run in CI fails. Such a failure doesn't keep the
 // runs that follow from being played and printed; an error of any other kind does.
+// The order of checks is by cost: flags, then files, then runs.
 func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 	if err := f.validate(args); err != nil {
 		return term.Usage(err)
 	}
 	if f.replay != "" {
+		// Whether a recording's error is one of usage depends on how far it came.
 		return f.playRecording(cmd) // which tells errors of usage apart itself
 	}
 	runs, err := scenario.Load(args)
@@ -113,17 +118,21 @@ func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 	if err := f.validateRuns(runs); err != nil {
 		return term.Usage(err)
 	}
+	// Summaries of all runs are kept, since comparing needs them together.
 	var all []*scenario.Summary
 	var unmet []error
 	for _, r := range runs {
 		if cmd.Flags().Changed("seed") {
 			r.Spec.Seed = f.seed
 		}
+		// Notes say what of a dump or manifest was left out. They go to the error output,
+		// so that JSON stays JSON.
 		term.Notes(cmd.ErrOrStderr(), r.Name, r.Notes)
 		s, err := f.play(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), r)
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.Name, err)
 		}
+		// A violated budget is reported as an error whatever the scenario expects.
 		if s.PDBViolations+s.Violations > 0 {
 			unmet = append(unmet, fmt.Errorf("%s: %d disruption budgets and %d other invariants were violated", r.Name, s.PDBViolations, s.Violations))
 		}
@@ -131,6 +140,8 @@ func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 			unmet = append(unmet, fmt.Errorf("%s: %s", r.Name, why))
 		}
 		all = append(all, s)
+		// Without --compare a result is printed as soon as it is there: runs may take
+		// minutes.
 		if !f.compare && !f.explain.Any() {
 			if err := f.print(cmd.OutOrStdout(), s); err != nil {
 				return err
@@ -142,6 +153,7 @@ func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
+	// Pages come last and hold every run, also those whose expectations weren't met.
 	if f.report != "" {
 		if err := page.WriteReport(f.report, f.played, all); err != nil {
 			return fmt.Errorf("--report: %w", err)
@@ -160,16 +172,20 @@ func (f *simulateFlags) validate(args []string) error {
 	if f.output != "text" && f.output != "json" && f.output != term.HTML {
 		return fmt.Errorf("--output is %q; it must be text, json or html", f.output)
 	}
+	// To find out only after a long run that its output can't be written would lose the
+	// run.
 	if err := term.Creatable("--decisions", f.decisions); err != nil {
 		return err
 	}
 	switch {
+	// A file of that name is possible, but hardly what was meant.
 	case f.report == "text" || f.report == "json" || f.report == term.HTML: // as a format it is meant for --output
 		return fmt.Errorf("--report is %q, but takes the path of a file, such as report.html; -o html writes the page to standard output", f.report)
 	case f.output == term.HTML && (f.replay != "" || f.explain.Any()):
 		return errors.New("--output=html is the page of runs; omit --replay and --explain")
 	case f.replay != "" && len(args) > 0:
 		return fmt.Errorf("--replay takes a recording and nothing else; omit %s", args[0])
+	// The rest is about scenarios.
 	case f.replay != "":
 		return nil
 	case f.config != "" || len(f.flags) > 0 || f.emulated.String() != "":
@@ -185,6 +201,7 @@ func (f *simulateFlags) validateRuns(runs []*scenario.Run) error {
 	if f.compare && len(runs) < 2 {
 		return fmt.Errorf("--compare needs at least two scenarios or policies, but got %d", len(runs))
 	}
+	// Names are checked for their form only; whether the pod exists is known after the run.
 	if f.explain.Pod != "" && strings.Count(f.explain.Pod, "/") != 1 {
 		return fmt.Errorf("--explain is %q; it must be a pod as namespace/name", f.explain.Pod)
 	}
@@ -210,6 +227,8 @@ func (f *simulateFlags) validateRuns(runs []*scenario.Run) error {
 // violations go to notices, an explanation to out. The ledger is closed even when the run fails: what
 // it has until then shows what came before.
 func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *scenario.Run) (*scenario.Summary, error) {
+	// The simulator explains each decision about this pod when it is made: afterwards the
+	// state is another one.
 	o := sim.Options{Check: f.check, Explain: f.explain.Pod}
 	var closeDecisions func() error
 	if f.decisions != "" {
@@ -217,6 +236,7 @@ func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *sce
 		if err != nil {
 			return nil, fmt.Errorf("--decisions: %w", err)
 		}
+		// The ledger has a line for each decision; a large run makes millions.
 		w := bufio.NewWriterSize(file, 1<<20)
 		o.Decisions = w
 		closeDecisions = func() error { return errors.Join(w.Flush(), file.Close()) }
@@ -228,6 +248,8 @@ func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *sce
 	if asJSON {
 		o.Explain = "" // the API explains the end of the run, and no decision needs to be explained as it is made
 	}
+	// The page needs what happened in between, not only the summary: hooks record it during
+	// the run.
 	watched := f.report != "" || f.output == term.HTML || asJSON
 	if watched {
 		o.Hooks = append(o.Hooks, played)
@@ -238,6 +260,7 @@ func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *sce
 	}
 	played.In(w)
 	s, err := w.Run(ctx)
+	// Before the run's own error: otherwise a full disk would go unnoticed.
 	if closeDecisions != nil {
 		if err := closeDecisions(); err != nil {
 			return nil, fmt.Errorf("--decisions: %w", err)
@@ -246,6 +269,7 @@ func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *sce
 	if err != nil {
 		return nil, err
 	}
+	// Real time, unlike all other times of a summary.
 	s.WallSeconds = time.Since(start).Seconds()
 	if s.Pods.ToCome > 0 {
 		fmt.Fprintf(notices, "%s: the run ended after %s, before %d pod(s) had arrived; set a later spec.end.at to include them\n", r.Name, r.Spec.End.Latest(), s.Pods.ToCome)

@@ -9,6 +9,8 @@ import (
 
 // This file reads the values of Cluster Autoscaler's chart (https://github.com/kubernetes/autoscaler, as of its version
 // for 1.35): those that make flags, those that Berth's chart has, too, and all others.
+// Nothing is dropped in silence: each value that is set ends in the report with what became
+// of it.
 
 // sameValues are the values that mean the same in both charts, by their names there.
 var sameValues = map[string]string{
@@ -18,6 +20,7 @@ var sameValues = map[string]string{
 }
 
 // flagValues are the values that make flags; clouds are those of built-in providers, which their servers need.
+// Values of a cloud begin with the cloud's name, as awsRegion does.
 var (
 	flagValues = []string{"cloudProvider", "autoDiscovery", "autoscalingGroups", "autoscalingGroupsnamePrefix", "cloudConfigPath", "extraArgs", "customArgs",
 		"magnumClusterName", "clusterAPIMode", "clusterAPICloudConfigPath", "clusterAPIConfigMapsNamespace", "clusterAPIWorkloadKubeconfigPath"}
@@ -37,6 +40,8 @@ var otherValues = map[string]string{
 }
 
 // ownValues are those that Berth's chart has, too, with a meaning that can't be taken over.
+// To take them over would select the wrong pods or open the wrong port, so they are left to
+// people.
 var ownValues = map[string]string{
 	"affinity":                   "its selectors are for Cluster Autoscaler's pods; write affinity for Berth's",
 	"topologySpreadConstraints":  "its selectors are for Cluster Autoscaler's pods; write topologySpreadConstraints for Berth's",
@@ -48,12 +53,16 @@ var ownValues = map[string]string{
 }
 
 // values reads values of one chart.
+// It is used for inner objects as well, wrapped under the key x, so that paths read the
+// same there.
 type values struct {
 	*setup
 	in map[string]any
 }
 
 // text returns a value as a string, "" for none.
+// YAML's numbers and booleans are written as Go writes them, which suits what values are
+// used for here.
 func (v values) text(path ...string) string {
 	value := v.at(path...)
 	if value == nil {
@@ -63,6 +72,8 @@ func (v values) text(path ...string) string {
 }
 
 // at returns the value at a path, nil for none.
+// A path through something that is no object counts as none: the chart's templates would
+// fail there, and the file isn't checked against the chart's schema.
 func (v values) at(path ...string) any {
 	var value any = v.in
 	for _, key := range path {
@@ -82,11 +93,14 @@ func (v values) list(path ...string) []any {
 }
 
 // readValues takes the values of the chart.
+// It must run before migrateFlags, which reads the command line that flags makes. The only
+// error is a value whose meaning depends on Helm's templates.
 func (s *setup) readValues(in map[string]any) error {
 	v := values{s, in}
 	if err := v.flags(); err != nil {
 		return err
 	}
+	// The report's order must not change between two runs on the same file.
 	for _, name := range slices.Sorted(maps.Keys(in)) {
 		if empty(in[name]) || slices.Contains(flagValues, name) {
 			continue
@@ -98,6 +112,7 @@ func (s *setup) readValues(in map[string]any) error {
 
 // value says what becomes of a value that makes no flag.
 func (v values) value(name string) {
+	// A prefix is enough: no other value of the chart begins with the name of a cloud.
 	isCloud := slices.ContainsFunc(clouds, func(cloud string) bool { return strings.HasPrefix(name, cloud) })
 	switch {
 	case sameValues[name] != "":
@@ -110,11 +125,14 @@ func (v values) value(name string) {
 		v.secretVolumes()
 	case name == "serviceMonitor":
 		v.serviceMonitor()
+	// minAvailable has no counterpart: Berth's chart knows maxUnavailable only.
 	case name == "podDisruptionBudget":
 		if most := v.at(name, "maxUnavailable"); !empty(most) {
 			v.values[name] = map[string]any{"maxUnavailable": most}
 			v.say(name+".maxUnavailable", Kept, "")
 		}
+	// The ConfigMap belongs to the release of Cluster Autoscaler and goes with it when that
+	// is uninstalled.
 	case name == "expanderPriorities":
 		v.say(name, Changed, "Berth reads the same ConfigMap, cluster-autoscaler-priority-expander, but its chart doesn't make it: apply it yourself")
 	case isCloud, strings.HasPrefix(name, "extraEnv"), strings.HasPrefix(name, "envFrom"), name == "secretKeyRefNameOverride":
@@ -129,6 +147,8 @@ func (v values) value(name string) {
 }
 
 // same keeps a value under Berth's name. A volume of a built-in provider is its server's.
+// Berth's pod talks to a server of the provider and has no use for the certificates that
+// such a volume holds.
 func (v values) same(name string) {
 	if strings.HasPrefix(name, "extraVolume") && isExternal(v.text("cloudProvider")) {
 		v.say(name, Provider, "if it holds what the provider reads, mount it there; otherwise add it to %s", sameValues[name])
@@ -143,6 +163,8 @@ func (v values) same(name string) {
 }
 
 // account takes the annotations of the ServiceAccount, which give it a role in the cloud.
+// The role is needed where the cloud is called: by Berth for providers of its own, by the
+// provider's server otherwise.
 func (v values) account() {
 	annotations := v.at("rbac", "serviceAccount", "annotations")
 	switch {
@@ -153,12 +175,15 @@ func (v values) account() {
 		v.values["serviceAccount"] = map[string]any{"annotations": annotations}
 		v.say("rbac.serviceAccount.annotations", Kept, "as serviceAccount.annotations")
 	}
+	// The rest of rbac is about rights for Cluster Autoscaler; Berth's chart derives them
+	// from its flags.
 	v.say("rbac", NoEffect, otherValues["rbac"])
 }
 
 // pullSecrets takes the names of Secrets for pulling images.
 func (v values) pullSecrets() {
 	var out []any
+	// The charts differ in form: names there, objects with a name here.
 	for _, name := range v.list("image", "pullSecrets") {
 		out = append(out, map[string]any{"name": name})
 	}
@@ -179,6 +204,8 @@ func (v values) secretVolumes() {
 	volumes, mounts := v.list("extraVolumes"), v.list("extraVolumeMounts")
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {
 		s := values{v.setup, map[string]any{"x": secrets[name]}}
+		// Without a name the chart mounts the Secret that it makes itself of secretKeyRefs;
+		// that Secret goes with the release.
 		if s.text("x", "name") == "" {
 			v.say("extraVolumeSecrets."+name, LeftOut, "it is of the release's own Secret; add it to extraVolumes with the Secret's name")
 			continue
@@ -193,10 +220,12 @@ func (v values) secretVolumes() {
 	}
 	if len(volumes) > 0 {
 		v.values["extraVolumes"], v.values["extraVolumeMounts"] = volumes, mounts
+		v.in["extraVolumes"] = volumes // it is read after this, by its name, and replaces what is there
 	}
 }
 
 // serviceMonitor takes what Berth's ServiceMonitor has.
+// Paths, ports and TLS are set by Berth's chart: Cluster Autoscaler's are for plain HTTP.
 func (v values) serviceMonitor() {
 	if v.at("serviceMonitor", "enabled") != true {
 		return
@@ -213,10 +242,12 @@ func (v values) serviceMonitor() {
 }
 
 // flags makes the command line that the chart makes of the values.
+// Of some flags the last one counts, so their order is always the same.
 func (v values) flags() error {
 	provider := v.text("cloudProvider")
 	if provider == "" {
 		provider = "aws" // the chart's default
+		// It is written back, so that isExternal sees the default as well.
 		v.in["cloudProvider"] = provider
 	}
 	v.arg("cloud-provider", provider)
@@ -233,6 +264,7 @@ func (v values) flags() error {
 	}
 	extra, _ := v.at("extraArgs").(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(extra)) {
+		// The suffix lets a map have a flag twice: node-group-auto-discovery_1 and _2.
 		name, _, _ := strings.Cut(key, "_") // the chart ignores what is behind
 		if extra[key] == nil {
 			v.args = append(v.args, "--"+name)
@@ -243,6 +275,9 @@ func (v values) flags() error {
 	for _, arg := range v.list("customArgs") {
 		v.args = append(v.args, fmt.Sprint(arg))
 	}
+	// Helm evaluates some values as templates. Without the release there is nothing to
+	// evaluate them with, and passing one on as it is would make a flag that means
+	// something else.
 	for _, arg := range v.args {
 		if strings.Contains(arg, "{{") {
 			return fmt.Errorf("%q has a template; write out what Helm makes of it", arg)
@@ -252,17 +287,21 @@ func (v values) flags() error {
 }
 
 // arg adds a flag to the command line.
+// The one template that the chart's own defaults contain is filled in here.
 func (v values) arg(name, value string) {
 	value = strings.ReplaceAll(value, "{{ .Values.autoDiscovery.clusterName }}", v.text("autoDiscovery", "clusterName"))
 	v.args = append(v.args, "--"+name+"="+value)
 }
 
 // discovery adds the flags by which a provider finds its groups.
+// Providers differ in whether a cluster's name alone is enough; without what they need the
+// chart adds no flag, and neither does this.
 func (v values) discovery(provider string) {
 	cluster := v.text("autoDiscovery", "clusterName")
 	switch provider {
 	case "aws":
 		tags := []string{"k8s.io/cluster-autoscaler/enabled", "k8s.io/cluster-autoscaler/" + cluster}
+		// Tags of the user's replace the default ones; they aren't added to them.
 		if given := v.list("autoDiscovery", "tags"); given != nil {
 			tags = nil
 			for _, tag := range given {
@@ -282,6 +321,8 @@ func (v values) discovery(provider string) {
 			v.arg("node-group-auto-discovery", "label:cluster-autoscaler-enabled=true,cluster-autoscaler-name="+cluster)
 		}
 	case "magnum":
+		// Groups may be listed instead of found; then the cluster is named by a value of
+		// its own.
 		if name := v.text("magnumClusterName"); cluster == "" && name != "" {
 			v.arg("cluster-name", name)
 		} else if cluster != "" {
@@ -308,6 +349,9 @@ func (v values) discovery(provider string) {
 }
 
 // clusterAPI adds the flags that say which cluster has the objects of Cluster API.
+// The mode says for each of two clusters, that with the pods and that with the Machines,
+// whether it is reached in the cluster or by a kubeconfig. Its name has the one with the
+// pods first.
 func (v values) clusterAPI() {
 	mode := v.text("clusterAPIMode")
 	path := func(name, byDefault string) string {

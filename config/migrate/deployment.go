@@ -11,8 +11,12 @@ import (
 )
 
 // This file reads a Deployment of Cluster Autoscaler's.
+// It stands for the whole release: its command line is what values would have made, with
+// Helm's templates filled in and the user's patches applied.
 
 // readManifest takes an object of a manifest. Of others than Deployments and Pods nothing is needed.
+// A manifest often holds the ServiceAccount, the roles and a Service as well; those are
+// passed over.
 func (s *setup) readManifest(text string, doc map[string]any) error {
 	var pod v1.PodSpec
 	switch doc["kind"] {
@@ -31,6 +35,8 @@ func (s *setup) readManifest(text string, doc map[string]any) error {
 			return err
 		}
 		pod = p.Spec
+	// kubectl get -o yaml prints several objects as one List. A List in a List is read,
+	// too.
 	case "List":
 		items, _ := doc["items"].([]any)
 		for i, item := range items {
@@ -54,10 +60,13 @@ func (s *setup) readManifest(text string, doc map[string]any) error {
 }
 
 // readPod takes the command line of the container that is Cluster Autoscaler, and what the chart has of the pod.
+// A pod without such a container is not an error: other pods may stand in the same file.
 func (s *setup) readPod(pod *v1.PodSpec) error {
 	for i := range pod.Containers {
 		c := &pod.Containers[i]
 		line := slices.Concat(c.Command, c.Args)
+		// It is known by the name of the program, or by the container's name or image, for
+		// images with an entrypoint of their own.
 		is := func(arg string) bool { return strings.HasSuffix(arg, "cluster-autoscaler") }
 		at := slices.IndexFunc(line, is)
 		switch {
@@ -67,6 +76,8 @@ func (s *setup) readPod(pod *v1.PodSpec) error {
 			continue
 		}
 		args := line[at+1:]
+		// The kubelet expands $(NAME) from the environment, which may come from a Secret
+		// that isn't here.
 		if j := slices.IndexFunc(args, func(arg string) bool { return strings.Contains(arg, "$(") }); j >= 0 {
 			return fmt.Errorf("container %s: %q has a variable; write out its value", c.Name, args[j])
 		}
@@ -77,7 +88,11 @@ func (s *setup) readPod(pod *v1.PodSpec) error {
 }
 
 // pod keeps what both charts have of a pod.
+// What only makes sense beside Cluster Autoscaler's own containers is handed to the
+// provider's server or left out.
 func (s *setup) pod(pod *v1.PodSpec, c *v1.Container) error {
+	// Objects go through YAML so that the values have the field names of the API, without
+	// empty fields.
 	keep := func(name string, value any) error {
 		raw, err := yaml.Marshal(value)
 		if err != nil {
@@ -93,6 +108,7 @@ func (s *setup) pod(pod *v1.PodSpec, c *v1.Container) error {
 		}
 		return nil
 	}
+	// Of resources requests and limits are kept; claims name devices of the old pod.
 	for _, x := range []struct {
 		name  string
 		value any

@@ -149,7 +149,7 @@ type Plan struct {
 	// At is the position of the follower that planned. It needs no epoch: a follower
 	// never reads past an open mark, so no rollback takes back what it has read.
 	At cluster.Seq
-	// Recalls are nodes of Request.Recallable that pending pods need: else nodes would be bought
+	// Recalls are nodes of Request.Recallable that pending pods need: otherwise nodes would be bought
 	// for these.
 	Recalls []Recall
 	// ScaleUps are in the order in which they were chosen. Each assumes that those before it are
@@ -256,7 +256,7 @@ type ScaleUp struct {
 	// Bins has for each of the nodes the pods that it is for. Pods that are in no bin have
 	// a place on other nodes when the pods in bins have theirs.
 	Bins [][]types.UID
-	// Replaces is how many nodes go once these are there, of a consolidation; else 0.
+	// Replaces is how many nodes go once these are there, of a consolidation; otherwise 0.
 	Replaces int
 	// Gang is the pod group that the nodes are bought for, as namespace/name: all of its scale-ups
 	// are ordered in full, or none is. "" for nodes that are of use one by one.

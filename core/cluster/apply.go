@@ -12,10 +12,12 @@ import (
 // stays: names that were interned, topologies and terms that were met. Followers
 // replay changes by apply, so it must not depend on anything but the change and
 // the state.
+// Both functions are total: a change that a State has made can't fail.
 
 // apply makes a change true.
 func (s *State) apply(c *Change) {
 	switch c.Op {
+	// A slot that was used before is used again, so that indices stay dense.
 	case NodeAdded:
 		c.pos = 0
 		if n := len(s.free); n > 0 {
@@ -30,6 +32,7 @@ func (s *State) apply(c *Change) {
 	case NodeRemoved:
 		s.dropNode(c.Node)
 		s.free = append(s.free, c.Node)
+	// pos is unused here: the pod becomes the last of the node's.
 	case PodAdded:
 		n := s.nodes[c.Node]
 		n.addPod(c.Pod)
@@ -38,6 +41,7 @@ func (s *State) apply(c *Change) {
 		n := s.nodes[c.Node]
 		n.removePodAt(int(c.pos))
 		s.podRemoved(n, c.Pod)
+	// An orphan names a node that the state doesn't have.
 	case OrphanAdded:
 		s.orphans[c.name] = append(s.orphans[c.name], c.Pod)
 		s.pods[c.Pod.UID] = NoNode
@@ -67,6 +71,8 @@ func (s *State) apply(c *Change) {
 }
 
 // undo is the inverse of apply, called in reverse order.
+// Cases are in the order of apply's, each reading what its counterpart has recorded in the
+// change.
 func (s *State) undo(c *Change) {
 	switch c.Op {
 	case NodeAdded:
@@ -87,6 +93,7 @@ func (s *State) undo(c *Change) {
 		s.podRemoved(n, c.Pod)
 	case PodRemoved:
 		n := s.nodes[c.Node]
+		// At its old position, since the order of pods on a node is part of the state.
 		n.restorePodAt(c.Pod, int(c.pos))
 		s.podAdded(n, c.Pod)
 	case OrphanAdded:
@@ -154,6 +161,7 @@ func (s *State) dropNode(i NodeIndex) {
 
 // replaceInfo replaces what a node's object says, moving what its pods count for
 // in facts to where it now belongs.
+// Facts are moved only where domains differ, since that costs a walk over the pods.
 func (s *State) replaceInfo(i NodeIndex, info *NodeInfo) {
 	n := s.nodes[i]
 	moved := domainsDiffer(n.NodeInfo, info)
@@ -184,6 +192,7 @@ func (s *State) replaceInfo(i NodeIndex, info *NodeInfo) {
 }
 
 // podAdded counts a pod that is on the node now wherever pods on nodes are counted.
+// Each counter here has its counterpart in podRemoved.
 func (s *State) podAdded(n *Node, p *Pod) {
 	s.pods[p.UID] = n.Index
 	addTo(s.priorities, p.Priority, 1)

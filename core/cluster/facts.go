@@ -259,7 +259,7 @@ func (f *Fact) dropEmpty(i int) {
 }
 
 // Fact returns the fact of a spec, counted from the state when it is new: in O(pods) when the spec
-// requires no label, and when it requires one of a key that no other fact does; else in O(pods on
+// requires no label, and when it requires one of a key that no other fact does; otherwise in O(pods on
 // nodes that have a pod with the label, or an owner of the term). With the lowest count it takes
 // O(nodes) besides. Each call is to be matched by a DropFact.
 func (s *State) Fact(spec FactSpec) *Fact {

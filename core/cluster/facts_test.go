@@ -351,7 +351,7 @@ func (a asking) Matches(l labels.Labels) bool {
 	return a.Selector.Matches(l)
 }
 
-// TestANewFactAsksFewPods has one of ten apps counted for the first time, on 50 nodes of which each
+// TestANewFactAsksFewPods counts one of ten apps for the first time, on 50 nodes of which each
 // has two pods of one app. When another app is counted already, only pods beside those of the app
 // are asked, in a what-if and after it, too.
 func TestANewFactAsksFewPods(t *testing.T) {

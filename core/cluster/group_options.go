@@ -19,7 +19,7 @@ type GroupOptions struct {
 	// StartupTime is how long after its creation a node that isn't usable counts as coming.
 	StartupTime                 *metav1.Duration `json:"maxNodeStartupTime,omitempty"`
 	IgnoreDaemonSetsUtilization *bool            `json:"ignoreDaemonSetsUtilization,omitempty"`
-	// ZeroOrMax has the group's nodes removed all together or not at all.
+	// ZeroOrMax says that the group's nodes are removed all together or not at all.
 	ZeroOrMax bool `json:"zeroOrMaxNodeScaling,omitempty"`
 }
 

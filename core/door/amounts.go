@@ -36,6 +36,7 @@ var (
 )
 
 // Amount reads an amount. One beyond ±10^30 is read as that.
+// The error is the library's, for a text that is no amount.
 func Amount(text string) (resource.Quantity, error) {
 	q, err := resource.ParseQuantity(shorten(text))
 	if err == nil {
@@ -46,6 +47,7 @@ func Amount(text string) (resource.Quantity, error) {
 
 // Read is json.Unmarshal for what was written outside: objects of the API, inputs, answers. Amounts
 // beyond ±10^30 are read as that, and what is nested more deeply than MaxNesting is refused.
+// Unknown fields are ignored, as API machinery does.
 func Read(raw []byte, into any) error {
 	if err := shallow(raw); err != nil {
 		return err
@@ -58,6 +60,8 @@ func Read(raw []byte, into any) error {
 }
 
 // shallow returns an error about JSON that is nested too deeply.
+// Decoders recurse, so deep nesting costs stack. It reads bytes only: text that isn't JSON
+// is the decoder's to refuse.
 func shallow(raw []byte) error {
 	depth, quoted := 0, false
 	for i := 0; i < len(raw); i++ {
@@ -81,11 +85,13 @@ func shallow(raw []byte) error {
 // Readable returns JSON of which a strict decoder is to make into, with amounts that can be read
 // at once; all else in it stays. Object has to be called for what is made of it.
 func Readable(raw []byte, into any) []byte {
+	// Nearly everything ends here: one pass over the bytes, without an allocation.
 	if !hasAmounts(reflect.TypeOf(into)) || !hasLongExponent(raw) {
 		return raw
 	}
 	var tree any
 	d := json.NewDecoder(bytes.NewReader(raw))
+	// Numbers stay as they are written; as floats they would lose digits.
 	d.UseNumber()
 	if d.Decode(&tree) != nil || d.More() {
 		return raw // refused by whoever reads it
@@ -100,6 +106,7 @@ func Readable(raw []byte, into any) []byte {
 // hasLongExponent reports whether JSON may have an amount with an exponent of three digits or more:
 // a value that consists of digits, e and digits. The digests of images, of which every Node has
 // some, have an e and three digits inside of a value, and are none.
+// Exponents of up to two digits are cheap to compare as they are.
 func hasLongExponent(raw []byte) bool {
 	for i, c := range raw {
 		if (c == 'e' || c == 'E') && endsWithLongExponent(raw[i+1:]) && beginsAmount(raw[:i]) {
@@ -137,10 +144,13 @@ func beginsAmount(before []byte) bool {
 
 // atEdge reports whether a byte may be beside a value in JSON, or in a string beside the amount in
 // it: around that Kubernetes ignores spaces, some of which have several bytes.
+// Bytes from 0x80 may be of such a space; to take one for an edge too many costs a
+// decoding, not correctness.
 func atEdge(c byte) bool { return c <= ' ' || c >= 0x80 || strings.IndexByte(`":,[]{}`, c) >= 0 }
 
 // shortenAll shortens the amounts in a value of which a t is to be made, and returns it. Maps and
 // lists are changed in place.
+// Only what becomes a quantity is changed: a label may look like one.
 func shortenAll(v any, t reflect.Type) any {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -179,6 +189,7 @@ func fieldType(t reflect.Type, key string) reflect.Type {
 		for i := range t.NumField() {
 			f := t.Field(i)
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			// Embedded structs have their fields in the outer object.
 			if name == "" && f.Anonymous {
 				inner := f.Type
 				if inner.Kind() == reflect.Pointer {
@@ -203,6 +214,8 @@ func fieldType(t reflect.Type, key string) reflect.Type {
 // shorten returns an amount with an exponent that can be read at once, and the same value but
 // beyond ±10^30 and below 10^-9: an amount of n characters before its exponent is less than 10^n,
 // and 10^-n or more when it isn't 0.
+// The digits before the exponent bound how far the value can be from 10^exponent, so no
+// digit has to be read.
 func shorten(text string) string {
 	parts := withExponent.FindStringSubmatch(text)
 	if parts == nil {
@@ -221,11 +234,14 @@ func shorten(text string) string {
 
 // Object sets each amount in what a pointer points to that is beyond ±10^30 to that: it is for
 // objects that a library has decoded, before anybody else has them.
+// It is what makes objects of a typed client safe, whose decoder isn't ours.
 func Object(o any) { boundAll(reflect.ValueOf(o)) }
 
 // within reports whether no amount in what a pointer points to is beyond ±10^30.
+// It changes nothing, so it can be asked of objects that others read.
 func within(o any) bool { return allWithin(reflect.ValueOf(o)) }
 
+// allWithin is within for a value; only exported fields that may hold amounts are visited.
 func allWithin(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -238,6 +254,7 @@ func allWithin(v reflect.Value) bool {
 		}
 	case reflect.Struct:
 		if v.Type() == quantityType {
+			// Whoever called had a pointer, so the value can be addressed.
 			_, beyond := bounded(v.Addr().Interface().(*resource.Quantity))
 			return !beyond
 		}
@@ -252,6 +269,8 @@ func allWithin(v reflect.Value) bool {
 	return true
 }
 
+// mapWithin is allWithin for a map. ResourceList, by far the most frequent, needs no
+// reflection by entry.
 func mapWithin(v reflect.Value) bool {
 	if v.Type() == listType {
 		for _, q := range v.Interface().(v1.ResourceList) {
@@ -261,6 +280,7 @@ func mapWithin(v reflect.Value) bool {
 		}
 		return true
 	}
+	// Values of a map can't be addressed, hence the copy.
 	for it := v.MapRange(); it.Next(); {
 		value := reflect.New(v.Type().Elem()).Elem()
 		value.Set(it.Value())
@@ -271,6 +291,7 @@ func mapWithin(v reflect.Value) bool {
 	return true
 }
 
+// boundAll is Object for a value.
 func boundAll(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -303,6 +324,8 @@ func boundAll(v reflect.Value) {
 	}
 }
 
+// boundList bounds the amounts of a list in place; setting a key while ranging over it is
+// safe, since it is there.
 func boundList(list v1.ResourceList) {
 	for name, q := range list {
 		if boundAmount(&q) {
@@ -322,6 +345,7 @@ func boundAmount(q *resource.Quantity) bool {
 
 // bounded returns the bound that an amount is beyond; beyond is false for one within.
 func bounded(q *resource.Quantity) (bound resource.Quantity, beyond bool) {
+	// Good enough for a bound: it takes constant time, unlike a comparison.
 	switch f := q.AsApproximateFloat64(); {
 	case f > 1e30:
 		return largestAmount, true
@@ -337,6 +361,8 @@ func bounded(q *resource.Quantity) (bound resource.Quantity, beyond bool) {
 // in them.
 var amountFields sync.Map // reflect.Type to []int
 
+// fieldsWithAmounts returns the indices of the exported fields that hold amounts. Two
+// goroutines may compute them at once; they agree.
 func fieldsWithAmounts(t reflect.Type) []int {
 	if known, ok := amountFields.Load(t); ok {
 		return known.([]int)

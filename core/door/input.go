@@ -14,6 +14,7 @@ import (
 )
 
 // Input is an input that was admitted.
+// Only this package can make one, so that nothing passes by the door.
 type Input struct{ of step.Input }
 
 // Unwrap returns what was admitted, as the core reads it.
@@ -25,6 +26,7 @@ const missing = "the object is missing; the input is ignored"
 // Admit returns an input within the bounds, and reports what is beyond them. ok is false when
 // nothing is left of it that the core could take. What in refers to isn't changed: what has to be
 // bounded is copied. It takes O(size of the input), some 0.2 µs for a pod.
+// report may be called several times for one input, and is called before it returns.
 func Admit(in step.Input, report func(Problem)) (out Input, ok bool) {
 	a := admission{report: report, ok: true}
 	out.of = a.admit(in)
@@ -33,6 +35,7 @@ func Admit(in step.Input, report func(Problem)) (out Input, ok bool) {
 
 // Must returns inputs that have nothing beyond the bounds. It panics about others: it is for
 // inputs that the program makes itself.
+// A panic here is a mistake in the program, never in its input.
 func Must(inputs ...step.Input) []Input {
 	out := make([]Input, 0, len(inputs))
 	for _, in := range inputs {
@@ -43,6 +46,7 @@ func Must(inputs ...step.Input) []Input {
 }
 
 // admission is one call of Admit.
+// ok is false once anything has been refused.
 type admission struct {
 	report func(Problem)
 	ok     bool
@@ -59,6 +63,8 @@ func beyond(field string, size int, unit string, bound int, outcome string) stri
 	return fmt.Sprintf("%s has %d %s, at most %d are accepted; %s", field, size, unit, bound, outcome)
 }
 
+// admit bounds an input by its kind. What has no field that the outside chooses is passed
+// on.
 func (a *admission) admit(in step.Input) step.Input {
 	switch x := in.(type) {
 	case step.PodSet:
@@ -76,6 +82,8 @@ func (a *admission) admit(in step.Input) step.Input {
 		return x
 	case step.ObjectSet:
 		if x.Object = admitObject(a, "object", x.Object, x.Object == nil); a.ok {
+			// Slices, claims and classes have lists and expressions of their own to be
+			// bounded.
 			a.devices(x.Object)
 		}
 		return x
@@ -102,14 +110,18 @@ func admitObject[O metav1.Object](a *admission, kind string, o O, isNil bool) O 
 		return o
 	}
 	a.name(kind, o.GetNamespace(), o.GetName(), string(o.GetUID()))
+	// Nearly all objects are within the bounds, and aren't copied.
 	if within(o) {
 		return o
 	}
+	// Caches share the object with others.
 	bounded := any(o).(runtime.Object).DeepCopyObject()
 	Object(bounded)
 	return bounded.(O)
 }
 
+// name refuses names longer than the API allows. The report shortens them: it goes to a
+// log.
 func (a *admission) name(kind, namespace, name, uid string) {
 	for _, x := range []struct{ field, text string }{{"its namespace", namespace}, {"its name", name}, {"its UID", uid}} {
 		if len(x.text) > MaxName {
@@ -150,6 +162,7 @@ func (a *admission) groups(in step.GroupsSet) step.GroupsSet {
 		}
 	}
 	if len(unsaid) > 0 {
+		// Groups that are busy keep their last state in the core.
 		in.Busy = slices.Concat(in.Busy, slices.Collect(maps.Keys(unsaid)))
 		slices.Sort(in.Busy)
 	}
@@ -170,6 +183,7 @@ func (a *admission) group(g nodegroup.Group) (_ nodegroup.Group, said bool) {
 		a.reportGroup(&g, beyond("its list of instances", len(g.Instances), "instances", MaxInstances, "its last known state is used"))
 		return g, false
 	}
+	// Texts are for people.
 	g.TemplateError, g.Unreadable = Shorten(g.TemplateError), Shorten(g.Unreadable)
 	if g.Template != nil {
 		if field, most := largest(&g); most > MaxEntries {

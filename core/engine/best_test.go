@@ -128,7 +128,7 @@ func TestTiesHaveNoFavouriteNode(t *testing.T) {
 	}
 }
 
-// placements has pods of one class placed by f inside a what-if, and returns where.
+// placements places pods of one class by f inside a what-if, and returns where.
 func placements(s *cluster.State, f func(placed func(*cluster.Pod, engine.Choice)) int) (out []string) {
 	mark := s.Mark()
 	defer s.Rollback(mark)

@@ -22,7 +22,7 @@ type block struct {
 	objects  int             // of how many the object may have changed
 	nodes    []*cluster.Node // in own, or of the state's
 	own      [blockSize]*cluster.Node
-	object   [blockSize]bool     // whether its object may have changed; else only its pods have
+	object   [blockSize]bool     // whether its object may have changed; otherwise only its pods have
 	ranks    [blockSize]uint64   // of the nodes
 	scores   [blockSize]int32    // of the rules, weighted
 	rejected [blockSize]bool     // by a rule

@@ -50,8 +50,8 @@ type dryRuns struct {
 // dryRun is what is known of one node.
 type dryRun struct {
 	out   *outcome // nil when preemption doesn't help there, or that isn't known
-	known bool     // else it is listed in unknown
-	said  bool     // else it is listed in unsaid
+	known bool     // otherwise it is listed in unknown
+	said  bool     // otherwise it is listed in unsaid
 }
 
 // outcome is who would have to leave a node, and at what cost.

@@ -24,6 +24,7 @@ type prepared struct {
 }
 
 // localRule is a local rule with what the engine knows of it.
+// The interfaces that a rule may implement besides are looked up once, not for each node.
 type localRule struct {
 	framework.LocalRule
 	many   framework.ManyNodesRule // the same one, nil when it is none
@@ -44,6 +45,7 @@ type groupRule struct {
 }
 
 // prepare asks every plugin for its rules for a new class.
+// It is the only place where all plugins are asked; refresh asks some.
 func (e *Engine) prepare(c *Class) {
 	c.termsMet, c.termsForgotten = e.state.TermsMet(), e.state.TermsForgotten()
 	c.prepared = make([]prepared, len(e.profile.Plugins))
@@ -56,6 +58,7 @@ func (e *Engine) prepare(c *Class) {
 // refresh makes rules anew that read a term of placed pods which has come since they
 // were made. When terms were forgotten it makes all rules anew that read terms: these may
 // hold facts about owners that there can't be any more.
+// In most calls nothing has changed, and two comparisons are all.
 func (e *Engine) refresh(c *Class) {
 	met, forgotten := e.state.TermsMet(), e.state.TermsForgotten()
 	if c.termsMet == met && c.termsForgotten == forgotten {
@@ -82,6 +85,7 @@ func (e *Engine) refresh(c *Class) {
 }
 
 // release gives back the facts that the rules hold.
+// Rules without facts have nothing to give back.
 func (e *Engine) release(p *prepared) {
 	if r, ok := p.Group.(framework.Releaser); ok {
 		r.Release(e.state)
@@ -90,8 +94,10 @@ func (e *Engine) release(p *prepared) {
 
 // assemble lists the rules that the plugins have prepared, and gives the class the
 // column that goes with them.
+// It is called whenever a class's rules are new; what was kept for the old ones is dropped.
 func (e *Engine) assemble(c *Class) {
 	e.dropCaches(c)
+	// Counted first, so that each list is allocated once.
 	locals, groups := 0, 0
 	for i := range c.prepared {
 		if c.prepared[i].Local != nil {
@@ -142,6 +148,8 @@ func (e *Engine) assemble(c *Class) {
 		e.byName--
 	}
 	c.shared, c.byName = nil, c.narrowed.few() && !e.options.Rebuilt
+	// Classes that name their nodes have no column: their answers cost less than to keep
+	// one.
 	if c.byName {
 		e.byName++
 		c.seed = e.rankSeed(c)
@@ -152,6 +160,7 @@ func (e *Engine) assemble(c *Class) {
 }
 
 // kindOf returns the kind of a local rule, which may be nil.
+// Rules about the object alone change less often than those about pods.
 func kindOf(r framework.LocalRule) kinds {
 	if r != nil && r.Reads()&framework.ReadsPods != 0 {
 		return podRules
@@ -160,6 +169,7 @@ func kindOf(r framework.LocalRule) kinds {
 }
 
 // findFirstReader returns what Class.firstReader is.
+// From that plugin on, answers depend on pods.
 func (c *Class) findFirstReader() int {
 	for i := range c.inOrder {
 		if x := &c.inOrder[i]; x.local != nil && x.localKind == podRules || x.group != nil && !x.group.neverFilters {
@@ -169,6 +179,7 @@ func (c *Class) findFirstReader() int {
 	return len(c.prepared)
 }
 
+// neverFilters reports whether a rule says that it only scores.
 func neverFilters(r framework.GroupRule) bool {
 	x, ok := r.(framework.NeverFilters)
 	return ok && x.NeverFilters()
@@ -176,6 +187,7 @@ func neverFilters(r framework.GroupRule) bool {
 
 // useTopologies returns the topology keys of the class's group rules, each once, and has each
 // rule know where its own are among them.
+// Rules of several plugins often use the same keys.
 func (c *Class) useTopologies() (keys []string) {
 	for k := range c.groupRules {
 		r := &c.groupRules[k]
@@ -192,6 +204,7 @@ func (c *Class) useTopologies() (keys []string) {
 	return keys
 }
 
+// holdTopologies makes the state keep the domains of these keys up to date.
 func (e *Engine) holdTopologies(keys []string) (out []*cluster.Topology) {
 	for _, key := range keys {
 		out = append(out, e.state.HoldTopology(key))
@@ -202,6 +215,7 @@ func (e *Engine) holdTopologies(keys []string) (out []*cluster.Topology) {
 // sharedColumn returns the column for classes with the same local signature and the same
 // kinds of structure: which plugins group nodes, and by which topology keys.
 func (e *Engine) sharedColumn(c *Class) *column {
+	// The buffer is used again, so that a class that finds its column allocates nothing.
 	id := &e.columnKey
 	id.Reset()
 	id.Str(c.local)
@@ -221,6 +235,7 @@ func (e *Engine) sharedColumn(c *Class) *column {
 			e.state.HoldTopology(t.Key)
 		}
 		key := e.signRules(c)
+		// Of columns with the same local rules the first evaluates them for all.
 		if col.source, ok = e.sources[key]; !ok {
 			e.sources[key] = col
 			e.keyBytes += len(key)
@@ -233,6 +248,7 @@ func (e *Engine) sharedColumn(c *Class) *column {
 
 // signRules returns what the plugins with local rules have signed of the class for those, each
 // behind its number.
+// Two classes with the same text have the same local rules, whatever group rules they have.
 func (e *Engine) signRules(c *Class) string {
 	var id framework.Signature
 	ends, from, k := []byte(c.localEnds), 0, 0

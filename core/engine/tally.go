@@ -42,7 +42,7 @@ func (c *column) counted() *tally {
 	return t
 }
 
-// recount has a node counted again when counted is called next: it was evaluated, or is gone. A
+// recount marks a node to be counted again by the next call of counted: it was evaluated, or is gone. A
 // node that was rejected before any rule was asked that reads pods still is while its object is
 // the same. A tally that lags behind by more than all nodes is dropped: counting anew costs less.
 func (c *column) recount(i cluster.NodeIndex, object bool) {

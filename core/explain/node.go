@@ -136,7 +136,7 @@ func (v *View) explainStay(n *cluster.Node, at nodestatus.Status, x *NodeExplana
 	if !at.Stay.Looked.IsZero() {
 		x.Looked = utcTime(at.Stay.Looked)
 	}
-	if at.Stay.Utilization > 0 { // else the plan may not have looked
+	if at.Stay.Utilization > 0 { // otherwise the plan may not have looked
 		x.Utilization = &at.Stay.Utilization
 	}
 	switch at.Reason {
@@ -186,7 +186,7 @@ func (v *View) explainCandidate(n *cluster.Node, at nodestatus.Status, x *NodeEx
 		names[p.UID] = p.Name()
 	}
 	for _, h := range at.Removal.Homes {
-		if name, ok := names[h.Pod]; ok { // else it has left since the plan
+		if name, ok := names[h.Pod]; ok { // otherwise it has left since the plan
 			x.Pods = append(x.Pods, PodHome{Pod: name, Home: h.Node})
 		}
 	}

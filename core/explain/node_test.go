@@ -323,7 +323,7 @@ func TestExplainNodesSaysWhyNoneGoes(t *testing.T) {
 	}
 }
 
-// TestEveryReasonHasARemedy has a node kept for each reason that a plan may give: something is
+// TestEveryReasonHasARemedy keeps a node for each reason that a plan may give: something is
 // said of what would change it.
 func TestEveryReasonHasARemedy(t *testing.T) {
 	p := newHandPlanned(t, func(*core.Autoscale) {})

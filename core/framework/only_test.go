@@ -137,7 +137,7 @@ func (both) For(*cluster.Pod, *cluster.State) (framework.Rules, *framework.Reaso
 	return framework.Rules{}, nil
 }
 
-// What has a class's rules made again or its pods signed again still does.
+// What makes a class's rules anew or signs its pods again still does.
 func TestOnlyScoresPassesOnWhatItReads(t *testing.T) {
 	for _, c := range []struct {
 		plugin                   framework.Plugin

@@ -59,7 +59,7 @@ type Detailer interface {
 type ManyNodesRule interface {
 	LocalRule
 	// EvalNodes evaluates each node nodes[i] for which rejected[i] is false: it sets rejected[i]
-	// when the code isn't OK, and else adds weight times the score to scores[i]. The lists are of
+	// when the code isn't OK, and otherwise adds weight times the score to scores[i]. The lists are of
 	// one length. As EvalNode it doesn't allocate, and several goroutines may call it for
 	// different nodes.
 	EvalNodes(nodes []*cluster.Node, weight int32, scores []int32, rejected []bool)

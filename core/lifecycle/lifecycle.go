@@ -72,7 +72,7 @@ func (t *Turn) Flush() step.Ready {
 	return r
 }
 
-// Emit has an event written about an object.
+// Emit hands out an event about an object.
 func (t *Turn) Emit(e step.Event) { t.Ready.Events = append(t.Ready.Events, e) }
 
 // Earliest returns the earlier of two times of waking; zero means never.

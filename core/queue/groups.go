@@ -285,7 +285,7 @@ func (q *Queue) failMember(now time.Time, item *Item) {
 	}
 	x.afterError = true
 	x.until = max(x.until, now.UnixNano()+int64(q.groupBackoff(g).errorBackoff(item.failures)))
-	if x.stage != Gated { // else it backs off when it is released
+	if x.stage != Gated { // otherwise it backs off when it is released
 		q.backOff(x, EventFailure)
 	}
 }
@@ -363,7 +363,7 @@ func (q *Queue) WakeGroups(now time.Time, mayHelp func(*engine.Class, bool) bool
 	})
 }
 
-// wakeGroups has the unschedulable groups tried of which due is true, in the order of scheduling.
+// wakeGroups makes the unschedulable groups active of which due is true, in the order of scheduling.
 func (q *Queue) wakeGroups(now time.Time, due func(*Group) bool) {
 	var woken []*Item
 	for _, item := range q.unplaced.items {
@@ -378,7 +378,7 @@ func (q *Queue) wakeGroups(now time.Time, due func(*Group) bool) {
 	}
 }
 
-// sweepGroups has the groups tried that have waited for Config.Leftover.
+// sweepGroups makes the groups active that have waited for Config.Leftover.
 func (q *Queue) sweepGroups(now time.Time) {
 	if q.unplaced.Len() == 0 || now.UnixNano()-q.unplaced.items[0].tried < int64(q.cfg.leftover()) {
 		return

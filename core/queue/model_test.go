@@ -257,7 +257,7 @@ func (m *model) startProbing(now int64, w *modelClass, state string) {
 	m.probe(w)
 }
 
-// probe has the first pod of a woken class tried, one that isn't nominated if the
+// probe tries the first pod of a woken class, one that isn't nominated if the
 // class was woken to preempt.
 func (m *model) probe(w *modelClass) {
 	nominated := m.unschedulable(w, true)

@@ -228,14 +228,14 @@ func (q *Queue) Fail(now time.Time, item *Item) {
 	q.backOff(item, EventFailure)
 }
 
-// Requeue has a pod in flight tried once more, at once, with what is known of the
+// Requeue makes a pod in flight active once more, at once, with what is known of the
 // pod now: the node that it had found counts no longer.
 func (q *Queue) Requeue(item *Item, pod *cluster.Pod) {
 	q.SetPod(item, pod)
 	q.queue(item, EventForceActivate)
 }
 
-// Activate has an unschedulable or held pod tried at once, before its backoff ends;
+// Activate makes an unschedulable or held pod active at once, before its backoff ends;
 // pods at other stages are left alone.
 func (q *Queue) Activate(item *Item) {
 	if item.stage == Unschedulable || item.stage == Held {
@@ -357,7 +357,7 @@ func (q *Queue) takeOut(item *Item) {
 	item.stage = InFlight
 }
 
-// queue has a pod in flight tried, for the reason that event names: with its pod group, or alone.
+// queue makes a pod in flight active, for the reason that event names: with its pod group, or alone.
 func (q *Queue) queue(item *Item, event string) {
 	if q.keyOf(item.Pod()) == nil {
 		q.activate(item, event)

@@ -1,7 +1,7 @@
 package queue
 
 // This file holds the waiting classes: of which unschedulable pods wait, why, and
-// what has them tried.
+// what makes them active.
 //
 //	state             event                                          next state
 //	-                 a pod of the class is rejected or held         waiting

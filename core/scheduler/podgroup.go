@@ -68,7 +68,7 @@ type GroupDecision struct {
 	Places []Place
 	Search Search // of the places
 	// Domain is the value of GroupRequest.Topology on their nodes, where that is the only label that counts;
-	// else the values of all labels that do, as a/b/c: those required, and those preferred that could be had.
+	// otherwise the values of all labels that do, as a/b/c: those required, and those preferred that could be had.
 	Domain string
 	// Message says why the group is unschedulable, as its condition has it; "" when it isn't.
 	Message string

@@ -32,6 +32,7 @@ const (
 )
 
 // victimSearch looks for victims on the nodes of one domain, or on all.
+// What it finds is a proposal: nothing leaves before the decision is made.
 type victimSearch struct {
 	*transaction // of its own
 	units        []framework.Unit
@@ -41,14 +42,17 @@ type victimSearch struct {
 // searchVictims returns the victims that cost the least, nil when the group doesn't find enough places
 // without anybody of lower priority; why says so.
 func (t *transaction) searchVictims() (best *groupVictims, why string) {
+	// A transaction of its own: the group's real one goes on if no victims are found.
 	x := t.transactionFor(t.request)
 	x.quiet = true
 	defer func() { t.takenOff = x.takenOff }()
 	mark := t.state.Mark()
 	defer t.state.Rollback(mark)
+	// What the group was promised before must not keep it from better places.
 	x.takeBackNominations()
 	some, scopes := false, x.scopes()
 	for _, d := range scopes {
+		// Only pods of lower priority than the first member's may leave.
 		s := victimSearch{transaction: x, units: lowest(x.engine.Leavable(d.nodes, x.request.Members[0].Pod.Priority)), goal: x.need}
 		if len(s.units) == 0 {
 			continue
@@ -57,6 +61,8 @@ func (t *transaction) searchVictims() (best *groupVictims, why string) {
 			break
 		}
 		some = true
+		// Placed members tie the group to their domain, so only a group without any is
+		// tried by domain.
 		if x.request.Topology != "" && x.request.Placed == 0 {
 			x.nodes, x.inDomain, x.domain = d.nodes, map[*engine.Class]*engine.Class{}, d.value
 		}
@@ -85,6 +91,7 @@ func lowest(units []framework.Unit) []framework.Unit {
 // scopes returns the domains in which all members have to be, the most promising first: those that hold
 // the most members as they are. Where nothing is required, or where members are already, it is one, with
 // all nodes.
+// Of many domains only the first are tried.
 func (t *transaction) scopes() []domain {
 	if t.request.Topology == "" || t.request.Placed > 0 {
 		d := domain{}
@@ -98,6 +105,7 @@ func (t *transaction) scopes() []domain {
 
 // search returns the cheapest victims of those that the ways find which the head of podgroup_preempt.go
 // names, and without whom the group will find its places.
+// The ways differ in what they minimize, so the cheapest of their results is taken.
 func (s *victimSearch) search() *groupVictims {
 	var found []*groupVictims
 	for _, find := range [...]func() *groupVictims{s.withoutAll, s.withoutLowest, s.stepwise} {
@@ -106,9 +114,11 @@ func (s *victimSearch) search() *groupVictims {
 		}
 		if v := find(); v != nil {
 			found = append(found, v)
+			// A later way must place at least as many.
 			s.goal = max(s.goal, len(v.places))
 		}
 	}
+	// More members placed count before lower costs.
 	slices.SortStableFunc(found, func(a, b *groupVictims) int {
 		return cmp.Or(cmp.Compare(len(b.places), len(a.places)), a.cost.Compare(&b.cost))
 	})
@@ -125,6 +135,8 @@ func (s *victimSearch) search() *groupVictims {
 
 // holds reports whether the group finds as many places when its victims are gone and its members are
 // nominated: a rule may allow places only in an order that isn't tried again.
+// The real placement follows nominations; a proposal that doesn't survive them is of no
+// use.
 func (s *victimSearch) holds(v *groupVictims) bool {
 	before := s.nominated
 	defer func() { s.nominated = before }()
@@ -139,6 +151,7 @@ func (s *victimSearch) holds(v *groupVictims) bool {
 func (s *victimSearch) withoutAll() *groupVictims { return s.without(s.units) }
 
 // without returns the victims among some units when all of these are taken off at first.
+// Members are placed in the room that is free then, and what isn't needed comes back.
 func (s *victimSearch) without(units []framework.Unit) *groupVictims {
 	mark := s.state.Mark()
 	defer s.state.Rollback(mark)
@@ -151,6 +164,7 @@ func (s *victimSearch) without(units []framework.Unit) *groupVictims {
 
 // withoutLowest returns the victims among those of the lowest priorities that will do, nil when all are
 // needed.
+// Fewer priorities are affected than by withoutAll, at the price of more victims sometimes.
 func (s *victimSearch) withoutLowest() *groupVictims {
 	units := slices.Clone(s.units)
 	slices.SortStableFunc(units, func(a, b framework.Unit) int { return cmp.Compare(priority(&a), priority(&b)) })
@@ -160,6 +174,7 @@ func (s *victimSearch) withoutLowest() *groupVictims {
 			ends = append(ends, i)
 		}
 	}
+	// More units gone rarely make it harder, so an end that suffices is found by halves.
 	at := sort.Search(len(ends), func(k int) bool { return s.takenOff <= maxTakenOff && s.fits(units[:ends[k]]) })
 	if at == len(ends) {
 		return nil
@@ -191,6 +206,7 @@ func (s *victimSearch) placeMembers() bool {
 }
 
 // takeOff takes units off their nodes, with what they have taken there.
+// The pods are counted: bringing them back costs as much.
 func (s *victimSearch) takeOff(units []framework.Unit) {
 	for i := range units {
 		s.takenOff += len(units[i].Pods)
@@ -225,6 +241,7 @@ func (s *victimSearch) stepwise() *groupVictims {
 	mark := s.state.Mark()
 	defer s.state.Rollback(mark)
 	s.places, s.vain = s.places[:0], map[*engine.Class]int{}
+	// Each question looks at all nodes, hence the limit.
 	for i, asked := 0, 0; i < len(s.request.Members); i++ {
 		if s.place(i) || asked == maxAsked {
 			continue
@@ -234,6 +251,7 @@ func (s *victimSearch) stepwise() *groupVictims {
 			for _, p := range victims.Pods {
 				s.engine.TakeOff(p)
 			}
+			// Classes that found no place may find one now.
 			clear(s.vain)
 			s.place(i)
 		}
@@ -241,6 +259,7 @@ func (s *victimSearch) stepwise() *groupVictims {
 	if len(s.places) < s.goal {
 		return nil
 	}
+	// Those that were taken off, in the order of units.
 	return s.reprieve(slices.DeleteFunc(slices.Clone(s.units), func(u framework.Unit) bool {
 		_, placed := s.state.Placed(u.Pods[0].UID)
 		return placed
@@ -286,6 +305,7 @@ func newReprieve(s *victimSearch) *reprieve {
 
 // bringBackOf brings back what can come back of units, in their order. It halves what can't come back
 // together, so that it asks O(victims × log units) times.
+// Most units can come back, so asking about many at once pays.
 func (r *reprieve) bringBackOf(units []framework.Unit) {
 	if len(units) == 0 {
 		return
@@ -306,6 +326,7 @@ func (r *reprieve) bringBackOf(units []framework.Unit) {
 }
 
 // membersFit reports whether each member fits where it is beside units that have come back.
+// Where rules look at one node only, members elsewhere can't be affected.
 func (r *reprieve) membersFit(units []framework.Unit) bool {
 	if r.beyond {
 		return r.membersFitInOrder()
@@ -329,6 +350,7 @@ func (r *reprieve) membersFit(units []framework.Unit) bool {
 
 // membersFitInOrder reports whether the members fit where they are when they come there one after the
 // other.
+// A rule may have let the second member in because the first was there.
 func (r *reprieve) membersFitInOrder() bool {
 	r.work += len(r.places)
 	mark := r.state.Mark()
@@ -359,6 +381,7 @@ func (r *reprieve) memberFits(k int) bool {
 }
 
 // rescue returns victims without those who may stay after all, if the members find places elsewhere.
+// Members may be moved for it, unlike in reprieve.
 func (s *victimSearch) rescue(v *groupVictims) *groupVictims {
 	left, places := slices.Clone(v.units), v.places
 	s.engine.Profile().Preempter.Order(left, s.state)
@@ -374,6 +397,7 @@ func (s *victimSearch) rescue(v *groupVictims) *groupVictims {
 }
 
 // victims returns units as victims with what they cost; nil when there are none.
+// The cost compares proposals of all ways.
 func (s *victimSearch) victims(units []framework.Unit, places []Place) *groupVictims {
 	if len(units) == 0 {
 		return nil

@@ -28,7 +28,7 @@ const messageTerminating = "not eligible due to a terminating pod on the nominat
 
 // postFilter decides for a pod that no node takes; d says why its class fits on
 // none, nil when that isn't known yet. A pod that was nominated to a node stays so
-// while pods that had to leave it are still there; else it may have others leave the
+// while pods that had to leave it are still there; otherwise it may have others leave the
 // node where the least has to go.
 func (a *attempt) postFilter(d *engine.Diagnosis) Decision {
 	profile := a.engine.Profile()

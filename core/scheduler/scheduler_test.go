@@ -45,7 +45,7 @@ func TestAGateKeepsAPodOut(t *testing.T) {
 }
 
 // TestClassesThatNobodyUsesAreForgotten of engines that hold more than is kept: at once when
-// that has grown by half, and else after a while.
+// that has grown by half, and otherwise after a while.
 func TestClassesThatNobodyUsesAreForgotten(t *testing.T) {
 	w := newWorld(t, nil)
 	used, unused := w.pod(testkit.Pod("used").Req("cpu", "1")), w.pod(testkit.Pod("unused").Req("cpu", "2"))

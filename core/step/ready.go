@@ -97,7 +97,7 @@ type Bind struct {
 	Attempts int
 	Queued   time.Time
 	// Writes are objects to be updated before the pod is bound, and Claims the pod's
-	// claims that have to be bound then, all within Timeout; else the Bind fails.
+	// claims that have to be bound then, all within Timeout; otherwise the Bind fails.
 	Writes  []cluster.Object `json:",omitempty"`
 	Claims  []string         `json:",omitempty"`
 	Timeout time.Duration    `json:",omitempty"`

@@ -31,6 +31,7 @@ type kustomization struct {
 }
 
 // manifest is an object, or a patch of one, as it is written.
+// Patches match by kind, namespace and name, as kustomize has it.
 type manifest struct {
 	kind, namespace, name string
 	deletes               bool // it is a patch that deletes the object
@@ -44,6 +45,7 @@ func (m *manifest) patches(o *manifest) bool {
 
 // build returns the ServiceAccounts of a kustomization and the objects that give rights, sorted by
 // kind, namespace and name.
+// Sorted so that two builds compare.
 func build(configuration string) ([]runtime.Object, error) {
 	folder := "kustomize/base"
 	if configuration != "base" {
@@ -68,6 +70,7 @@ func build(configuration string) ([]runtime.Object, error) {
 }
 
 // manifestsOf returns the resources of a folder with its patches applied.
+// It calls itself for folders.
 func manifestsOf(folder string) ([]*manifest, error) {
 	raw, err := deploy.Kustomize.ReadFile(path.Join(folder, "kustomization.yaml"))
 	if err != nil {
@@ -79,6 +82,7 @@ func manifestsOf(folder string) ([]*manifest, error) {
 	}
 	var out []*manifest
 	for _, r := range k.Resources {
+		// A resource is a file or another folder.
 		read := read
 		if !strings.HasSuffix(r, ".yaml") {
 			read = manifestsOf
@@ -104,6 +108,7 @@ func manifestsOf(folder string) ([]*manifest, error) {
 }
 
 // read returns the manifests of a file that are about accounts and rights.
+// Everything else in the files is passed over.
 func read(file string) (out []*manifest, err error) {
 	raw, err := deploy.Kustomize.ReadFile(file)
 	if err != nil {
@@ -133,6 +138,7 @@ func read(file string) (out []*manifest, err error) {
 }
 
 // apply applies a patch to the object that it is for.
+// A patch that fits nothing is an error, as with kustomize.
 func apply(objects []*manifest, change *manifest) ([]*manifest, error) {
 	at := slices.IndexFunc(objects, change.patches)
 	if at < 0 {

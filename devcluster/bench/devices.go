@@ -19,6 +19,8 @@ import (
 
 // This file is devices: what a driver publishes, and claims for them. The controller that makes claims
 // of templates doesn't run, so that it isn't measured: the claims of pods are made as it makes them.
+// Names, attributes and numbers are those of scheduler_perf's cases with devices, by which
+// results can be compared.
 
 const (
 	deviceDriver = "test-driver.cdi.k8s.io"
@@ -33,6 +35,7 @@ const (
 const allMatch = `device.attributes["test-driver.cdi.k8s.io"].driverVersion.major() >= 1 && device.capacity["test-driver.cdi.k8s.io"].memory.isGreaterThan(quantity("1Mi"))`
 
 // deviceSlice returns the slice of a node with its devices.
+// Attributes that no request reads are there because the size of slices matters, too.
 func deviceSlice(node string, devices int) *resourcev1.ResourceSlice {
 	s := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: node}}
 	s.Spec = resourcev1.ResourceSliceSpec{Driver: deviceDriver, NodeName: &node, Pool: resourcev1.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1}}
@@ -53,6 +56,7 @@ func deviceSlice(node string, devices int) *resourcev1.ResourceSlice {
 func deviceName(i int) string { return fmt.Sprint("basic-device-", i) }
 
 // claimFor returns a claim for so many devices, each by a request of its own.
+// It has no name and is of no pod yet.
 func claimFor(devices int) *resourcev1.ResourceClaim {
 	c := &resourcev1.ResourceClaim{}
 	for i := range devices {
@@ -66,18 +70,21 @@ func claimFor(devices int) *resourcev1.ResourceClaim {
 func oneDevice(int) *resourcev1.ResourceClaim { return claimFor(1) }
 
 // selected makes the first request of a claim evaluate an expression that all devices match.
+// The expression costs an evaluation for each device that is looked at.
 func selected(c *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 	c.Spec.Devices.Requests[0].Exactly.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: allMatch}}}
 	return c
 }
 
 // alike makes the devices of a claim be on one PCI root.
+// With several roots in turn such a claim doesn't fit just anywhere.
 func alike(c *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 	c.Spec.Devices.Constraints = []resourcev1.DeviceConstraint{{MatchAttribute: new(resourcev1.FullyQualifiedName("resource.kubernetes.io/pciRoot"))}}
 	return c
 }
 
 // claiming makes a pod use the claim that is made for it, of a template in name only.
+// The template itself is never created, since nothing reads it.
 func claiming(p *v1.Pod) *v1.Pod {
 	p.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: podClaim, ResourceClaimTemplateName: new("test-claim-template")}}
 	p.Spec.Containers[0].Resources.Claims = []v1.ResourceClaim{{Name: podClaim}}
@@ -91,6 +98,7 @@ func sharing(p *v1.Pod, i int) *v1.Pod {
 	return p
 }
 
+// sharedClaim returns the name of the claim that pods 5i to 5i+4 use.
 func sharedClaim(i int) string { return fmt.Sprint("test-claim-", i) }
 
 // extendedName is the extended resource of the i-th pod, which one of several classes backs.
@@ -115,6 +123,7 @@ func (b *bench) deviceClasses(ctx context.Context) error {
 
 // publish creates what a case with devices needs beside its measured pods: classes, slices,
 // claims that pods share, and those of devices that are taken.
+// Slices come before claims, so that no claim is for a device that isn't there.
 func (b *bench) publish(ctx context.Context, c Case) error {
 	if c.devices == 0 {
 		return nil
@@ -142,6 +151,7 @@ func (b *bench) publish(ctx context.Context, c Case) error {
 	if c.taken == nil {
 		return nil
 	}
+	// One device after the other on all nodes, so that what is free is spread evenly.
 	return b.each(ctx, "claims that have devices", c.taken(b.o.Size), func(ctx context.Context, i int) error {
 		return b.take(ctx, fmt.Sprint("taken-", i), nodeName(i%nodes), deviceName(i/nodes))
 	})
@@ -151,11 +161,13 @@ func (b *bench) publish(ctx context.Context, c Case) error {
 func (b *bench) take(ctx context.Context, name, node, device string) error {
 	claims := b.client.ResourceV1().ResourceClaims(beforehand)
 	c := claimFor(1)
+	// As of a claim with devices: nobody can delete it by itself.
 	c.Name, c.Finalizers = name, []string{resourcev1.Finalizer}
 	c, err := claims.Create(ctx, c, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
+	// It is usable on its node only, as devices of a node are.
 	c.Status.Allocation = &resourcev1.AllocationResult{
 		Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{{Request: "req-0", Driver: deviceDriver, Pool: node, Device: device}}},
 		NodeSelector: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchFields: []v1.NodeSelectorRequirement{
@@ -174,6 +186,7 @@ func (b *bench) createPod(ctx context.Context, c Case, i int) error {
 	if err != nil || c.claim == nil {
 		return err
 	}
+	// The claim comes after its pod, which it names as its owner.
 	claim := c.claim(i)
 	claim.Name = claimOf(p.Name)
 	claim.Annotations = map[string]string{resourcev1.PodResourceClaimAnnotation: podClaim}
@@ -181,6 +194,7 @@ func (b *bench) createPod(ctx context.Context, c Case, i int) error {
 	if _, err := claims.Create(ctx, claim, metav1.CreateOptions{}); err != nil {
 		return err
 	}
+	// Server-side apply, as the claim controller does it.
 	status := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q},"status":{"resourceClaimStatuses":[{"name":%q,"resourceClaimName":%q}]}}`, p.Name, podClaim, claim.Name)
 	_, err = pods.Patch(ctx, p.Name, types.ApplyPatchType, status, metav1.PatchOptions{FieldManager: "devcluster", Force: new(true)}, "status")
 	return err
@@ -209,6 +223,7 @@ func replace(ctx context.Context, b *bench, c Case) error {
 			return nil
 		})
 	}
+	// The next pod takes the next number, so that none comes twice.
 	seen := map[types.UID]bool{}
 	for e := range untilDone(ctx, w.ResultChan()) {
 		p, ok := e.Object.(*v1.Pod)
@@ -226,6 +241,7 @@ func replace(ctx context.Context, b *bench, c Case) error {
 }
 
 // untilDone returns what comes until the context ends.
+// It also ends when the watch does.
 func untilDone(ctx context.Context, events <-chan watch.Event) iter.Seq[watch.Event] {
 	return func(yield func(watch.Event) bool) {
 		for {
@@ -250,6 +266,7 @@ func (b *bench) end(ctx context.Context, p *v1.Pod) error {
 }
 
 // dropClaim gives back what a claim has, and deletes it.
+// Without its allocation and finalizer the deletion takes effect at once.
 func (b *bench) dropClaim(ctx context.Context, namespace, name string) error {
 	claims := b.client.ResourceV1().ResourceClaims(namespace)
 	for _, change := range []func() (*resourcev1.ResourceClaim, error){
@@ -295,10 +312,12 @@ func (a *attempt) checkDevices(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Only whole devices are claimed in these cases, so each may be in one claim.
 	taken := map[string]string{}
 	for i := range claims.Items {
 		c := &claims.Items[i]
 		if c.Status.Allocation == nil {
+			// In these cases claims come and go while this looks at them.
 			if a.c.steady > 0 {
 				continue
 			}

@@ -16,6 +16,8 @@ import (
 
 // This file brings the cluster to the state in which a run begins. What must hold: each run of a
 // case begins in the same state, whatever the last one has left.
+// Whatever a scheduler could read is as in the run before, down to the names, so that ties
+// fall alike.
 
 // Namespaces of a run. Only pods in measured are counted.
 const (
@@ -26,6 +28,7 @@ const (
 	teams      = 10             // namespaces bench-team-0 to 9
 )
 
+// These are namespaces of standing pods by number.
 func inBeside(int) string  { return beside }
 func inTeams(i int) string { return fmt.Sprint("bench-team-", i%teams) }
 
@@ -39,6 +42,7 @@ func namespaces() map[string]map[string]string {
 }
 
 // createCluster creates the namespaces and the priority class, which all runs share.
+// They are created once: reset leaves them.
 func (b *bench) createCluster(ctx context.Context) error {
 	for name, labels := range namespaces() {
 		if _, err := b.client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{}); err != nil {
@@ -53,6 +57,7 @@ func (b *bench) createCluster(ctx context.Context) error {
 }
 
 // prepare creates what a case needs beside its measured pods.
+// The scheduler isn't running yet.
 func (b *bench) prepare(ctx context.Context, c Case) error {
 	if err := b.nodes(ctx, c); err != nil {
 		return err
@@ -62,6 +67,7 @@ func (b *bench) prepare(ctx context.Context, c Case) error {
 			return err
 		}
 	}
+	// Numbers go on from group to group of standing pods, so that names differ.
 	first := 0 // pods that are there before have names of their own
 	for _, x := range c.before {
 		if err := b.stand(ctx, c, x, first); err != nil {
@@ -92,6 +98,7 @@ func (b *bench) service(ctx context.Context, name string) error {
 }
 
 // stand creates pods that are there before; the first has the number first.
+// A pod that isn't waiting is created with its node in the spec, as if it had been bound.
 func (b *bench) stand(ctx context.Context, c Case, x standing, first int) error {
 	nodes := c.nodeCount(b.o.Size)
 	if err := b.createStuck(ctx, x, beforehand); err != nil {
@@ -110,6 +117,7 @@ func (b *bench) stand(ctx context.Context, c Case, x standing, first int) error 
 			p.Spec.NodeName = nodeName((first + i) % nodes)
 		}
 		pods := b.client.CoreV1().Pods(namespace)
+		// A pod with a finalizer that was deleted stays, terminating.
 		if _, err := pods.Create(ctx, p, metav1.CreateOptions{}); err != nil || !x.deleted {
 			return err
 		}
@@ -118,6 +126,8 @@ func (b *bench) stand(ctx context.Context, c Case, x standing, first int) error 
 }
 
 // bound creates a volume and the claim that it is bound to, by the same name.
+// There is no PV controller, so both sides are written as it would leave them, status
+// included.
 func (b *bench) bound(ctx context.Context, pv *v1.PersistentVolume) error {
 	pvc := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: pv.Name, Annotations: map[string]string{"pv.kubernetes.io/bind-completed": "true"}}}
 	pvc.Spec = v1.PersistentVolumeClaimSpec{AccessModes: pv.Spec.AccessModes, VolumeName: pv.Name, StorageClassName: new(string),
@@ -139,8 +149,10 @@ func (b *bench) bound(ctx context.Context, pv *v1.PersistentVolume) error {
 	return err
 }
 
+// Names have five digits, so that they sort by number.
 func nodeName(i int) string { return fmt.Sprintf("node-%05d", i) }
 
+// nodeCount returns how many nodes a case has; some need one for each pod.
 func (c Case) nodeCount(s Size) int {
 	if c.nodes != nil {
 		return c.nodes(s)
@@ -149,6 +161,7 @@ func (c Case) nodeCount(s Size) int {
 }
 
 // nodes creates the nodes of a case, in three zones.
+// With attach a CSINode says how many volumes each node takes.
 func (b *bench) nodes(ctx context.Context, c Case) error {
 	n := c.nodeCount(b.o.Size)
 	return b.each(ctx, "nodes", n, func(ctx context.Context, i int) error {
@@ -156,6 +169,7 @@ func (b *bench) nodes(ctx context.Context, c Case) error {
 		if c.node != nil {
 			c.node(i, n, node)
 		}
+		// Nothing is reserved for the system.
 		node.Status.Capacity = node.Status.Allocatable
 		if _, err := b.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil || c.attach == 0 {
 			return err
@@ -180,6 +194,7 @@ func newNode(i int) *v1.Node {
 
 // reset deletes what the last run created. Finalizers of held pods are taken off before, those of volumes
 // and claims after the deletion: nobody else would do so.
+// It also clears what an interrupted run has left.
 func (b *bench) reset(ctx context.Context) error {
 	if err := b.letGo(ctx); err != nil {
 		return err
@@ -193,6 +208,7 @@ func (b *bench) reset(ctx context.Context) error {
 		deletions = append(deletions, core.Pods(ns).DeleteCollection, b.client.EventsV1().Events(ns).DeleteCollection)
 	}
 	for _, del := range deletions {
+		// Pods go at once: there is no kubelet that would confirm it.
 		if err := del(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, all); err != nil {
 			return fmt.Errorf("clearing: %w", err)
 		}
@@ -222,6 +238,7 @@ func (b *bench) reset(ctx context.Context) error {
 var noFinalizers = []byte(`{"metadata":{"finalizers":null}}`)
 
 // letGo takes the finalizers off the pods that they hold.
+// Otherwise the deletion of these pods would never end.
 func (b *bench) letGo(ctx context.Context) error {
 	pods, err := api.Pods(ctx, b.client, beforehand, "")
 	if err != nil {

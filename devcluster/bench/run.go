@@ -27,6 +27,7 @@ import (
 const eventPause = 2 * time.Second
 
 // attempt is a run that is under way.
+// It is used for one run and then thrown away.
 type attempt struct {
 	*bench
 	c       Case
@@ -48,6 +49,7 @@ type snapshot struct {
 }
 
 // run has a contender place the pods of a case, and returns what was measured.
+// Its error says what went wrong; the caller adds the case and the contender.
 func (b *bench) run(ctx context.Context, c Case, name string, round int) (*Run, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, b.o.Limit, fmt.Errorf("took longer than --limit %s", b.o.Limit))
 	defer cancel()
@@ -57,9 +59,11 @@ func (b *bench) run(ctx context.Context, c Case, name string, round int) (*Run, 
 		return nil, err
 	}
 	var err error
+	// The counter watches before the contender starts, so that it sees every bind.
 	if a.counter, err = startCounter(ctx, b.config); err != nil {
 		return nil, err
 	}
+	// Taken before the contender starts: what it does at start counts, as in production.
 	before, err := a.snapshot(ctx)
 	if err != nil {
 		return nil, err
@@ -71,6 +75,7 @@ func (b *bench) run(ctx context.Context, c Case, name string, round int) (*Run, 
 		}
 		defer stop()
 	}
+	// After an error, too.
 	defer a.stop()
 	if err := a.start(); err != nil {
 		return nil, err
@@ -80,6 +85,7 @@ func (b *bench) run(ctx context.Context, c Case, name string, round int) (*Run, 
 	if err := a.awaitBinds(ctx); err != nil {
 		return nil, err
 	}
+	// Times are when a watch showed them, not when the contender was answered.
 	bound := a.counter.times()
 	lastEvent, err := a.awaitEvents(ctx)
 	if err != nil {
@@ -96,6 +102,7 @@ func (b *bench) run(ctx context.Context, c Case, name string, round int) (*Run, 
 }
 
 // createPods brings the cluster to its state at the start of a run.
+// With steady only the first pods exist; the others come as these are bound.
 func (a *attempt) createPods(ctx context.Context) error {
 	a.show("%s: clearing", a.title)
 	if err := a.reset(ctx); err != nil {
@@ -112,12 +119,14 @@ func (a *attempt) createPods(ctx context.Context) error {
 }
 
 // snapshot reads what was used and called so far.
+// Calls are read from the API server's metrics.
 func (a *attempt) snapshot(ctx context.Context) (snapshot, error) {
 	calls, err := a.calls(ctx)
 	return snapshot{time.Now(), calls, a.cluster.Process("kube-apiserver").Usage().CPU, a.cluster.Process("etcd").Usage().CPU}, err
 }
 
 // awaitTick waits for the next second. It returns an error when the run can't go on.
+// Whatever ends the run is noticed within a second.
 func (a *attempt) awaitTick(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -135,6 +144,7 @@ func (a *attempt) awaitTick(ctx context.Context) error {
 
 // awaitBinds returns when all measured pods are bound. Until then what the case does
 // meanwhile happens, unless the contender is a bare loop: to that only pods come that replace others.
+// What happens meanwhile is ended before it returns, or it would be measured with events.
 func (a *attempt) awaitBinds(ctx context.Context) error {
 	var churn sync.WaitGroup
 	churning, stopChurn := context.WithCancel(ctx)
@@ -166,6 +176,7 @@ func (a *attempt) awaitBinds(ctx context.Context) error {
 
 // awaitEvents returns when the contender writes nothing more: the calls made until then,
 // and when the last of them was seen.
+// Binds may be over long before events are.
 func (a *attempt) awaitEvents(ctx context.Context) (snapshot, error) {
 	now, err := a.calls(ctx)
 	if err != nil {
@@ -192,9 +203,11 @@ func (a *attempt) awaitEvents(ctx context.Context) (snapshot, error) {
 
 // result computes the numbers of the run from what it began with, when pods were bound,
 // and the last event. It checks the placements of a scheduler.
+// Numbers are per pod, so that sizes can be compared.
 func (a *attempt) result(ctx context.Context, before snapshot, bound []time.Time, lastEvent snapshot) (*Run, error) {
 	usage := a.usage()
 	perPod := func(d time.Duration) float64 { return d.Seconds() * 1000 / float64(a.pods) }
+	// In cases where nodes come late the time until the first counts, too.
 	first, last := bound[0], bound[len(bound)-1]
 	if a.c.late {
 		first = before.at
@@ -207,6 +220,7 @@ func (a *attempt) result(ctx context.Context, before snapshot, bound []time.Time
 		PeakMemory:  usage.PeakRSS, Calls: lastEvent.calls.since(before.calls), EventsAfterS: max(0, lastEvent.at.Sub(last).Seconds()),
 	}
 	if a.c.steady > 0 {
+		// These calls are the bench's own.
 		for _, k := range steadyCalls {
 			delete(out.Calls, k)
 		}
@@ -245,6 +259,7 @@ func (a *attempt) check(ctx context.Context) error {
 			placed++
 		}
 	}
+	// With steady, pods were deleted once they were bound.
 	if placed != a.pods && a.c.steady == 0 {
 		return fmt.Errorf("expected %d pods to be bound, found %d", a.pods, placed)
 	}

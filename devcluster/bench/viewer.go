@@ -17,6 +17,7 @@ import (
 )
 
 // This file is viewers of Berth's API, with the identity of the cluster's administrator.
+// They are the load of the case: what they get back is thrown away.
 
 const apiPath = "/api/v1alpha1/"
 
@@ -91,6 +92,7 @@ func (v *viewing) look(ctx context.Context, work *errgroup.Group, k *ViewingKind
 	cfg := v.toBerth()
 	server := fmt.Sprintf("https://127.0.0.1:%d", v.port)
 	for range k.Viewers {
+		// Each has a client of its own, since viewers don't share connections.
 		client, err := rest.HTTPClientFor(cfg)
 		if err != nil {
 			return err
@@ -101,6 +103,8 @@ func (v *viewing) look(ctx context.Context, work *errgroup.Group, k *ViewingKind
 			return view(ctx, client, server)
 		})
 	}
+	// Stalled viewers speak HTTP by hand: a client would read what comes, and the point is
+	// that nobody does.
 	secure, err := rest.TLSConfigFor(cfg)
 	if err != nil {
 		return err
@@ -128,6 +132,7 @@ func view(ctx context.Context, client *http.Client, server string) error {
 }
 
 // ask reads an answer to its end.
+// The end of the context is no error: that is how windows end.
 func ask(ctx context.Context, client *http.Client, address string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
@@ -136,10 +141,12 @@ func ask(ctx context.Context, client *http.Client, address string) error {
 	resp, err := client.Do(r)
 	if err == nil {
 		defer resp.Body.Close()
+		// Berth answers 503 when its core is busy.
 		if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusServiceUnavailable {
 			said, _ := io.ReadAll(io.LimitReader(resp.Body, 300)) // for the message only
 			return fmt.Errorf("viewing %s: %s: %s", address, resp.Status, said)
 		}
+		// Reading to the end lets the connection be used again, as a browser does.
 		_, err = io.Copy(io.Discard, resp.Body)
 	}
 	if ctx.Err() != nil {
@@ -151,6 +158,7 @@ func ask(ctx context.Context, client *http.Client, address string) error {
 // stall opens a stream and reads nothing of it. What becomes of the connection is Berth's affair.
 func stall(ctx context.Context, server string, secure *tls.Config) error {
 	secure = secure.Clone()
+	// HTTP/2 would need frames; with 1.1 one line of text is a request.
 	secure.NextProtos = []string{"http/1.1"}
 	conn, err := (&tls.Dialer{NetDialer: &net.Dialer{}, Config: secure}).DialContext(ctx, "tcp", server)
 	if err != nil {
@@ -165,6 +173,7 @@ func stall(ctx context.Context, server string, secure *tls.Config) error {
 	if err := w.Flush(); err != nil && ctx.Err() == nil {
 		return wrapped("stalling", err)
 	}
+	// The buffers in between fill, until Berth's writes block.
 	<-ctx.Done()
 	return nil
 }

@@ -75,7 +75,7 @@ type ViewingKind struct {
 type window struct {
 	latencies []time.Duration
 	decided   []time.Duration // at least 0: of two watches either may be first
-	memory    []int64 // samples of the resident set
+	memory    []int64         // samples of the resident set
 	cpu, took time.Duration
 }
 
@@ -86,7 +86,7 @@ type viewing struct {
 	bound chan boundPod
 	came  sync.Map // time.Time at which a watch showed a pod of this name
 	seq   uint64   // of the last decision that was read
-	next  int // number of the next pod
+	next  int      // number of the next pod
 }
 
 // boundPod is a pod that a watch has shown to be bound, and when.

@@ -53,6 +53,7 @@ type Failure struct {
 }
 
 // Fail makes the next Machines of a MachineSet or MachinePool fail.
+// A later call for the same owner replaces an earlier one.
 func (c *Controller) Fail(owner string, f Failure) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,6 +64,8 @@ func (c *Controller) Fail(owner string, f Failure) {
 }
 
 // Run makes a pass every 100 ms until the context ends. What fails is tried again by the next.
+// It is polling on purpose: what Berth reads is what the API server has, without caches in
+// between.
 func (c *Controller) Run(ctx context.Context) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -79,6 +82,8 @@ func (c *Controller) Run(ctx context.Context) {
 }
 
 // pass brings all objects one step closer to what they say.
+// The order is from owners to what they own; a change of one reaches the next in the
+// following pass.
 func (c *Controller) pass(ctx context.Context) error {
 	deployments, err := list[clusterv1.MachineDeployment](ctx, c.Objects, Deployments)
 	if err != nil {
@@ -121,6 +126,7 @@ func (c *Controller) pass(ctx context.Context) error {
 }
 
 // deploy gives a MachineDeployment its MachineSet, with as many replicas as it has.
+// Real ones make a new set for a new template; here templates don't change.
 func (c *Controller) deploy(ctx context.Context, d *clusterv1.MachineDeployment, sets []*clusterv1.MachineSet) error {
 	for _, s := range sets {
 		if metav1.IsControlledBy(s, d) {
@@ -152,6 +158,7 @@ func (c *Controller) scale(ctx context.Context, owner *metav1.OwnerReference, wa
 		m.Namespace, m.Name = v1.NamespaceDefault, fmt.Sprintf("%s-%04d", owner.Name, c.serial)
 		m.Labels, m.Finalizers = template.Labels, []string{finalizer}
 		m.OwnerReferences, m.Spec = []metav1.OwnerReference{*owner}, template.Spec
+		// Decided when it is made, so that the number of failures is exact.
 		c.draw(owner.Name, m.Name)
 		if err := Create(ctx, c.Objects, Machines, m); err != nil {
 			return err
@@ -169,6 +176,7 @@ func (c *Controller) scale(ctx context.Context, owner *metav1.OwnerReference, wa
 }
 
 // rank says how soon a Machine is deleted.
+// The annotation is how an autoscaler says which Machine it means.
 func rank(m *clusterv1.Machine) int {
 	if _, marked := m.Annotations[clusterv1.DeleteMachineAnnotation]; marked {
 		return 0
@@ -190,6 +198,7 @@ func (c *Controller) draw(owner, machine string) {
 }
 
 // list returns the objects of a resource.
+// Lists are of all namespaces.
 func list[T any](ctx context.Context, objects dynamic.Interface, resource schema.GroupVersionResource) ([]*T, error) {
 	all, err := objects.Resource(resource).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -209,6 +218,7 @@ func list[T any](ctx context.Context, objects dynamic.Interface, resource schema
 var kinds = map[schema.GroupVersionResource]string{Deployments: "MachineDeployment", Sets: "MachineSet", Pools: "MachinePool", Machines: "Machine"}
 
 // Create creates an object of the namespace default.
+// With strict validation, so that a field that the definitions don't have is noticed.
 func Create(ctx context.Context, objects dynamic.Interface, resource schema.GroupVersionResource, o any) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {

@@ -53,6 +53,8 @@ type options struct {
 
 // Command returns the component kube-controller-manager of a demo. It takes the flags of
 // kube-controller-manager, so that a cluster starts the one or the other.
+// Unknown flags are ignored, for the same reason. It ends on SIGTERM, after its
+// controllers.
 func Command() *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
@@ -70,6 +72,7 @@ func Command() *cobra.Command {
 }
 
 // shared is what controllers share: clients and caches.
+// One cache of each kind serves all controllers.
 type shared struct {
 	ctx       context.Context
 	config    *rest.Config
@@ -96,8 +99,11 @@ func (o *options) run(ctx context.Context) error {
 	s := &shared{ctx: ctx, config: api.Config(cfg), client: client, started: make(chan struct{}),
 		mapper:    restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery())),
 		informers: informers.NewSharedInformerFactoryWithOptions(client, 12*time.Hour, informers.WithTransform(withoutManagedFields))}
+	// Kinds may be added while it runs, as by CustomResourceDefinitions.
 	go wait.Until(s.mapper.Reset, 30*time.Second, ctx.Done())
 	var controllers []func()
+	// Controllers register with the informers before these start, so that they miss
+	// nothing.
 	for _, make := range []func(*shared) (func(), error){jobs, replicaSets, deployments, statefulSets, budgets, accounts,
 		func(s *shared) (func(), error) { return rootCAs(s, rootCA) }, func(s *shared) (func(), error) { return nodes(s, o.grace) },
 		taints, orphans, garbage} {
@@ -108,6 +114,7 @@ func (o *options) run(ctx context.Context) error {
 		controllers = append(controllers, run)
 	}
 	s.informers.Start(ctx.Done())
+	// The garbage collector waits for it.
 	close(s.started)
 	var running sync.WaitGroup
 	for _, run := range controllers {
@@ -126,30 +133,37 @@ func withoutManagedFields(obj any) (any, error) {
 }
 
 // workers is how many objects each controller of workloads works on at a time.
+// kube-controller-manager has 5 for most; demos come in bursts.
 const workers = 10
 
+// jobs returns the controller of Jobs.
 func jobs(s *shared) (func(), error) {
 	c, err := job.NewController(s.ctx, s.client, s.informers.Core().V1().Pods(), s.informers.Batch().V1().Jobs(), nil, nil)
 	return func() { c.Run(s.ctx, workers) }, err
 }
 
+// replicaSets returns the controller of ReplicaSets.
 func replicaSets(s *shared) (func(), error) {
 	c := replicaset.NewReplicaSetController(s.ctx, s.informers.Apps().V1().ReplicaSets(), s.informers.Core().V1().Pods(), s.client, replicaset.BurstReplicas)
 	return func() { c.Run(s.ctx, workers) }, nil
 }
 
+// deployments returns the controller of Deployments, which makes ReplicaSets.
 func deployments(s *shared) (func(), error) {
 	apps := s.informers.Apps().V1()
 	c, err := deployment.NewDeploymentController(s.ctx, apps.Deployments(), apps.ReplicaSets(), s.informers.Core().V1().Pods(), s.client)
 	return func() { c.Run(s.ctx, workers) }, err
 }
 
+// statefulSets returns the controller of StatefulSets.
 func statefulSets(s *shared) (func(), error) {
 	core, apps := s.informers.Core().V1(), s.informers.Apps().V1()
 	c := statefulset.NewStatefulSetController(s.ctx, core.Pods(), apps.StatefulSets(), core.PersistentVolumeClaims(), apps.ControllerRevisions(), s.client)
 	return func() { c.Run(s.ctx, workers) }, nil
 }
 
+// budgets returns the controller that says of each disruption budget how many evictions it
+// allows. It finds the scale of controllers of any kind, hence the mapper.
 func budgets(s *shared) (func(), error) {
 	scales, err := scale.NewForConfig(s.config, s.mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(s.client.Discovery()))
 	if err != nil {
@@ -161,12 +175,16 @@ func budgets(s *shared) (func(), error) {
 	return func() { c.Run(s.ctx, workers) }, nil
 }
 
+// accounts returns the controller that makes the account "default" in new namespaces,
+// without which no pod can be created there.
 func accounts(s *shared) (func(), error) {
 	core := s.informers.Core().V1()
 	c, err := serviceaccount.NewServiceAccountsController(klog.FromContext(s.ctx), core.ServiceAccounts(), core.Namespaces(), s.client, serviceaccount.DefaultServiceAccountsControllerOptions())
 	return func() { c.Run(s.ctx, 1) }, err
 }
 
+// rootCAs returns the controller that puts the API server's certificate into each
+// namespace.
 func rootCAs(s *shared, certificate []byte) (func(), error) {
 	core := s.informers.Core().V1()
 	c, err := rootcacertpublisher.NewPublisher(core.ConfigMaps(), core.Namespaces(), s.client, certificate)
@@ -183,12 +201,15 @@ func nodes(s *shared, grace time.Duration) (func(), error) {
 	return func() { c.Run(s.ctx) }, err
 }
 
+// taints returns the controller that deletes pods from nodes whose taints they don't
+// tolerate.
 func taints(s *shared) (func(), error) {
 	c, err := tainteviction.New(s.ctx, s.client, s.informers.Core().V1().Pods(), s.informers.Core().V1().Nodes(), "taint-eviction-controller")
 	return func() { c.Run(s.ctx) }, err
 }
 
 // garbage returns the controller that deletes what has lost its owner.
+// Events aren't followed: they have no owners, and are many.
 func garbage(s *shared) (func(), error) {
 	const period = 30 * time.Second
 	client, err := metadata.NewForConfig(s.config)

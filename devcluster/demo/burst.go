@@ -58,6 +58,7 @@ func (b Burst) Run(ctx context.Context) error {
 }
 
 // round returns the time that one burst takes from the last pod's event to the last request.
+// The cluster is gone when it returns.
 func (b Burst) round(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, b.Limit, fmt.Errorf("expected a node to be asked for, for each of %d pods, within %s", b.Pods, b.Limit))
 	defer cancel()
@@ -67,6 +68,7 @@ func (b Burst) round(ctx context.Context) (time.Duration, error) {
 	}
 	defer os.RemoveAll(dir)
 	groups := filepath.Join(dir, "groups.yaml")
+	// The group is as large as the burst, so that each pod's node can be asked for.
 	if err := os.WriteFile(groups, fmt.Appendf(nil, burstGroups, b.Pods), 0o600); err != nil {
 		return 0, err
 	}
@@ -75,6 +77,7 @@ func (b Burst) round(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	defer bed.stop()
+	// The watch begins before the first pod exists.
 	last, err := lastAdded(ctx, bed, b.Pods)
 	if err != nil {
 		return 0, err
@@ -86,6 +89,7 @@ func (b Burst) round(ctx context.Context) (time.Duration, error) {
 	}); err != nil {
 		return 0, fmt.Errorf("creating pods: %w", err)
 	}
+	// The time is taken when the event comes, not when this reads it.
 	var seen time.Time
 	select {
 	case seen = <-last:
@@ -96,6 +100,8 @@ func (b Burst) round(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
+	// It may be negative: a request for the last node can be on its way before this process
+	// sees the event.
 	took := requests[len(requests)-1].at.Sub(seen)
 	fmt.Fprintf(b.Out, "%d pods created in %.1f s, %d requests for nodes; from the last pod's event to the last request, for %d nodes: %d ms\n",
 		b.Pods, seen.Sub(start).Seconds(), len(requests), requests[len(requests)-1].nodes, took.Milliseconds())
@@ -104,6 +110,7 @@ func (b Burst) round(ctx context.Context) (time.Duration, error) {
 }
 
 // burstGroups is the file of one node group for so many nodes, none of which comes in time.
+// Nodes that came would take pods away from what is measured.
 const burstGroups = `apiVersion: berth.dev/v1alpha1
 kind: SimulatedNodeGroups
 groups:
@@ -126,6 +133,7 @@ func burstPod(i int) *v1.Pod {
 
 // lastAdded returns a channel that gets the time at which a watch has shown the last of so
 // many pods. The watch runs before the first pod is created, so that none is missed.
+// The channel has room for the one value, so that the handler never blocks.
 func lastAdded(ctx context.Context, bed *testbed, pods int) (<-chan time.Time, error) {
 	last := make(chan time.Time, 1)
 	var mu sync.Mutex
@@ -159,6 +167,7 @@ var scaledUp = regexp.MustCompile(`^I(\d{4} \d\d:\d\d:\d\d\.\d{6}).*"scaled up" 
 
 // requests waits until Berth's log has requests for so many nodes, and returns them. The log is read
 // from the beginning each time: it is short.
+// It also ends when a component of the cluster does.
 func (bed *testbed) requests(ctx context.Context, log string, nodes int) ([]request, error) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()

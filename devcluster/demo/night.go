@@ -116,6 +116,7 @@ func (n Night) Run(ctx context.Context) error {
 
 // flags returns Berth's flags: timers so short that the night takes a minute, and a failed launch
 // or removal is made up for soon.
+// Lease times are long because a leader that loses its Lease ends, and the demo with it.
 func (n Night) flags() []string {
 	flags := []string{
 		"--leader-elect-lease-duration=1m", "--leader-elect-renew-deadline=45s", // for a laptop that stands still for a while
@@ -143,6 +144,7 @@ func (n Night) console(bed *testbed) *console {
 }
 
 // submit creates the Jobs, and returns how many pods they have.
+// Each Job has at least one pod, whatever the scale.
 func (n Night) submit(ctx context.Context, bed *testbed) (int, error) {
 	ns := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	if _, err := bed.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
@@ -160,6 +162,7 @@ func (n Night) submit(ctx context.Context, bed *testbed) (int, error) {
 }
 
 // object returns the Job. It has as many pods at a time as in all.
+// GPUs are requested and limited alike, as the API wants it of extended resources.
 func (j job) object() *batchv1.Job {
 	count := int32(j.pods)
 	requests := v1.ResourceList{v1.ResourceCPU: resource.MustParse(j.cpu), v1.ResourceMemory: resource.MustParse(j.memory)}
@@ -184,6 +187,7 @@ func (j job) object() *batchv1.Job {
 
 // follow shows progress until all pods are done and all nodes gone. It samples four times
 // a second, adds a row to the table every two seconds, and checks placements every ten.
+// What fails in the background ends it (bed.failed).
 func (n Night) follow(ctx context.Context, bed *testbed, w *watcher, total int, why func(context.Context) string) error {
 	fmt.Fprintf(n.Out, "%6s │ %7s %6s %7s %6s │ %9s %8s %6s %8s │ %8s\n", "", "pods", "", "", "", "nodes", "", "", "", "")
 	fmt.Fprintf(n.Out, "%6s │ %7s %6s %7s %6s │ %9s %8s %6s %8s │ %8s\n", "time", "pending", "bound", "running", "done", "launching", "starting", "ready", "draining", "$/h")
@@ -194,6 +198,7 @@ func (n Night) follow(ctx context.Context, bed *testbed, w *watcher, total int, 
 	nextCheck := 0
 	for {
 		select {
+		// The error says how far it came.
 		case <-ctx.Done():
 			return fmt.Errorf("%w; at the end: %s", context.Cause(ctx), w.text())
 		case <-sample.C:
@@ -202,6 +207,7 @@ func (n Night) follow(ctx context.Context, bed *testbed, w *watcher, total int, 
 			return err
 		}
 		w.sample(time.Now(), total)
+		// Ordered nodes are read for the table only: that is a call to Berth.
 		if table.due(w.last) {
 			w.ordered = bed.ordered(ctx)
 			if err := table.row(ctx, w.last, w.cells(), goal); err != nil {
@@ -215,6 +221,7 @@ func (n Night) follow(ctx context.Context, bed *testbed, w *watcher, total int, 
 				return err
 			}
 		}
+		// Done pods have left their nodes; Berth has removed these.
 		if w.done() >= total && w.nodes.all() == 0 {
 			return nil
 		}
@@ -223,6 +230,7 @@ func (n Night) follow(ctx context.Context, bed *testbed, w *watcher, total int, 
 
 // summary prints what the night took, and returns an error for each expectation that
 // isn't met.
+// Everything is printed, also when something isn't met.
 func (n Night) summary(ctx context.Context, bed *testbed, w *watcher, total int) error {
 	if err := w.check(ctx, bed); err != nil { // a pod that is still bound is on no node
 		return err

@@ -34,7 +34,9 @@ type Size struct {
 }
 
 // Run measures. There are no kubelets, so pods stay bound.
+// Its error says which expectation wasn't met. The cluster is gone when it returns.
 func (z Size) Run(ctx context.Context) error {
+	// The caller's context: Ctrl-C ends the last wait, but the limit doesn't.
 	interrupted := ctx.Done()
 	ctx, cancel := context.WithTimeoutCause(ctx, z.Limit, fmt.Errorf("expected %d pods to be bound within %s", z.Pods, z.Limit))
 	defer cancel()
@@ -62,6 +64,7 @@ func (z Size) Run(ctx context.Context) error {
 			return err
 		}
 		defer shadow.Stop(10 * time.Second)
+		// What it took to start isn't counted.
 		shadowBefore = shadow.Usage().CPU
 	}
 	before := bed.berth.Usage().CPU
@@ -77,6 +80,7 @@ func (z Size) Run(ctx context.Context) error {
 	}
 	fmt.Fprintf(z.Out, "\n%d pods bound on %d nodes in %.1f s: %.0f pods/s, %.2f ms of Berth's CPU per pod\n", z.Pods, z.Nodes, took.Seconds(),
 		float64(z.Pods)/took.Seconds(), (bed.berth.Usage().CPU-before).Seconds()*1000/float64(z.Pods))
+	// Rates are of the time before this wait; memory is looked at after it.
 	select {
 	case <-interrupted:
 		return context.Cause(ctx)
@@ -90,11 +94,13 @@ func (z Size) Run(ctx context.Context) error {
 }
 
 // startShadow starts a shadow, and waits until it has the nodes.
+// It is told ready by its log, since it serves on a port of its own choice.
 func startShadow(ctx context.Context, bed *testbed, berth, log string) (*controlplane.Process, error) {
 	p, err := controlplane.StartProcess("the shadow", log, berth, "run", "--shadow", "--kubeconfig", bed.cluster.Kubeconfig, "--secure-port", "0")
 	if err != nil {
 		return nil, err
 	}
+	// A shadow that ended won't get ready.
 	for ctx.Err() == nil && !p.Ended() {
 		if raw, _ := os.ReadFile(log); bytes.Contains(raw, []byte(`"ready"`)) {
 			return p, nil
@@ -107,6 +113,7 @@ func startShadow(ctx context.Context, bed *testbed, berth, log string) (*control
 }
 
 // sizeNode returns the i-th node: 16 CPUs, 64 GiB, 110 pods.
+// Zones are three, in turn.
 func sizeNode(i int) *v1.Node {
 	n := &v1.Node{}
 	n.Name = fmt.Sprintf("node-%05d", i)
@@ -129,12 +136,15 @@ func sizePod(i int) *v1.Pod {
 }
 
 // createAndFollow creates the pods, and returns when all of them are bound.
+// It reads counters and one page of a list, so that following costs the API server little.
 func (z Size) createAndFollow(ctx context.Context, bed *testbed, start time.Time) error {
 	var created atomic.Int64
 	creating := make(chan error, 1)
 	go func() {
 		creating <- api.Each(ctx, z.Pods, func(ctx context.Context, i int) error {
 			if z.Rate > 0 {
+				// Each pod has its own moment, so that a slow call doesn't delay those that
+				// follow.
 				time.Sleep(time.Until(start.Add(time.Duration(i) * time.Second / time.Duration(z.Rate))))
 			}
 			_, err := bed.client.CoreV1().Pods(v1.NamespaceDefault).Create(ctx, sizePod(i), metav1.CreateOptions{})
@@ -154,6 +164,7 @@ func (z Size) createAndFollow(ctx context.Context, bed *testbed, start time.Time
 			if err != nil {
 				return fmt.Errorf("creating pods: %w", err)
 			}
+			// A nil channel is never ready.
 			creating = nil
 			continue
 		case <-tick.C:
@@ -163,6 +174,7 @@ func (z Size) createAndFollow(ctx context.Context, bed *testbed, start time.Time
 		}
 		u := bed.berth.Usage()
 		fmt.Fprintf(z.Out, "%5.0fs  created %6d  berth: %6.1fs CPU, %4d MiB\n", time.Since(start).Seconds(), created.Load(), u.CPU.Seconds(), u.PeakRSS>>20)
+		// Only asked once all pods exist.
 		if creating == nil && bed.pending(ctx) == 0 {
 			return nil
 		}

@@ -220,7 +220,7 @@ func TestKubectlBerth(t *testing.T) {
 				}
 			}()
 			within(t, strings.Join(args, " "), time.Minute, func(ctx context.Context) bool {
-				if out, err := u.berth(ctx, args...); err == nil || out != "" { // else it was cut off
+				if out, err := u.berth(ctx, args...); err == nil || out != "" { // otherwise it was cut off
 					last = out
 				}
 				for _, p := range patterns {

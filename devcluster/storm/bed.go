@@ -29,6 +29,7 @@ import (
 // is left, however start ended.
 
 // bed is a dev cluster with Berths, each behind a proxy of its own.
+// It is built by one goroutine, and stopped by it.
 type bed struct {
 	cluster *controlplane.Cluster
 	client  kubernetes.Interface // not through a proxy
@@ -62,10 +63,12 @@ var wholeGroups = []string{"whole-0", "whole-1", "whole-2", "whole-3"}
 
 // startBed starts everything and returns when a Berth leads.
 func startBed(ctx context.Context, o Options) (_ *bed, err error) {
+	// A missing binary is noticed before a cluster is started for it.
 	if _, err := exec.LookPath(o.Berth); err != nil {
 		return nil, fmt.Errorf("--berth: %w; build it with make build", err)
 	}
 	b := &bed{dir: o.Logs, keep: o.Logs != "", failed: make(chan error, 8)}
+	// stop works on a bed of which only a part was started.
 	defer func() {
 		if err != nil {
 			b.stop()
@@ -79,6 +82,7 @@ func startBed(ctx context.Context, o Options) (_ *bed, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a directory for logs: %w", err)
 	}
+	// An API server given by the variable may be of a version without pod groups.
 	b.gangs = os.Getenv(controlplane.APIServerVariable) == ""
 	if b.cluster, err = controlplane.Start(ctx, controlplane.Options{Progress: o.Out, Fairness: true, PodGroups: b.gangs}); err != nil {
 		return nil, err
@@ -86,6 +90,7 @@ func startBed(ctx context.Context, o Options) (_ *bed, err error) {
 	if b.client, err = api.New(b.cluster.Config); err != nil {
 		return nil, err
 	}
+	// The storm runs with the rights that users get, no more.
 	if err := account.Deploy(ctx, b.client, configuration); err != nil {
 		return nil, err
 	}
@@ -106,10 +111,13 @@ func startBed(ctx context.Context, o Options) (_ *bed, err error) {
 	if err := b.startBerths(o); err != nil {
 		return nil, err
 	}
+	// Until then no misfortune may happen: what it does couldn't be told from a failed
+	// start.
 	return b, b.waitLeader(ctx, time.Minute)
 }
 
 // startGroups starts the process that has the node groups, and a proxy before it.
+// The process outlives Berths, as a cloud does.
 func (b *bed) startGroups(o Options) (err error) {
 	file := filepath.Join(b.dir, "groups.yaml")
 	if err := os.WriteFile(file, []byte(groupsFile(o.Seed)), 0o600); err != nil {
@@ -118,6 +126,7 @@ func (b *bed) startGroups(o Options) (err error) {
 	if b.groups, err = b.cluster.ServeNodeGroups(o.Berth, file, b.dir); err != nil {
 		return err
 	}
+	// The goroutine ends with the process, which stop ends.
 	go func() {
 		if err := b.groups.Wait(); err != nil {
 			b.failed <- err
@@ -128,11 +137,14 @@ func (b *bed) startGroups(o Options) (err error) {
 }
 
 // startBerths starts the Berths, each with a kubeconfig that leads to its proxy.
+// Intervals and delays are short, so that a storm of minutes sees many scale-ups and
+// removals.
 func (b *bed) startBerths(o Options) error {
 	provider, err := b.groups.Flags(b.toNodes.address())
 	if err != nil {
 		return err
 	}
+	// Not of the caller's context: after Ctrl-C Berths are ended in order, by stop.
 	ctx, end := context.WithCancel(context.Background())
 	b.endBerths = end
 	for i := range o.Berths {
@@ -166,12 +178,14 @@ func (b *bed) startBerths(o Options) error {
 }
 
 // issue writes a client certificate for a Berth that is valid for a time.
+// Storms issue certificates that expire within seconds, to see Berth load a new one.
 func (b *bed) issue(x *berth, valid time.Duration) error {
 	return b.cluster.IssueClient(x.name, berthUser, valid)
 }
 
 // kubeconfig writes the file that leads a Berth to its proxy, with its certificate by name, so
 // that a new one is found.
+// The path of the certificate stays, and what is in the file changes.
 func (b *bed) kubeconfig(x *berth) (string, error) {
 	path := filepath.Join(b.dir, x.name+".kubeconfig")
 	c := b.cluster.ClientFiles(x.name)
@@ -184,12 +198,18 @@ func (b *bed) kubeconfig(x *berth) (string, error) {
 }
 
 // waitLeader returns when a Berth leads.
+// The error has the ends of the logs, since the directory is removed.
 func (b *bed) waitLeader(ctx context.Context, limit time.Duration) error {
-	return waitFor(ctx, limit, "a Berth to lead; their logs end with\n"+b.tails(), func() bool { return leader(b.berths) != nil })
+	err := waitFor(ctx, limit, "a Berth to lead", func() bool { return leader(b.berths) != nil })
+	if err != nil {
+		return fmt.Errorf("%w; the Berths' logs end with\n%s", err, b.tails())
+	}
+	return nil
 }
 
 // secretsInLogs returns an error that names the log of a Berth which has the secret of a pod, or
 // could not be read.
+// Logs are checked after the storm: a secret that leaks once has leaked.
 func (b *bed) secretsInLogs() error {
 	for _, berth := range b.berths {
 		logs, err := filepath.Glob(filepath.Join(b.dir, berth.name+".*.log"))
@@ -199,11 +219,13 @@ func (b *bed) secretsInLogs() error {
 		if err != nil {
 			return fmt.Errorf("searching the logs of %s for secrets: %w", berth.name, err)
 		}
+		// A Berth that restarted has several logs.
 		for _, log := range logs {
 			text, err := os.ReadFile(log)
 			if err != nil {
 				return fmt.Errorf("searching a log for secrets: %w", err)
 			}
+			// The text is in the environment of each pod of the load.
 			if bytes.Contains(text, []byte(planted)) {
 				return fmt.Errorf("%w: the log %s has the secret of a pod", ErrBroken, log)
 			}
@@ -213,6 +235,7 @@ func (b *bed) secretsInLogs() error {
 }
 
 // tails returns the ends of the Berths' logs.
+// It may be called while Berths run: a log that is being written is read as far as it is.
 func (b *bed) tails() string {
 	var out strings.Builder
 	for _, x := range b.berths {
@@ -228,6 +251,7 @@ func (b *bed) tails() string {
 
 // broken returns the error of something that ended by itself and isn't started again. Berths aren't among
 // these: they end when they lose the Lease, as they should.
+// It never blocks, and is asked between misfortunes.
 func (b *bed) broken() error {
 	select {
 	case err := <-b.cluster.Failed():
@@ -240,6 +264,8 @@ func (b *bed) broken() error {
 }
 
 // stop ends Berths, proxies and the cluster, and removes what they have written.
+// Berths end before what they talk to, so that their logs end without errors about it. It
+// is called once.
 func (b *bed) stop() {
 	if b.driver != nil {
 		b.driver.stop()
@@ -266,6 +292,7 @@ func (b *bed) stop() {
 }
 
 // groupsFile returns the node groups' file.
+// The whole groups have nodes that are as large as one of their pods.
 func groupsFile(seed uint64) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "apiVersion: berth.dev/v1alpha1\nkind: SimulatedNodeGroups\nseed: %d\ngroups:\n", seed)
@@ -301,6 +328,7 @@ func makeFixedNodes(ctx context.Context, client kubernetes.Interface) error {
 }
 
 // fixedNode returns the i-th node of a pool, always the same.
+// A node that is deleted and created again must be like the one before.
 func fixedNode(pool string, i int) *v1.Node {
 	name := fmt.Sprintf("%s-%d", pool, i)
 	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{poolLabel: pool, v1.LabelHostname: name}}}
@@ -309,6 +337,7 @@ func fixedNode(pool string, i int) *v1.Node {
 }
 
 // waitFor polls until something holds, and returns an error that says what it waited for.
+// holds runs in the caller's goroutine.
 func waitFor(ctx context.Context, limit time.Duration, what string, holds func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -168,7 +168,7 @@ func TestDeletionsOfAGroupGoInOneCall(t *testing.T) {
 	next(t, s.in, "deleted b1: <nil>")
 }
 
-// TestDeletionsThatWaitGoInOneCall has nodes given up one after the other while a call of their
+// TestDeletionsThatWaitGoInOneCall gives nodes up one after the other while a call of their
 // group is under way. An order between them keeps its place.
 func TestDeletionsThatWaitGoInOneCall(t *testing.T) {
 	s := newSlowCloud(t, "a")

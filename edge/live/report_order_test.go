@@ -100,7 +100,7 @@ func TestNothingIsReportedOfAPodAfterItsBinding(t *testing.T) {
 	}
 }
 
-// reportThenBind has a pod's condition or nomination written, and the pod bound some time later. It
+// reportThenBind writes a pod's condition or nomination, and binds the pod some time later. It
 // notes when the bind has its outcome, waits another minute, and returns the nomination's outcome.
 func reportThenBind(t *testing.T, api http.RoundTripper, nominates bool, later time.Duration, bound *time.Duration) (outcome error) {
 	ctx, stop := context.WithCancel(t.Context())

@@ -37,6 +37,7 @@ type volumeBinder struct {
 	beforeLook func()        // for tests: called before each look; may be nil
 }
 
+// Its listers read the caches that the core is fed from.
 func newVolumeBinder(client kubernetes.Interface, c *caches) *volumeBinder {
 	return &volumeBinder{
 		client: client, period: time.Second,
@@ -52,6 +53,7 @@ func newVolumeBinder(client kubernetes.Interface, c *caches) *volumeBinder {
 // are bound. It fails when somebody else has changed what was to be written, when a
 // claim can't be bound on the node any more, when the pod is gone, after bind.Timeout, and
 // when the context ends.
+// It runs in a worker of the binder, and may take as long as bind.Timeout.
 func (b *volumeBinder) bindClaims(ctx context.Context, bind step.Bind) error {
 	w := &claimWait{bind: bind, provisioned: map[string]bool{}, reserved: map[string]string{}}
 	for _, o := range bind.Writes {
@@ -66,6 +68,7 @@ func (b *volumeBinder) bindClaims(ctx context.Context, bind step.Bind) error {
 			w.provisioned[o.GetName()] = true
 		}
 	}
+	// The cache may still show the claims from before the write.
 	w.unseen = maps.Clone(w.provisioned)
 	err := wait.PollUntilContextTimeout(ctx, b.period, bind.Timeout, true, func(context.Context) (bool, error) {
 		return b.allBound(w)
@@ -101,6 +104,7 @@ func (b *volumeBinder) write(ctx context.Context, o cluster.Object) (version str
 		now = b.shown(o)
 		return now == nil || newer(now, o), nil
 	})
+	// Who wrote it is told by what is there now, not by the error.
 	if late != nil || now == nil || !cluster.ReservesAs(now, o) {
 		return "", err
 	}
@@ -111,6 +115,7 @@ func (b *volumeBinder) write(ctx context.Context, o cluster.Object) (version str
 const conflictShownAfter = 10 * time.Second
 
 // shown returns a volume or claim as the cache has it, nil if it hasn't.
+// A missing object is no error here.
 func (b *volumeBinder) shown(o cluster.Object) cluster.Object {
 	switch o.(type) {
 	case *v1.PersistentVolume:
@@ -126,6 +131,7 @@ func (b *volumeBinder) shown(o cluster.Object) cluster.Object {
 }
 
 // newer reports whether an object is of a later version than another one.
+// Versions that can't be compared count as not newer.
 func newer(a, b cluster.Object) bool {
 	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
 	return err == nil && order > 0
@@ -133,6 +139,7 @@ func newer(a, b cluster.Object) bool {
 
 // update updates an object, and returns its new resource version.
 func (b *volumeBinder) update(ctx context.Context, o cluster.Object) (version string, err error) {
+	// Calls without an answer are repeated.
 	err = persist(ctx, func() (err error) {
 		var written metav1.Object
 		switch o := o.(type) {
@@ -161,6 +168,7 @@ func (b *volumeBinder) allBound(w *claimWait) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("getting node %q: %w", w.bind.Node, err)
 	}
+	// A pod that was created anew under the name isn't the one to be bound.
 	if pod, err := b.pods.Pods(w.bind.Namespace).Get(w.bind.Name); err != nil || pod.UID != w.bind.UID {
 		return false, errors.New("the pod does not exist any more")
 	}
@@ -190,6 +198,7 @@ func (b *volumeBinder) stillReserved(w *claimWait) error {
 		if err != nil {
 			return fmt.Errorf("getting the reserved volume: %w", err)
 		}
+		// The cache is behind the write.
 		if order, err := resourceversion.CompareResourceVersion(pv.ResourceVersion, version); err != nil || order < 0 {
 			continue
 		}
@@ -212,6 +221,7 @@ func (b *volumeBinder) claimBound(w *claimWait, name string, node *v1.Node, csi 
 	if annotated && selected == node.Name {
 		delete(w.unseen, name)
 	}
+	// The controller gave up, or another scheduler has chosen a node.
 	elsewhere := annotated && selected != node.Name
 	taken := !annotated && w.provisioned[name] && !w.unseen[name]
 	if !bound && (elsewhere || taken) {
@@ -226,6 +236,7 @@ func (b *volumeBinder) claimBound(w *claimWait, name string, node *v1.Node, csi 
 
 // admits reports whether a volume, which may have been made just now, is known to be usable
 // on the node; an error says that it isn't.
+// A volume that was provisioned may be usable elsewhere only.
 func (b *volumeBinder) admits(name string, node *v1.Node, csi *storagev1.CSINode) (bool, error) {
 	pv, err := b.volumes.Get(name)
 	if apierrors.IsNotFound(err) {
@@ -234,6 +245,7 @@ func (b *volumeBinder) admits(name string, node *v1.Node, csi *storagev1.CSINode
 	if err != nil {
 		return false, err
 	}
+	// In-tree volumes are judged as their CSI counterparts.
 	x := migration.Translate(pv)
 	if pv, err = x.On(csi); err != nil {
 		return false, err

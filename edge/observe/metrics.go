@@ -51,6 +51,7 @@ type Metrics struct {
 	stalledBinds  prometheus.Counter
 
 	// list is that of all metrics, for the reference; it doesn't change after NewMetrics.
+	// Names, help and labels of each.
 	list         []Metric
 	perNodeGroup []prometheus.Collector // of the list, those that aren't registered
 	disabled     []string               // names of metrics that are not served
@@ -92,12 +93,14 @@ type bind struct {
 // evaluation is what one series of plugin_evaluation_total is about.
 type evaluation struct{ plugin, point, profile string }
 
+// emptyMetrics has the maps and nothing registered.
 func emptyMetrics(r *prometheus.Registry) *Metrics {
 	return &Metrics{Registry: r, binds: map[types.UID]bind{}, lastIncoming: map[core.Incoming]int{}, lastEvaluations: map[evaluation]uint64{}}
 }
 
 // Step implements drive.Hook. The time of a Step counts in equal shares for the pods
 // that were tried in it.
+// It is called by the core's goroutine after each Step; a scrape reads meanwhile.
 func (m *Metrics) Step(now time.Time, took time.Duration, inputs []step.Input, ready *step.Ready) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,6 +114,7 @@ func (m *Metrics) Step(now time.Time, took time.Duration, inputs []step.Input, r
 	m.shadow.step(ready)
 	for _, x := range inputs {
 		switch x := x.(type) {
+		// Outcomes come before the binds of this Step are noted.
 		case step.BindDone:
 			m.bindDone(now, x)
 		case step.PodGone:
@@ -128,6 +132,7 @@ func (m *Metrics) Step(now time.Time, took time.Duration, inputs []step.Input, r
 			tried += d.Members
 		}
 	}
+	// An average: the core has no clock by which it could time single decisions.
 	share := took / time.Duration(max(tried, 1))
 	for i := range ready.Decisions {
 		m.decided(&ready.Decisions[i], share)
@@ -176,6 +181,7 @@ func (m *Metrics) decided(d *step.Decision, took time.Duration) {
 }
 
 // bindDone counts an attempt that found a node, by how its bind went.
+// A bind that isn't known belongs to a pod that is gone, or to a process before this one.
 func (m *Metrics) bindDone(now time.Time, done step.BindDone) {
 	b, ok := m.binds[done.UID]
 	if !ok {
@@ -185,6 +191,7 @@ func (m *Metrics) bindDone(now time.Time, done step.BindDone) {
 	result, status := "scheduled", "Success"
 	if done.Err != nil {
 		result, status = "error", "Error"
+		// Another scheduler has placed the pod first.
 		if apierrors.IsConflict(done.Err) {
 			m.conflicts.WithLabelValues(conflictPod).Inc()
 		}
@@ -201,6 +208,7 @@ func (m *Metrics) bindDone(now time.Time, done step.BindDone) {
 }
 
 // attemptsLabel returns kube-scheduler's label for a number of attempts.
+// The label is bounded, as each value is a series.
 func attemptsLabel(n int) string {
 	if n < 15 {
 		return strconv.Itoa(n)
@@ -237,6 +245,7 @@ func (m *Metrics) State(c *core.Core) {
 	m.badObjects.Add(float64(stats.BadObjects - m.lastStats.BadObjects))
 	m.preemptions.violations.WithLabelValues(entityPod).Add(float64(stats.Violations - m.lastStats.Violations))
 	m.lastStats = stats
+	// The core counts up; metrics add what is new since the last look.
 	c.Evaluations(func(profile string, x engine.Evaluations) {
 		k := evaluation{x.Plugin, x.Point, profile}
 		m.evaluations.WithLabelValues(k.plugin, k.point, k.profile).Add(float64(x.Pods - m.lastEvaluations[k]))

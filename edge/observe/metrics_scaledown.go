@@ -72,6 +72,7 @@ func newScaleDownMetrics(r *registry) scaleDownMetrics {
 }
 
 // step counts what the outcomes of a Step say, and remembers what it asks for.
+// Outcomes are read before requests: a name may occur in both.
 func (m *scaleDownMetrics) step(inputs []step.Input, ready *step.Ready) {
 	for _, in := range inputs {
 		switch done := in.(type) {
@@ -86,6 +87,7 @@ func (m *scaleDownMetrics) step(inputs []step.Input, ready *step.Ready) {
 	}
 	for _, d := range ready.NodeDeletions {
 		switch {
+		// Deletions for other reasons are of instances, which have metrics of their own.
 		case d.Reason.OfNode():
 			m.removals[d.Node] = d
 		case d.Reason == step.InstanceLate:
@@ -112,6 +114,7 @@ func (m *scaleDownMetrics) evictionDone(done step.EvictionDone) {
 // deletionDone counts a deletion when it is known to have succeeded. One that fails is asked for again,
 // or its node stays: neither is a node removed.
 func (m *scaleDownMetrics) deletionDone(done step.NodeDeletionDone) {
+	// Counted once: when it is known.
 	if done.Unknown {
 		return // settled later, by SettledDeletions or another call
 	}
@@ -138,6 +141,7 @@ func (m *scaleDownMetrics) deletionDone(done step.NodeDeletionDone) {
 
 // gpuName returns the label of GPUs of whose model nothing is known, as Cluster Autoscaler has it;
 // "" where there are none.
+// Dashboards of Cluster Autoscaler expect the label.
 func gpuName(resource v1.ResourceName) string {
 	if resource == "" {
 		return ""
@@ -146,6 +150,7 @@ func gpuName(resource v1.ResourceName) string {
 }
 
 // state reads where the nodes stand, if a plan has been made since.
+// It runs in the core's goroutine, so it must be cheap between two plans.
 func (m *scaleDownMetrics) state(c *core.Core) {
 	planned, ok := c.View().NodesPlanned()
 	if !ok {
@@ -153,12 +158,14 @@ func (m *scaleDownMetrics) state(c *core.Core) {
 	}
 	m.pending.Set(float64(c.View().NodesLeaving()))
 	m.interrupted.Set(float64(c.View().NodesInterrupted()))
+	// The sums are of the last plan, so they change with plans only.
 	if planned.Equal(m.plan) && !planned.IsZero() {
 		return
 	}
 	m.plan = planned
 	x, _ := c.View().ExplainNodes()
 	unneeded := 0
+	// Reasons that no node has any more must not stay.
 	m.unremovable.Reset()
 	m.price.Reset()
 	for _, r := range x.Reasons {
@@ -178,6 +185,7 @@ func (m *scaleDownMetrics) state(c *core.Core) {
 	m.skipped.Set(x.SkippedSeconds)
 }
 
+// oneIf is a gauge's value of a condition.
 func oneIf(b bool) float64 {
 	if b {
 		return 1

@@ -11,7 +11,6 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
-	"github.com/berthproject/berth/edge/provider/nodedevices"
 )
 
 // Devised is a provider whose groups have the devices of a file (--node-device-templates). Of each driver that
@@ -24,7 +23,7 @@ type Devised struct {
 
 	mu        sync.Mutex // guards what follows
 	text      []byte     // when the file was last read
-	templates *nodedevices.Templates
+	templates *deviceTemplates
 	failed    string // why the file couldn't be used, "" when it could
 }
 
@@ -32,7 +31,7 @@ type Devised struct {
 type DevicesFile struct {
 	path      string
 	text      []byte
-	templates *nodedevices.Templates
+	templates *deviceTemplates
 }
 
 // LoadDevices reads the file of --node-device-templates; nil without one. An error names the file.
@@ -40,11 +39,11 @@ func LoadDevices(path string) (*DevicesFile, error) {
 	if path == "" {
 		return nil, nil
 	}
-	text, err := nodedevices.Read(path)
+	text, err := readTemplates(path)
 	if err != nil {
 		return nil, fmt.Errorf("--node-device-templates: %w", err)
 	}
-	templates, err := nodedevices.Parse(path, text)
+	templates, err := parseTemplates(path, text)
 	if err != nil {
 		return nil, fmt.Errorf("--node-device-templates: %w", err)
 	}
@@ -56,7 +55,7 @@ func Devise(p nodegroup.Provider, file *DevicesFile, log *slog.Logger) nodegroup
 	if file == nil {
 		return p
 	}
-	log.Info("device templates", "file", file.path, "groups", file.templates.Groups())
+	log.Info("device templates", "file", file.path, "groups", file.templates.groups())
 	return &Devised{Provider: p, path: file.path, log: log, text: file.text, templates: file.templates}
 }
 
@@ -69,7 +68,7 @@ func (d *Devised) Groups(ctx context.Context) ([]nodegroup.Group, error) {
 	templates := d.current()
 	groups = slices.Clone(groups) // the provider may keep its own
 	for i := range groups {
-		groups[i].Devices = merged(groups[i].Devices, templates.Of(groups[i].ID))
+		groups[i].Devices = merged(groups[i].Devices, templates.of(groups[i].ID))
 	}
 	return groups, nil
 }
@@ -86,16 +85,16 @@ func merged(declared, more []resourcev1.ResourceSlice) []resourcev1.ResourceSlic
 }
 
 // current returns the templates of the file as it is now. What is wrong with it is said once.
-func (d *Devised) current() *nodedevices.Templates {
+func (d *Devised) current() *deviceTemplates {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	text, err := nodedevices.Read(d.path)
+	text, err := readTemplates(d.path)
 	if err == nil && bytes.Equal(text, d.text) && d.failed == "" {
 		return d.templates
 	}
-	var templates *nodedevices.Templates
+	var templates *deviceTemplates
 	if err == nil {
-		templates, err = nodedevices.Parse(d.path, text)
+		templates, err = parseTemplates(d.path, text)
 	}
 	if err != nil {
 		if why := err.Error(); why != d.failed {
@@ -105,6 +104,6 @@ func (d *Devised) current() *nodedevices.Templates {
 		return d.templates
 	}
 	d.text, d.templates, d.failed = text, templates, ""
-	d.log.Info("device templates reloaded", "file", d.path, "groups", templates.Groups())
+	d.log.Info("device templates reloaded", "file", d.path, "groups", templates.groups())
 	return templates
 }

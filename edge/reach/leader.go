@@ -33,6 +33,7 @@ type target struct {
 	certificate string
 }
 
+// String returns the pod as kubectl writes it.
 func (l *target) String() string { return l.namespace + "/" + l.pod }
 
 // apiClient returns the user's connection to the API server. Times of the API server are read
@@ -42,6 +43,7 @@ func (f *Flags) apiClient() (*rest.Config, kubernetes.Interface, *serverClock, e
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	// The API server's audit log shows who asks.
 	cfg.UserAgent = "berth/" + version.Get().Version
 	clock := &serverClock{}
 	timed := rest.CopyConfig(cfg)
@@ -72,6 +74,7 @@ func (c *serverClock) now() time.Time {
 }
 
 // reading returns a transport that reads the time off each answer.
+// An answer without the header changes nothing.
 func (c *serverClock) reading(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(r)
@@ -84,12 +87,14 @@ func (c *serverClock) reading(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
+// roundTripper is a function as an http.RoundTripper.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // findLeader returns the pod to ask: that of --pod, or the one that holds the Lease.
+// Errors say what to do, since they are the first thing that a new user sees.
 func (f *Flags) findLeader(ctx context.Context, client kubernetes.Interface, clock *serverClock) (*target, error) {
 	if f.Pod != "" {
 		namespace, name, ok := strings.Cut(f.Pod, "/")
@@ -123,12 +128,14 @@ func (f *Flags) findLeader(ctx context.Context, client kubernetes.Interface, clo
 	if err != nil {
 		return nil, err
 	}
+	// A port that is given counts more than the Lease's.
 	l.port = cmp.Or(f.Port, l.port)
 	return l, nil
 }
 
 // findShadow returns the one running pod of Berth in a namespace.
 func (f *Flags) findShadow(ctx context.Context, client kubernetes.Interface, namespace string) (*target, error) {
+	// A service account names the namespace of its Berth.
 	if f.ServiceAccount != "" {
 		namespace, _, _ = strings.Cut(f.ServiceAccount, "/")
 	}
@@ -168,12 +175,14 @@ func leaderOf(lease *coordinationv1.Lease, now time.Time) (*target, error) {
 	}
 	if spec.RenewTime != nil && spec.LeaseDurationSeconds != nil {
 		age, valid := now.Sub(spec.RenewTime.Time), time.Duration(*spec.LeaseDurationSeconds)*time.Second
+		// Two seconds for rounding at both ends.
 		if age > valid+2*time.Second { // the API server's Date has seconds
 			return nil, fmt.Errorf("no leader: the Lease of %s, %s, was last renewed %s ago and has expired (lease duration %s); %s", *spec.HolderIdentity, name, age.Round(time.Second), valid, look)
 		}
 	}
 	l := &target{namespace: cmp.Or(lease.Labels[leader.NamespaceLabel], lease.Namespace), port: observe.Port, certificate: lease.Labels[leader.CertificateLabel]}
 	l.pod = *spec.HolderIdentity
+	// Pods' names have no underscore.
 	if at := strings.LastIndexByte(l.pod, '_'); at > 0 { // leader.Identity
 		l.pod = l.pod[:at]
 	}

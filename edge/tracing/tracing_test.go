@@ -230,7 +230,7 @@ remove node 0.00-5.00 berth.decision.seq=6 k8s.node.name=unknown berth.node_grou
 	}
 }
 
-// TestPropertyEverySpanEnds has pods placed, refused, bound and gone, and nodes removed, in any order. Whatever has come
+// TestPropertyEverySpanEnds: pods are placed, refused, bound and gone, and nodes are removed, in any order. Whatever has come
 // to its end is forgotten, and no span ends before it begins.
 func TestPropertyEverySpanEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -34,6 +34,7 @@ func main() {
 }
 
 // file has the digests as they were.
+// It is read as a text by those who review a change: each line names what differs.
 const file = "hack/digests/digests.txt"
 
 // worlds is how many random worlds are played, from seed 1 on. 500 have every kind of event of sim/soak

@@ -16,6 +16,7 @@ import (
 // test would notice. It looks at syntax only: a change may not compile.
 
 // change is one edit of a source file: the bytes [from, to) become text.
+// Offsets are in bytes of the file as it was read.
 type change struct {
 	pkg      string // import path
 	file     string // relative to the root of the module
@@ -39,6 +40,7 @@ var swapped = map[token.Token]token.Token{
 
 // changesOf returns the changes of one file in the order of its text; none for
 // generated code.
+// The order is stable, so a seed draws the same changes.
 func changesOf(pkg, file string, text []byte) ([]change, error) {
 	set := token.NewFileSet()
 	tree, err := parser.ParseFile(set, file, text, parser.ParseComments|parser.SkipObjectResolution)
@@ -54,6 +56,7 @@ func changesOf(pkg, file string, text []byte) ([]change, error) {
 	return f.found, nil
 }
 
+// finder collects the changes of a file while it walks the tree.
 type finder struct {
 	pkg, file string
 	text      []byte
@@ -61,11 +64,14 @@ type finder struct {
 	found     []change
 }
 
+// visit adds the changes of one node. It never ends the walk: changes of inner nodes are
+// possible, too.
 func (f *finder) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.FuncDecl:
 		f.returnAtOnce(n)
 	case *ast.BinaryExpr:
+		// Strings are added up, and can't be subtracted.
 		if !isString(n.X) && !isString(n.Y) {
 			f.swap(n.OpPos, n.Op)
 		}
@@ -85,6 +91,7 @@ func (f *finder) visit(n ast.Node) bool {
 		if len(n.Lhs) == 1 && !isString(n.Rhs[0]) {
 			f.swap(n.TokPos, n.Tok)
 		}
+		// Without its definition a variable is missing, and the file doesn't compile.
 		if n.Tok != token.DEFINE && slices.ContainsFunc(n.Lhs, isElement) {
 			f.replace("assignment dropped", n, "")
 		}
@@ -99,6 +106,7 @@ func (f *finder) visit(n ast.Node) bool {
 	return true
 }
 
+// swap replaces an operator by its counterpart; others than those in swapped stay.
 func (f *finder) swap(at token.Pos, op token.Token) {
 	other, ok := swapped[op]
 	if !ok {
@@ -118,6 +126,7 @@ func (f *finder) returnAtOnce(n *ast.FuncDecl) {
 		var values []string
 		for _, r := range results.List {
 			for range max(1, len(r.Names)) {
+				// The zero value of any type, without knowing the type.
 				values = append(values, "*new("+f.source(r.Type)+")")
 			}
 		}
@@ -127,15 +136,18 @@ func (f *finder) returnAtOnce(n *ast.FuncDecl) {
 	f.add("return at once", at, at, "return"+zeros+"; ")
 }
 
+// replace replaces the text of a node.
 func (f *finder) replace(kind string, n ast.Node, text string) {
 	f.add(kind, f.set.Position(n.Pos()).Offset, f.set.Position(n.End()).Offset, text)
 }
 
+// add records a change. Lines count from 1.
 func (f *finder) add(kind string, from, to int, text string) {
 	line := 1 + bytes.Count(f.text[:from], []byte("\n"))
 	f.found = append(f.found, change{pkg: f.pkg, file: f.file, line: line, kind: kind, from: from, to: to, text: text})
 }
 
+// source returns the text of a node.
 func (f *finder) source(n ast.Node) string {
 	return string(f.text[f.set.Position(n.Pos()).Offset:f.set.Position(n.End()).Offset])
 }
@@ -167,6 +179,7 @@ func (c change) apply(text []byte) []byte {
 }
 
 // diff shows the lines that the change touches, as a unified diff does.
+// Only the lines of the change are shown, without context.
 func (c change) diff() string {
 	text, err := os.ReadFile(c.file)
 	if err != nil {

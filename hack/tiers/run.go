@@ -70,10 +70,13 @@ type outcome struct {
 	// durations has, for each command, what go test told; nothing is in that of another command.
 	durations []*results
 	errs      []error
-	repeat    []string // commands that repeat its failures
+	// In the order of failures; they are printed as they are.
+	repeat []string // commands that repeat its failures
 }
 
 // run runs stages, and returns an error if one failed.
+// A stage that fails ends the tier, unless it goes on; what did run is summed up all the
+// same.
 func (r *runner) run(ctx context.Context, stages []stage) error {
 	if err := os.MkdirAll(r.dir(), 0o755); err != nil {
 		return err
@@ -90,6 +93,7 @@ func (r *runner) run(ctx context.Context, stages []stage) error {
 		} else {
 			fmt.Fprintf(r.out, "== %s FAILED after %s\n\n", s.name, round(o.wall))
 		}
+		// After Ctrl-C the summary says what was done until then.
 		if ctx.Err() != nil || !o.ok() && !r.goOn {
 			break
 		}
@@ -106,6 +110,8 @@ func (o *outcome) ok() bool { return len(o.errs) == 0 }
 // stage runs the commands of a stage. The error is not one of a test: the stage couldn't be begun,
 // which ends the tier.
 func (r *runner) stage(ctx context.Context, s stage) (o *outcome, err error) {
+	// The outcome is recorded first, so that a stage that can't begin shows up in the
+	// table.
 	r.done = append(r.done, outcome{stage: s})
 	o = &r.done[len(r.done)-1]
 	from := time.Now()
@@ -130,6 +136,7 @@ func (r *runner) stage(ctx context.Context, s stage) (o *outcome, err error) {
 }
 
 // without records that a stage can't run for want of its tool.
+// On somebody's own machine a missing tool is no failure: the end of the output names it.
 func (r *runner) without(o *outcome, err error) {
 	if r.ci {
 		o.errs = append(o.errs, fmt.Errorf("CI must not skip this stage: %w", err))
@@ -146,13 +153,18 @@ func (r *runner) without(o *outcome, err error) {
 func (r *runner) command(ctx context.Context, o *outcome, c command) {
 	args := c.args
 	if c.pkgs != nil {
+		// The flag goes right behind "go test", before packages.
 		args = slices.Insert(c.goTest(), 2, "-json")
 	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	// The environment of the process counts more than the tier's seed, and the command's
+	// own more than both.
 	cmd.Dir, cmd.Env = c.dir, slices.Concat([]string{fmt.Sprintf("RAPID_SEED=%d", r.seed)}, os.Environ(), c.env)
 	// A test has processes of its own. All get the signal and may clean up.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// The minus sets the signal on the whole group.
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	// Whoever hasn't ended a minute later is killed.
 	cmd.WaitDelay = time.Minute
 	out := &pulse{w: r.out, last: time.Now()}
 	defer out.beat()()
@@ -161,6 +173,8 @@ func (r *runner) command(ctx context.Context, o *outcome, c command) {
 	if c.pkgs != nil {
 		seen, err = runGoTest(cmd, out, r.log)
 	} else {
+		// Commands other than go test print how their failure is repeated, as "repeat:
+		// COMMAND".
 		var tail bytes.Buffer
 		w := io.MultiWriter(out, r.log, &tail)
 		cmd.Stdout, cmd.Stderr = w, w
@@ -189,6 +203,7 @@ func repeatsIn(output string) (out []string) {
 
 // runGoTest runs a go test -json and reads it while it runs: what a test says shows at once. What
 // was read counts even when the command has failed.
+// The reader runs beside the command, which would block on a full pipe otherwise.
 func runGoTest(cmd *exec.Cmd, out, log io.Writer) (*results, error) {
 	in, w := io.Pipe()
 	cmd.Stdout, cmd.Stderr = w, w
@@ -240,11 +255,13 @@ func (r *runner) judge(o *outcome, c command, seen *results, err error) {
 }
 
 // hasDeeper reports whether a subtest of a failed test is among the failures, too.
+// A test that failed only because of its subtest adds nothing.
 func (c command) hasDeeper(all []failure, f failure) bool {
 	return slices.ContainsFunc(all, func(o failure) bool { return o.pkg == f.pkg && strings.HasPrefix(o.test, f.test+"/") })
 }
 
 // goTest returns the arguments of a go test.
+// Names are anchored, so that a test whose name another begins with isn't run for it.
 func (c command) goTest() []string {
 	args := slices.Concat([]string{"go", "test"}, c.pkgs, c.flags)
 	switch {
@@ -258,6 +275,7 @@ func (c command) goTest() []string {
 
 // repeating returns the command that repeats one failure. A seed that the failed property printed
 // replaces that of the command: with it the property begins with the case that failed.
+// Only the package of the failure is run again.
 func (c command) repeating(f failure) command {
 	pkg := "./" + strings.TrimPrefix(strings.TrimPrefix(f.pkg, path.Join(module, filepath.ToSlash(c.dir))), "/")
 	again := command{dir: c.dir, env: c.env, pkgs: []string{pkg}, match: c.match, tests: c.tests}
@@ -300,6 +318,7 @@ func (c command) String() string {
 
 // pulse is a writer that says from time to time that nothing has been written: CI systems end jobs
 // that are silent for long, and people do, too.
+// It stands before the output of commands, not before that of the tier itself.
 type pulse struct {
 	mu   sync.Mutex
 	w    io.Writer
@@ -317,11 +336,13 @@ func (p *pulse) Write(b []byte) (int, error) {
 const silence = time.Minute
 
 // beat writes a line whenever nothing was written for a while, until its result is called.
+// The result waits until the goroutine has ended: after that nothing is written.
 func (p *pulse) beat() (stop func()) {
 	ended, stopped := make(chan struct{}), make(chan struct{})
 	from := time.Now()
 	go func() {
 		defer close(stopped)
+		// Looked at four times in that time, so a line comes at most a quarter too late.
 		tick := time.NewTicker(silence / 4)
 		defer tick.Stop()
 		for {
@@ -346,6 +367,7 @@ func round(d time.Duration) time.Duration { return d.Round(time.Second) }
 
 // sumUp prints what failed, how to repeat it, and what was skipped; and writes the table of
 // times. It returns an error if a stage failed.
+// The table is written in any case.
 func (r *runner) sumUp(took time.Duration) error {
 	times := filepath.Join(r.dir(), "times.md")
 	if err := os.WriteFile(times, []byte(table(r.done)), 0o644); err != nil {
@@ -377,6 +399,7 @@ func (r *runner) complain(o *outcome) {
 	for _, err := range o.errs {
 		fmt.Fprintf(r.out, "  %v\n", err)
 	}
+	// Several failures may have one command.
 	for _, command := range slices.Compact(o.repeat) {
 		fmt.Fprintf(r.out, "  repeat: %s\n", command)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestTheTableNamesWhatTookLongest: packages where a stage has several, else tests.
+// TestTheTableNamesWhatTookLongest: packages where a stage has several, otherwise tests.
 func TestTheTableNamesWhatTookLongest(t *testing.T) {
 	of := func(test string, took time.Duration) duration { return duration{module + "/" + test, "", took} }
 	got := table([]outcome{

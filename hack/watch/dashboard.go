@@ -20,6 +20,7 @@ var variables = []string{"cluster", "namespace", "job"}
 var ofSeries = regexp.MustCompile(ours.String() + `(?:\{([^}]*)\})?`)
 
 // selecting returns an expression whose metrics are those of the dashboard's variables.
+// Label matchers that an expression has stay.
 func selecting(expr string) string {
 	return ofSeries.ReplaceAllStringFunc(expr, func(s string) string {
 		name, given, _ := strings.Cut(strings.TrimSuffix(s, "}"), "{")
@@ -41,6 +42,7 @@ func matchers(names []string) []string {
 }
 
 // dashboardOf returns the dashboard, with every metric of the list.
+// A metric that no panel shows gets one at the end: none is left out.
 func dashboardOf(list []observe.Metric) ([]byte, error) {
 	used := map[string]bool{}
 	for _, r := range rows {
@@ -74,6 +76,7 @@ func dashboardOf(list []observe.Metric) ([]byte, error) {
 
 // templating returns the variables as Grafana has them: each lists what there is with the values of those
 // before it.
+// The first is the data source, so that the file can be imported anywhere.
 func templating() []any {
 	out := []any{map[string]any{"name": "datasource", "label": "data source", "type": "datasource", "query": "prometheus"}}
 	for i, name := range variables {
@@ -96,6 +99,7 @@ var source = map[string]string{"type": "prometheus", "uid": "${datasource}"}
 // layout puts rows below each other, on a grid of 24 columns.
 type layout struct {
 	panels []any
+	// Grafana wants IDs that are unique in a dashboard.
 	y, ids int
 }
 
@@ -108,6 +112,7 @@ func (l *layout) add(r row) {
 	x := 0
 	for i := range r.panels {
 		width, height := r.panels[i].size()
+		// The panel would not fit beside the others.
 		if x+width > 24 {
 			x, l.y = 0, l.y+height
 		}
@@ -119,6 +124,7 @@ func (l *layout) add(r row) {
 		_, height := r.panels[len(r.panels)-1].size()
 		l.y += height
 	}
+	// Grafana keeps the panels of a collapsed row inside of it.
 	if r.collapsed {
 		head["panels"] = within
 		l.panels = append(l.panels, head)
@@ -137,6 +143,7 @@ func (p *panel) size() (width, height int) {
 
 // panelOf returns a panel of one metric by its labels: a counter's increase in an hour, p50 and p99 of a
 // histogram, the mean of a summary.
+// Summaries have no quantiles that can be added up.
 func panelOf(m *observe.Metric) panel {
 	by, legend := "", m.Name
 	if len(m.Labels) > 0 {
@@ -174,6 +181,7 @@ func quantilesBy(m *observe.Metric) []series {
 }
 
 // json returns the panel as Grafana has it, at a place.
+// Tables show the last value of each series.
 func (p *panel) json(id int, place map[string]int) map[string]any {
 	var targets []any
 	names, hidden := map[string]string{}, map[string]bool{"Time": true}

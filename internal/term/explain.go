@@ -15,9 +15,13 @@ import (
 )
 
 // This file prints what the API answers to berth explain.
+// Each kind has a function for one and one for all. They read the same endpoints as berth
+// top and the page.
 
+// prefixed returns the address of a path of the API.
 func prefixed(path string) string { return api.Prefix + path }
 
+// moment writes a time in UTC: people compare it with logs, not with a clock on the wall.
 func moment(t time.Time) string { return t.UTC().Format(time.DateTime) }
 
 // explainPod writes an answer about a pod. Like the others here it ignores fields that it doesn't know: a newer
@@ -34,6 +38,8 @@ func explainPod(ctx context.Context, out io.Writer, from Source, path string) er
 	return nil
 }
 
+// explainPodGroup writes an answer about a pod group as a whole; members are asked about
+// one by one.
 func explainPodGroup(ctx context.Context, out io.Writer, from Source, path string) error {
 	x, err := Read[v1alpha1.PodGroupDetail](ctx, from, path)
 	if err != nil {
@@ -46,6 +52,7 @@ func explainPodGroup(ctx context.Context, out io.Writer, from Source, path strin
 	return nil
 }
 
+// explainGroup writes an answer about a node group, with its instances.
 func explainGroup(ctx context.Context, out io.Writer, from Source, path string) error {
 	x, err := Read[v1alpha1.GroupDetail](ctx, from, path)
 	if err != nil {
@@ -58,6 +65,7 @@ func explainGroup(ctx context.Context, out io.Writer, from Source, path string) 
 	return nil
 }
 
+// explainGroups writes a line for each node group.
 func explainGroups(ctx context.Context, out io.Writer, from Source) error {
 	x, err := Read[v1alpha1.GroupList](ctx, from, "groups")
 	if err != nil {
@@ -73,11 +81,13 @@ func explainGroups(ctx context.Context, out io.Writer, from Source) error {
 	return report.Groups(out, list)
 }
 
+// explainNode writes why a node stays, or how far its removal has come.
 func explainNode(ctx context.Context, out io.Writer, from Source, path string) error {
 	x, err := Read[v1alpha1.NodeDetail](ctx, from, path)
 	if err != nil {
 		return err
 	}
+	// Nodes have a state where Berth scales down.
 	if x.State == "" {
 		return errOnlySchedules
 	}
@@ -88,6 +98,7 @@ func explainNode(ctx context.Context, out io.Writer, from Source, path string) e
 	return nil
 }
 
+// explainNodes sums up why nodes stay and what they cost.
 func explainNodes(ctx context.Context, out io.Writer, from Source) error {
 	o, err := Read[v1alpha1.Overview](ctx, from, "overview")
 	if err != nil {
@@ -96,6 +107,8 @@ func explainNodes(ctx context.Context, out io.Writer, from Source) error {
 	if o.ScaleDown == nil {
 		return errOnlySchedules
 	}
+	// Costs by group are an answer of their own. The two are read one after the other, and
+	// the sums may differ by what happened in between.
 	m, err := Read[v1alpha1.Money](ctx, from, "money")
 	if err != nil {
 		return err
@@ -107,6 +120,7 @@ func explainNodes(ctx context.Context, out io.Writer, from Source) error {
 const maxWorkloads = 5
 
 // explainPending writes the pending pods by reason, and for each reason the workloads with most pods.
+// The API sends a bounded number of workloads by reason, and counts the rest.
 func explainPending(ctx context.Context, out io.Writer, from Source) error {
 	x, err := Read[v1alpha1.Pending](ctx, from, "pending")
 	if err != nil {
@@ -142,6 +156,8 @@ func explainPending(ctx context.Context, out io.Writer, from Source) error {
 	return nil
 }
 
+// explainPodGroups writes a line for each pod group. Its list is read page by page: there
+// may be many thousands.
 func explainPodGroups(ctx context.Context, out io.Writer, from Source) error {
 	all, err := ReadAll(ctx, from, "podgroups")
 	if err != nil {
@@ -163,6 +179,8 @@ func explainPodGroups(ctx context.Context, out io.Writer, from Source) error {
 }
 
 // itemsOf returns the items of a list.
+// Lists are read as generic objects, so that -o json prints fields that this program
+// doesn't know; here they are decoded again.
 func itemsOf[T any](all map[string]any) (out []T, err error) {
 	raw, err := json.Marshal(all["items"])
 	if err != nil {
@@ -175,6 +193,7 @@ func itemsOf[T any](all map[string]any) (out []T, err error) {
 }
 
 // podRows writes pods, a line each.
+// The answer is a list of pods as -o wide prints it.
 func podRows(out io.Writer, all map[string]any) error {
 	list, err := itemsOf[v1alpha1.Pod](all)
 	if err != nil {
@@ -197,6 +216,7 @@ func podRows(out io.Writer, all map[string]any) error {
 }
 
 // nodeRows writes nodes, a line each.
+// They are those of berth top.
 func nodeRows(out io.Writer, all map[string]any) error {
 	list, err := itemsOf[v1alpha1.Node](all)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 // berth top shows too.
 
 // Status is where a cluster stands, and who says so.
+// The two answers may be a Step apart.
 type Status struct {
 	v1alpha1.Overview
 	Meta v1alpha1.Meta
@@ -35,6 +36,8 @@ func ReadStatus(ctx context.Context, from Source) (*Status, error) {
 }
 
 // now returns the time of the cluster: of a file it isn't when it was asked.
+// A screen of a file would otherwise grow older each time it is shown: its times would be
+// measured against today's clock.
 func (s *Status) now() time.Time {
 	if s.Meta.Capabilities.Replay {
 		return s.Meta.Now
@@ -44,11 +47,13 @@ func (s *Status) now() time.Time {
 
 // PrintStatus writes the screen of berth status; called is what the user has typed to call this
 // program. Nodes are listed one by one where there are some.
+// Lines are collected first, so that there is one write that can fail.
 func PrintStatus(out io.Writer, s *Status, nodes []v1alpha1.Node, called string) error {
 	var b strings.Builder
 	p := paletteFor(out)
 	lines := statusLines(s, called)
 	if nodes != nil {
+		// The last line says where to go on; the nodes stand before it.
 		lines = append(append(lines[:len(lines)-1], table(NodeTable(nodes))...), nil, lines[len(lines)-1])
 	}
 	for _, l := range lines {
@@ -60,6 +65,7 @@ func PrintStatus(out io.Writer, s *Status, nodes []v1alpha1.Node, called string)
 
 // AllNodes returns all nodes: those on their way out first, then unready ones, then removable ones, then the
 // others by utilization, the least utilized first.
+// The list is read page by page.
 func AllNodes(ctx context.Context, from Source) ([]v1alpha1.Node, error) {
 	all, err := ReadAll(ctx, from, nodeKind.list)
 	if err != nil {
@@ -86,6 +92,7 @@ func statusLines(s *Status, called string) (out []line) {
 }
 
 // What a section of the screen has at most.
+// What was left out is counted in a last line, and -o json lists all.
 const (
 	maxPendingLines = 10
 	maxNowLines     = 12
@@ -94,11 +101,13 @@ const (
 )
 
 // headLines sum up.
+// headLines returns the lines that sum a cluster up: who answers, pods, nodes and use.
 func headLines(s *Status) []line {
 	pods := line{{"pods   ", strong}, {fmt.Sprintf("%d on nodes, ", s.Pods.Placed), plain}, {fmt.Sprintf("%d pending", s.Pods.Pending), colourIf(s.Pods.Pending > 0, busy)}}
 	n := &s.Nodes
 	nodes := line{{"nodes  ", strong}, {fmt.Sprintf("%d ready", n.Ready), plain}}
 	if n.NotReady > 0 {
+		// Parts that are zero are left out, since zero is what one expects of them.
 		nodes = append(nodes, cell{fmt.Sprintf(", %d not ready", n.NotReady), bad})
 	}
 	if n.Unschedulable > 0 {
@@ -129,6 +138,7 @@ func whoAnswers(m *v1alpha1.Meta, now time.Time) string {
 		out += ", " + string(m.Mode)
 	}
 	if m.Identity != "" {
+		// An identity is the pod's name and a random suffix.
 		leader, _, _ := strings.Cut(m.Identity, "_")
 		out += ", leader " + leader
 	}
@@ -164,6 +174,7 @@ func moneyOf(s *Status) string {
 
 // priceLines are what people should know of the prices of nodes; none when there is nothing.
 func priceLines(s *Status) (out []line) {
+	// Columns have $ whatever the currency, so a line says what it stands for.
 	if c := s.Meta.Currency; c != "" && c != "USD" {
 		out = append(out, say(faint, "$ stands for %s, the currency of --node-prices.", c))
 	}
@@ -202,6 +213,8 @@ func pendingLines(s *Status, limit int) []line {
 }
 
 // whyPending returns what pods without a node wait for.
+// For rejected pods the reason is the plugin's own message; others have one only if there
+// is more to say.
 func whyPending(p *v1alpha1.PendingReason) string {
 	switch {
 	case p.State == v1alpha1.Rejected && p.Plugin != "":
@@ -257,6 +270,8 @@ func nowRows(s *Status) (rows []line) {
 }
 
 // expected says when nodes are expected.
+// Groups that have launched nodes before have an estimate; others have only the time of the
+// order.
 func expected(e *v1alpha1.Expectation) string {
 	switch {
 	case e == nil:
@@ -292,6 +307,7 @@ func nodeLines(s *Status) []line {
 }
 
 // stateOfNode returns a node's state for scale-down as people read it.
+// A state of a newer Berth is a dash.
 func stateOfNode(state v1alpha1.NodeState) (string, colour) {
 	switch state {
 	case v1alpha1.Stays:
@@ -307,6 +323,7 @@ func stateOfNode(state v1alpha1.NodeState) (string, colour) {
 }
 
 // maxRuns is how many runs of decisions the screen has.
+// A run is decisions of one kind, one after the other, of which the last is shown.
 const maxRuns = 12
 
 // decisionLines are the last decisions.
@@ -362,6 +379,7 @@ func orDash(text string) string {
 // ago says for how long something has been, in its largest unit and the next; "-" for a time that isn't
 // known. A time in the future, of a clock that is ahead, counts as now.
 func ago(now, since time.Time) string {
+	// A zero Unix time is one that was never set and went through JSON.
 	if since.IsZero() || since.Unix() <= 0 {
 		return "-"
 	}
@@ -393,6 +411,7 @@ const (
 )
 
 // PrintTop writes what berth top shows without a terminal: the head of the status, and all nodes.
+// It is for pipes and files: once, and without control sequences.
 func PrintTop(out io.Writer, s *Status, nodes []v1alpha1.Node) error {
 	p := paletteFor(out)
 	lines := headLines(s)

@@ -13,6 +13,8 @@ import (
 )
 
 // model is what the screen shows, and what the user has chosen. It implements tea.Model.
+// Bubble Tea calls Update and View from one goroutine, so nothing here has a lock. What
+// takes time is a command, which runs elsewhere and sends a message.
 type model struct {
 	ctx      context.Context
 	from     term.Source
@@ -23,12 +25,14 @@ type model struct {
 	failed        error // why the latest answer didn't come; nil when it did
 	paused        bool
 	// streaming says that changes come by themselves, and stale that one has come since the tables were read.
+	// A stream brings the overview; tables are asked for.
 	streaming, stale bool
 	asked            time.Time // when the tables were read
 
 	tab   int
 	views [tabs]view
 	// cursor is the key of the row under the cursor, and top the first row that is shown.
+	// A key, not an index, so that the cursor stays with its row when others come and go.
 	cursor [tabs]string
 	top    [tabs]int
 
@@ -36,6 +40,7 @@ type model struct {
 	filtering bool
 	help      bool
 	// detail is what one object's explanation is of; nil for the table.
+	// It is read again like the tables while it is open.
 	detail *detail
 }
 
@@ -48,6 +53,8 @@ type detail struct {
 }
 
 // The messages.
+// answered and explained are answers to ask and explain; due says that the interval is
+// over.
 type (
 	answered struct {
 		shown  *snapshot
@@ -61,9 +68,11 @@ type (
 	due struct{}
 )
 
+// The size is corrected by the first message of the terminal. first must not be nil.
 func newModel(ctx context.Context, from term.Source, interval time.Duration, first *snapshot) *model {
 	m := &model{ctx: ctx, from: from, interval: interval, shown: first, width: 80, height: 24}
 	for i := range m.views {
+		// -1 is the order of the rows, and no groups.
 		m.views[i] = view{sort: -1, group: -1}
 	}
 	return m
@@ -72,11 +81,14 @@ func newModel(ctx context.Context, from term.Source, interval time.Duration, fir
 // Init implements tea.Model.
 func (m *model) Init() tea.Cmd { return m.wait() }
 
+// wait sends due after the interval. It is called once for each due, so that intervals
+// don't pile up.
 func (m *model) wait() tea.Cmd {
 	return tea.Tick(m.interval, func(time.Time) tea.Msg { return due{} })
 }
 
 // ask reads the next snapshot.
+// It must not change the model: it runs in another goroutine.
 func (m *model) ask() tea.Cmd {
 	return func() tea.Msg {
 		s, err := read(m.ctx, m.from)
@@ -85,6 +97,7 @@ func (m *model) ask() tea.Cmd {
 }
 
 // explain reads an explanation.
+// Its text is the same as that of berth explain.
 func (m *model) explain(kind, name string) tea.Cmd {
 	return func() tea.Msg {
 		var out bytes.Buffer
@@ -102,12 +115,15 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case changed:
+		// While paused the screen stays as it is; stale has the tables read when it goes
+		// on.
 		if m.streaming, m.stale = true, true; !m.paused {
 			m.shown = m.shown.with(msg.overview) // the tables may still lack an answer: failed stays
 		}
 	case lost:
 		m.streaming = false
 	case due:
+		// The next look comes with the next interval.
 		if m.paused || !m.wants() {
 			return m, m.wait()
 		}
@@ -118,10 +134,13 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.ask()
 	case answered:
 		if m.failed = msg.failed; msg.shown != nil {
+			// After a failure the last snapshot stays on the screen, with the error in the
+			// last line.
 			m.shown = msg.shown
 		}
 		return m, m.wait()
 	case explained:
+		// The answer may be for an object that was closed meanwhile.
 		if d := m.detail; d != nil && d.kind == msg.kind && d.name == msg.name {
 			if d.failed = msg.failed; msg.failed == nil {
 				d.lines = strings.Split(strings.TrimRight(msg.text, "\n"), "\n")
@@ -137,11 +156,13 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 const quietFor = 15 * time.Second
 
 // wants reports whether the tables are to be read again: when something has changed, or may have without a stream.
+// A file doesn't change, and isn't read again.
 func (m *model) wants() bool {
 	return !m.shown.still() && (!m.streaming || m.stale || m.failed != nil || time.Since(m.asked) >= quietFor)
 }
 
 // with returns the snapshot with another overview.
+// The tables stay as they were read.
 func (s *snapshot) with(o *v1alpha1.Overview) *snapshot {
 	out := *s
 	out.status = &term.Status{Overview: *o, Meta: s.status.Meta}
@@ -149,6 +170,8 @@ func (s *snapshot) with(o *v1alpha1.Overview) *snapshot {
 }
 
 // key does what a key is for.
+// The order matters: ctrl+c always quits, and while a filter is typed letters aren't
+// commands.
 func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
 	name := msg.String()
 	if name == "ctrl+c" {
@@ -179,6 +202,7 @@ func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
 		m.move(-m.body())
 	case "pgdown", "ctrl+f", "space":
 		m.move(m.body())
+	// Far beyond any table; move keeps within it.
 	case "home":
 		m.move(-1 << 30)
 	case "end", "G":
@@ -192,6 +216,7 @@ func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
 }
 
 // choose changes which table is shown, and how.
+// These keys do nothing while an explanation is open.
 func (m *model) choose(name string) {
 	if m.detail != nil {
 		return
@@ -218,6 +243,7 @@ func (m *model) choose(name string) {
 }
 
 // typed changes the filter.
+// Filters are in lower case, as what they are compared with.
 func (m *model) typed(msg tea.KeyPressMsg) {
 	v := &m.views[m.tab]
 	switch msg.String() {
@@ -226,6 +252,7 @@ func (m *model) typed(msg tea.KeyPressMsg) {
 	case "esc":
 		m.filtering, v.filter = false, ""
 	case "backspace":
+		// A letter may have several bytes.
 		if letters := []rune(v.filter); len(letters) > 0 {
 			v.filter = string(letters[:len(letters)-1])
 		}
@@ -260,6 +287,7 @@ func (m *model) at(rows []row) int {
 }
 
 // move moves the cursor, or scrolls an explanation.
+// by is in rows, negative for up.
 func (m *model) move(by int) {
 	if d := m.detail; d != nil {
 		d.top = min(max(d.top+by, 0), max(len(d.lines)-m.body(), 0))
@@ -281,11 +309,13 @@ func (m *model) open() tea.Cmd {
 		return nil
 	}
 	r := rows[m.at(rows)]
+	// A group's heading becomes the filter: its rows are what the user wants to see.
 	if r.kind == "" {
 		m.views[m.tab].filter = strings.ToLower(r.name)
 		m.views[m.tab].group = -1
 		return nil
 	}
+	// Shown at once, so that the key is seen to work while the answer is under way.
 	m.detail = &detail{kind: r.kind, name: r.name, lines: []string{"…"}}
 	return m.explain(r.kind, r.name)
 }

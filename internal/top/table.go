@@ -22,6 +22,7 @@ const (
 )
 
 // cell is a text in a row. Numbers sort by num, others by text.
+// The tone is of the text; under the cursor it is another one.
 type cell struct {
 	text   string
 	tone   tone
@@ -29,13 +30,17 @@ type cell struct {
 	number bool
 }
 
+// text returns a cell that sorts by its text.
 func text(s string) cell { return cell{text: s} }
 
+// toned returns such a cell in a tone.
 func toned(s string, t tone) cell { return cell{text: s, tone: t} }
 
+// numbered returns a cell that sorts by a number, whatever its text says.
 func numbered(s string, n float64) cell { return cell{text: s, num: n, number: true} }
 
 // column is a column of a table.
+// Its width follows the texts of the rows that are shown.
 type column struct {
 	title string
 	// from is the width of the terminal from which it is shown.
@@ -64,6 +69,8 @@ type table struct {
 }
 
 // view is how a table is looked at.
+// It outlives snapshots; indices are of columns and groups, which a tab's tables have in
+// common.
 type view struct {
 	sort     int // index of a column, -1 for the order of the rows
 	reversed bool
@@ -72,9 +79,11 @@ type view struct {
 }
 
 // look returns the rows that a view has, with headings where they are grouped.
+// Rows of the table aren't changed.
 func (t *table) look(v view) []row {
 	var out []row
 	for _, r := range t.rows {
+		// Also by what rows are grouped by, which may not be shown.
 		if v.filter == "" || slices.ContainsFunc(append(texts(r.cells), r.groups...), func(s string) bool { return strings.Contains(strings.ToLower(s), v.filter) }) {
 			out = append(out, r)
 		}
@@ -88,6 +97,7 @@ func (t *table) look(v view) []row {
 	if v.group < 0 || v.group >= len(t.groups) {
 		return out
 	}
+	// Within a group rows stay in their order.
 	slices.SortStableFunc(out, func(a, b row) int { return strings.Compare(a.groups[v.group], b.groups[v.group]) })
 	return t.headed(out, v.group)
 }
@@ -101,6 +111,7 @@ func (t *table) headed(rows []row, group int) (out []row) {
 		}
 		title := t.groups[group] + " " + cmp.Or(name, "(none)")
 		h := row{key: "heading " + title, heading: true, name: name, cells: []cell{toned(title+": "+count(n-i), strong)}}
+		// Node groups can be explained; zones and types can't.
 		if t.groups[group] == "group" && name != "" {
 			h.kind = "group"
 		}
@@ -110,6 +121,7 @@ func (t *table) headed(rows []row, group int) (out []row) {
 	return out
 }
 
+// compare orders two cells of a column.
 func compare(a, b cell) int {
 	if a.number && b.number {
 		return cmp.Compare(a.num, b.num)
@@ -117,6 +129,7 @@ func compare(a, b cell) int {
 	return strings.Compare(a.text, b.text)
 }
 
+// texts returns what can be searched.
 func texts(cells []cell) []string {
 	out := make([]string, len(cells))
 	for i := range cells {
@@ -127,6 +140,7 @@ func texts(cells []cell) []string {
 
 // widths returns the width of each column on a terminal; 0 for one that isn't shown. Columns from the right are left
 // out when all don't fit, but never the first.
+// The title is never cut by most.
 func (t *table) widths(rows []row, width int) []int {
 	out := make([]int, len(t.columns))
 	for i, c := range t.columns {
@@ -181,6 +195,7 @@ func total(widths []int) (n int) {
 }
 
 // middle returns a text with so many letters at most. What is left out is in its middle: names differ at their ends.
+// Wide letters take two columns.
 func middle(s string, width int) string {
 	if ansi.StringWidth(s) <= width {
 		return s

@@ -25,6 +25,7 @@ var tabNames = [tabs]string{"Nodes", "Node groups", "Pending pods"}
 const wide = 140
 
 // tableOf returns the table of a tab for a terminal of a width.
+// Tables are made anew for each screen, of the answers of one snapshot.
 func (s *snapshot) tableOf(tab, width int) *table {
 	switch tab {
 	case groupsTab:
@@ -35,6 +36,8 @@ func (s *snapshot) tableOf(tab, width int) *table {
 	return s.nodeTable(width)
 }
 
+// nodeTable returns the nodes. The columns that matter most come first; from is the width
+// of a terminal from which a column is there.
 func (s *snapshot) nodeTable(width int) *table {
 	t := &table{
 		columns: []column{
@@ -58,6 +61,7 @@ func (s *snapshot) nodeTable(width int) *table {
 	return t
 }
 
+// toneOf returns the colour of a node's state.
 func toneOf(n *v1alpha1.Node) tone {
 	switch {
 	case !n.Ready:
@@ -71,9 +75,12 @@ func toneOf(n *v1alpha1.Node) tone {
 }
 
 // shareCell is how much of a resource of a node is requested.
+// Requests, not use: placement goes by requests. A share above 1 is possible after a
+// resize, or where another scheduler placed pods.
 func shareCell(n *v1alpha1.Node, resource string, width int) cell {
 	share, ok := term.Share(n, resource)
 	if !ok {
+		// -1 sorts what isn't known before everything that is.
 		return numbered("-", -1)
 	}
 	out := numbered(fmt.Sprintf("%.0f %%", 100*share), share)
@@ -86,6 +93,7 @@ func shareCell(n *v1alpha1.Node, resource string, width int) cell {
 	case share > 1:
 		out.tone = bad
 	case share < 0.5:
+		// Nodes that are less than half full are worth a look.
 		out.tone = busy
 	default:
 		out.tone = good
@@ -94,6 +102,7 @@ func shareCell(n *v1alpha1.Node, resource string, width int) cell {
 }
 
 // gpuCell is how many of a node's GPUs are requested.
+// GPUs are whole devices, so they are counted instead of given as a share.
 func gpuCell(n *v1alpha1.Node) cell {
 	u := term.Devices(n)
 	if u == nil {
@@ -102,6 +111,7 @@ func gpuCell(n *v1alpha1.Node) cell {
 	return numbered(u.Requested.String()+"/"+u.Allocatable.String(), float64(u.Share))
 }
 
+// podsOn returns the pods of a node and, where it is known, how many it may have.
 func podsOn(n *v1alpha1.Node) string {
 	if n.MaxPods == 0 {
 		return fmt.Sprint(n.Pods)
@@ -109,6 +119,7 @@ func podsOn(n *v1alpha1.Node) string {
 	return fmt.Sprintf("%d/%d", n.Pods, n.MaxPods)
 }
 
+// priceCell returns a price an hour; 0 means that there is none.
 func priceCell(p v1alpha1.Price) cell {
 	if p == 0 {
 		return numbered("-", 0)
@@ -116,6 +127,8 @@ func priceCell(p v1alpha1.Price) cell {
 	return numbered(fmt.Sprintf("%.2f", p), float64(p))
 }
 
+// ageCell returns for how long something has been; it is sorted by seconds, not by its
+// text.
 func ageCell(now, since time.Time) cell {
 	if since.IsZero() || since.Unix() <= 0 {
 		return numbered("-", -1)
@@ -123,6 +136,7 @@ func ageCell(now, since time.Time) cell {
 	return numbered(term.Ago(now, since), now.Sub(since).Seconds())
 }
 
+// groupTable returns the node groups, with what keeps each from growing.
 func (s *snapshot) groupTable() *table {
 	t := &table{columns: []column{
 		{title: "GROUP", least: 12, most: 60}, {title: "MIN", right: true, from: 70}, {title: "TARGET", right: true}, {title: "MAX", right: true}, {title: "READY", right: true}, {title: "LAUNCHING", right: true},
@@ -132,6 +146,7 @@ func (s *snapshot) groupTable() *table {
 	for i := range s.groups {
 		g := &s.groups[i]
 		limit := text(dash(g.Limit))
+		// A backoff ends by itself, so its end is shown.
 		if g.Backoff != nil {
 			limit = toned(g.Limit+" until "+g.Backoff.Until.UTC().Format(time.TimeOnly), bad)
 		}
@@ -141,6 +156,8 @@ func (s *snapshot) groupTable() *table {
 	return t
 }
 
+// podTable returns the pods without a node. At most maxPending were read; the number in the
+// tab's name counts all.
 func (s *snapshot) podTable() *table {
 	t := &table{columns: []column{
 		{title: "POD", least: 16, most: 60}, {title: "WAITING", right: true}, {title: "STATE", most: 12}, {title: "TRIES", right: true, from: 70},
@@ -162,6 +179,7 @@ func (s *snapshot) podTable() *table {
 	return t
 }
 
+// dash keeps a cell from being empty: an empty one looks like a mistake.
 func dash(s string) string {
 	if s == "" {
 		return "-"
@@ -169,6 +187,7 @@ func dash(s string) string {
 	return s
 }
 
+// count returns how many rows a heading has below it.
 func count(n int) string {
 	if n == 1 {
 		return "1 row"

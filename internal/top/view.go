@@ -13,6 +13,7 @@ import (
 )
 
 // styles are how tones look: in the terminal's own colours, which suit its background.
+// Tones are meanings, by which the tables are written.
 var styles = map[tone]lipgloss.Style{
 	plain: lipgloss.NewStyle(), faint: lipgloss.NewStyle().Faint(true), strong: lipgloss.NewStyle().Bold(true), bad: lipgloss.NewStyle().Foreground(lipgloss.Red),
 	good: lipgloss.NewStyle().Foreground(lipgloss.Green), busy: lipgloss.NewStyle().Foreground(lipgloss.Yellow), chosen: lipgloss.NewStyle().Reverse(true),
@@ -30,6 +31,7 @@ func paint(s string, t tone) string {
 const roomy = 12
 
 // head returns the lines above the table.
+// On a low terminal rows are worth more than a summary.
 func (m *model) head() []string {
 	var out []string
 	lines := term.HeadLines(m.shown.status)
@@ -47,6 +49,7 @@ func (m *model) head() []string {
 }
 
 // tabLine names the tabs, and how the one is looked at that is shown.
+// It is part of the head, so that a filter or an order that hides rows is never overlooked.
 func (m *model) tabLine() string {
 	counts := [tabs]int{len(m.shown.nodes), len(m.shown.groups), m.shown.status.Pods.Pending}
 	var parts []string
@@ -78,6 +81,7 @@ func (m *model) tabLine() string {
 }
 
 // body returns how many rows fit on the screen.
+// It must agree with head: both count the same lines.
 func (m *model) body() int {
 	used := 2 // the heading of the table, and the last line
 	if m.height < roomy {
@@ -89,6 +93,7 @@ func (m *model) body() int {
 }
 
 // View implements tea.Model.
+// The alternative screen gives the terminal back as it was.
 func (m *model) View() tea.View {
 	v := tea.NewView(strings.Join(m.lines(), "\n"))
 	v.AltScreen = true
@@ -106,6 +111,7 @@ func (m *model) lines() []string {
 	default:
 		out = append(m.head(), m.tableLines()...)
 	}
+	// A copy: helpLines must not be changed.
 	out = append([]string{}, out[:min(len(out), max(m.height-1, 0))]...)
 	for len(out) < m.height-1 {
 		out = append(out, "")
@@ -118,6 +124,7 @@ func (m *model) lines() []string {
 }
 
 // foot is the last line: how to leave, or why there is no answer.
+// An error comes first: what is above may be old.
 func (m *model) foot() string {
 	switch {
 	case m.failed != nil:
@@ -146,6 +153,7 @@ func (m *model) pace() string {
 }
 
 // helpLines say what keys do.
+// They fit on a screen of 80 columns.
 var helpLines = []string{
 	"1 2 3, tab    nodes, node groups, pending pods",
 	"↑ ↓ j k       move; page up and down, home and end too",
@@ -162,13 +170,16 @@ var helpLines = []string{
 }
 
 // tableLines returns the rows that fit, with their heading. The cursor is always among them.
+// The first row that is shown moves no more than it has to.
 func (m *model) tableLines() []string {
 	t, rows := m.rows()
 	body := m.body()
 	at, top := m.at(rows), &m.top[m.tab]
 	*top = min(max(*top, at-body+1), at)
+	// Rows may have become fewer since.
 	*top = min(*top, max(len(rows)-body, 0))
 	shown := rows[*top:min(len(rows), *top+body)]
+	// Widths are of the rows that are shown, so they may change while one scrolls.
 	widths := t.widths(shown, m.width)
 	var titles []cell
 	for i, c := range t.columns {
@@ -200,6 +211,8 @@ func (m *model) tableLines() []string {
 }
 
 // line returns a row in the widths of the columns.
+// A column without room has width 0 and is left out. Texts that are too long lose their
+// middle: names differ at both ends.
 func (t *table) line(cells []cell, widths []int, under bool) string {
 	var b strings.Builder
 	for i, c := range cells {
@@ -211,6 +224,7 @@ func (t *table) line(cells []cell, widths []int, under bool) string {
 		if t.columns[i].right {
 			s, pad = pad+s, ""
 		}
+		// The gap has the cursor's tone, too, so that the bar has no holes.
 		if b.Len() > 0 {
 			b.WriteString(paint(strings.Repeat(" ", gap), toneUnder(plain, under)))
 		}
@@ -228,12 +242,14 @@ func toneUnder(t tone, under bool) tone {
 }
 
 // detailLines returns what fits of an explanation.
+// It isn't cut at the bottom: lines does that.
 func (m *model) detailLines() []string {
 	d := m.detail
 	out := []string{paint(fmt.Sprintf("%s %s", d.kind, d.name), strong)}
 	if d.failed != nil {
 		out = append(out, paint(term.Printable(d.failed), bad))
 	}
+	// An explanation that was read again may be shorter.
 	d.top = min(d.top, max(len(d.lines)-1, 0))
 	return append(out, d.lines[d.top:]...)
 }

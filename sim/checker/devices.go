@@ -30,6 +30,8 @@ type Devices struct {
 }
 
 // NewExpressions returns a place for compiled expressions.
+// Callers that check often share one: to compile an expression costs far more than to
+// evaluate it.
 func NewExpressions() *cel.Cache {
 	return cel.NewCache(256, cel.Features{EnableConsumableCapacity: true})
 }
@@ -39,11 +41,14 @@ type deviceID struct{ driver, pool, name string }
 
 func (id deviceID) String() string { return id.driver + "/" + id.pool + "/" + id.name }
 
+// idOf returns the device of a result. A result names it whether or not a driver still
+// publishes it.
 func idOf(r *resourcev1.DeviceRequestAllocationResult) deviceID {
 	return deviceID{r.Driver, r.Pool, r.Device}
 }
 
 // DeviceViolation is a claim that has what it must not have.
+// It is never a matter of degree: one violation fails the run that checks.
 type DeviceViolation struct {
 	Claim string // namespace/name; "" when several are to blame
 	// Rule is twice, capacity, counters, published, class, count, taint, place, constraint or reserved.
@@ -59,6 +64,7 @@ func (v DeviceViolation) String() string {
 }
 
 // users is what the claims have of one device.
+// A device is in whole or in parts, never in both; both are kept to say so.
 type users struct {
 	whole, parts []string // the claims that have it, and those that have a part
 	consumed     map[resourcev1.QualifiedName]resource.Quantity
@@ -72,10 +78,14 @@ func (d *Devices) CheckTaken() (found []DeviceViolation) {
 	published := d.published(nil)
 	for _, id := range sortedIDs(taken) {
 		u := taken[id]
+		// An allocation without a share ID has the device for itself, so that one with a
+		// part beside it is a violation, too.
 		if len(u.whole) > 1 || len(u.whole) == 1 && len(u.parts) > 0 {
 			found = append(found, DeviceViolation{Rule: "twice", Detail: fmt.Sprintf("device %s is in claims %s", id, strings.Join(append(u.whole, u.parts...), ", "))})
 		}
 		device := published[id]
+		// A driver may take a device back while a claim has it; then there is no capacity
+		// to compare with.
 		if device == nil || len(u.parts) == 0 {
 			continue
 		}
@@ -98,6 +108,7 @@ func (d *Devices) taken() map[deviceID]*users {
 		}
 		for i := range c.Status.Allocation.Devices.Results {
 			r := &c.Status.Allocation.Devices.Results[i]
+			// Access for administrators is granted beside whatever else uses the device.
 			if r.AdminAccess != nil && *r.AdminAccess {
 				continue
 			}
@@ -112,6 +123,8 @@ func (d *Devices) taken() map[deviceID]*users {
 				continue
 			}
 			u.parts = append(u.parts, name)
+			// What was consumed stands in the allocation itself, rounded up as the device's
+			// policy wants it: what the claim asked for is of no interest here.
 			for capacity, q := range r.ConsumedCapacity {
 				sum := u.consumed[capacity]
 				sum.Add(q)
@@ -122,11 +135,14 @@ func (d *Devices) taken() map[deviceID]*users {
 	return out
 }
 
+// sortedIDs gives reports an order that doesn't change from run to run.
 func sortedIDs[V any](m map[deviceID]V) []deviceID {
 	return slices.SortedFunc(maps.Keys(m), func(a, b deviceID) int { return strings.Compare(a.String(), b.String()) })
 }
 
 // newest returns the slices of the newest generation of each pool.
+// Of a pool that is in the middle of a change, slices of the older generation don't count
+// any more, even if the newer ones aren't complete.
 func (d *Devices) newest() (out []*resourcev1.ResourceSlice) {
 	last := map[deviceID]int64{}
 	for _, s := range d.Slices {
@@ -144,6 +160,7 @@ func (d *Devices) newest() (out []*resourcev1.ResourceSlice) {
 // published returns the devices that drivers publish for a node, or with nil for any.
 func (d *Devices) published(node *v1.Node) map[deviceID]*resourcev1.Device {
 	out := map[deviceID]*resourcev1.Device{}
+	// Of two slices that publish one device, which the API doesn't forbid, the last counts.
 	for _, s := range d.newest() {
 		for i := range s.Spec.Devices {
 			x := &s.Spec.Devices[i]
@@ -160,6 +177,8 @@ func (d *Devices) published(node *v1.Node) map[deviceID]*resourcev1.Device {
 }
 
 // reaches reports whether what is said of nodes is true of a node.
+// The arguments are the three ways in which a slice or a device may say it; only one of
+// them may be set.
 func reaches(name *string, all *bool, some *v1.NodeSelector, node *v1.Node) bool {
 	switch {
 	case name != nil && *name != "":
@@ -167,6 +186,7 @@ func reaches(name *string, all *bool, some *v1.NodeSelector, node *v1.Node) bool
 	case all != nil && *all:
 		return true
 	case some != nil:
+		// A selector that doesn't parse selects nothing.
 		ok, err := nodeaffinity.NewLazyErrorNodeSelector(some).Match(node)
 		return ok && err == nil
 	}
@@ -175,6 +195,7 @@ func reaches(name *string, all *bool, some *v1.NodeSelector, node *v1.Node) bool
 
 // checkCounters compares what the devices in use take of each set of counters with what it has.
 func (d *Devices) checkCounters(taken map[deviceID]*users, published map[deviceID]*resourcev1.Device) (found []DeviceViolation) {
+	// Counters are of a pool, so devices of several slices draw on the same set.
 	used := map[deviceID]map[string]resource.Quantity{} // by driver, pool and counter set
 	for id := range taken {
 		device := published[id]
@@ -193,6 +214,8 @@ func (d *Devices) checkCounters(taken map[deviceID]*users, published map[deviceI
 			}
 		}
 	}
+	// A set that no slice publishes any more can't be exceeded, like the capacity of a
+	// device that is gone.
 	for _, s := range d.newest() {
 		for _, c := range s.Spec.SharedCounters {
 			set := deviceID{s.Spec.Driver, s.Spec.Pool.Name, c.Name}
@@ -208,12 +231,14 @@ func (d *Devices) checkCounters(taken map[deviceID]*users, published map[deviceI
 
 // CheckReserved returns the violations of what holds of pods on nodes, each of which has its claims: they exist, have
 // devices, and are reserved for the pod.
+// Pods that have ended are the caller's to leave out: their claims may be released.
 func (d *Devices) CheckReserved(pods []*v1.Pod) (found []DeviceViolation) {
 	claims := map[string]*resourcev1.ResourceClaim{}
 	for _, c := range d.Claims {
 		claims[c.Namespace+"/"+c.Name] = c
 	}
 	for _, pod := range pods {
+		// Claims made of templates have generated names, which stand in the pod's status.
 		for name := range resourceclaim.PodClaims(pod) {
 			name = pod.Namespace + "/" + name
 			switch c := claims[name]; {
@@ -232,6 +257,8 @@ func (d *Devices) CheckReserved(pods []*v1.Pod) (found []DeviceViolation) {
 // CheckAllocation returns what is wrong with the devices that a claim was given for a pod on a node: they are published
 // for it, are of the classes and what else the claim asks for, have no taint that it doesn't tolerate, and are as
 // many as it asks for.
+// It is called once for a new allocation, in the state in which it was made: what changes
+// afterwards, such as a new taint, makes no violation of it.
 func (d *Devices) CheckAllocation(c *resourcev1.ResourceClaim, node *v1.Node) (found []DeviceViolation) {
 	if d.Expressions == nil {
 		d.Expressions = NewExpressions()
@@ -240,6 +267,7 @@ func (d *Devices) CheckAllocation(c *resourcev1.ResourceClaim, node *v1.Node) (f
 	for i := range c.Spec.Devices.Requests {
 		x.request(&c.Spec.Devices.Requests[i])
 	}
+	// Constraints are between requests, so all devices must be known first.
 	x.constraints()
 	if s := c.Status.Allocation.NodeSelector; s != nil {
 		if ok, err := nodeaffinity.NewLazyErrorNodeSelector(s).Match(node); !ok || err != nil {
@@ -250,6 +278,7 @@ func (d *Devices) CheckAllocation(c *resourcev1.ResourceClaim, node *v1.Node) (f
 }
 
 // allocation is one look at a claim with devices.
+// Its violations are collected in found, so that each check reports all it finds.
 type allocation struct {
 	*Devices
 	claim     *resourcev1.ResourceClaim
@@ -262,6 +291,7 @@ func (x *allocation) add(rule, format string, args ...any) {
 }
 
 // results returns what was given for a request.
+// For an alternative the request's name is request/alternative.
 func (x *allocation) results(request string) (out []*resourcev1.DeviceRequestAllocationResult) {
 	for i := range x.claim.Status.Allocation.Devices.Results {
 		if r := &x.claim.Status.Allocation.Devices.Results[i]; r.Request == request {
@@ -277,6 +307,8 @@ func (x *allocation) request(r *resourcev1.DeviceRequest) {
 		x.devices(r.Name, e.DeviceClassName, e.Selectors, e.AllocationMode, e.Count, e.Tolerations)
 		return
 	}
+	// Alternatives are in order of preference, but which one was possible can't be told
+	// afterwards: what is checked is that exactly one was chosen.
 	chosen := 0
 	for i := range r.FirstAvailable {
 		s := &r.FirstAvailable[i]
@@ -292,12 +324,14 @@ func (x *allocation) request(r *resourcev1.DeviceRequest) {
 }
 
 // devices checks the devices that were given for one request.
+// The arguments are the fields that a request and an alternative have in common.
 func (x *allocation) devices(request, class string, selectors []resourcev1.DeviceSelector, mode resourcev1.DeviceAllocationMode, count int64, tolerations []resourcev1.DeviceToleration) {
 	results := x.results(request)
 	switch n := int64(len(results)); {
 	case mode == resourcev1.DeviceAllocationModeAll && n == 0:
 		x.add("count", "request %s asks for all devices and has none", request)
 	case mode != resourcev1.DeviceAllocationModeAll && n != max(count, 1):
+		// The API's default for the count is 1.
 		x.add("count", "request %s has %d devices, want %d", request, n, max(count, 1))
 	}
 	at := slices.IndexFunc(x.Classes, func(c *resourcev1.DeviceClass) bool { return c.Name == class })
@@ -305,6 +339,7 @@ func (x *allocation) devices(request, class string, selectors []resourcev1.Devic
 		x.add("class", "request %s has devices, and class %s doesn't exist", request, class)
 		return
 	}
+	// A device must satisfy the class and the request, all expressions of both.
 	selectors = slices.Concat(x.Classes[at].Spec.Selectors, selectors)
 	for _, r := range results {
 		device := x.published[idOf(r)]
@@ -328,6 +363,8 @@ func (x *allocation) devices(request, class string, selectors []resourcev1.Devic
 // taints returns the taints of a device that keep claims away, those of rules included.
 func (x *allocation) taints(r *resourcev1.DeviceRequestAllocationResult, device *resourcev1.Device) (out []resourcev1.DeviceTaint) {
 	out = slices.Clone(device.Taints)
+	// A rule's selector leaves out what doesn't matter to it; nil there matches every
+	// device.
 	is := func(want *string, value string) bool { return want == nil || *want == value }
 	for _, rule := range x.Rules {
 		if s := rule.Spec.DeviceSelector; s != nil && is(s.Driver, r.Driver) && is(s.Pool, r.Pool) && is(s.Device, r.Device) {
@@ -348,6 +385,7 @@ func matchesCEL(expressions *cel.Cache, s resourcev1.DeviceSelector, driver stri
 }
 
 // constraints checks that devices share an attribute where the claim says so.
+// The other kind, distinctAttribute, isn't checked.
 func (x *allocation) constraints() {
 	for i := range x.claim.Spec.Devices.Constraints {
 		k := &x.claim.Spec.Devices.Constraints[i]
@@ -358,10 +396,14 @@ func (x *allocation) constraints() {
 		for j := range x.claim.Status.Allocation.Devices.Results {
 			r := &x.claim.Status.Allocation.Devices.Results[j]
 			device := x.published[idOf(r)]
+			// A constraint names requests, or alternatives of them; one that names none is
+			// for all.
 			if base, _, _ := strings.Cut(r.Request, "/"); device == nil || len(k.Requests) > 0 && !slices.Contains(k.Requests, r.Request) && !slices.Contains(k.Requests, base) {
 				continue
 			}
 			value := attribute(device, r.Driver, string(*k.MatchAttribute))
+			// The first device gives the value. Without the attribute it is a violation by
+			// itself.
 			if first == nil {
 				first = value
 			}
@@ -373,6 +415,8 @@ func (x *allocation) constraints() {
 }
 
 // attribute returns an attribute of a device by its full name; nil when it has none.
+// Drivers may leave out their own domain when they publish an attribute; both spellings
+// mean the same.
 func attribute(d *resourcev1.Device, driver, name string) *resourcev1.DeviceAttribute {
 	if a, ok := d.Attributes[resourcev1.QualifiedName(name)]; ok {
 		return &a

@@ -71,12 +71,14 @@ func WhyNode(reason autoscaler.KeptReason) string { return stayWords[reason] }
 
 // HowFar returns in words what a node on its way out waits for, and how many pods are left, "" of a
 // node without any.
+// Names of steps that aren't known here give no words.
 func HowFar(leavingStep string) (words, pods string) {
 	name, pods, _ := strings.Cut(leavingStep, ",")
 	return stepWords[name], strings.TrimSpace(pods)
 }
 
 // nodeLeaving writes how far a node is on its way out.
+// The name of the step is printed beside the words: it is what logs and metrics have.
 func nodeLeaving(b *strings.Builder, x *explain.NodeExplanation) {
 	if x.Leaving == nil {
 		return
@@ -93,6 +95,7 @@ func nodeLeaving(b *strings.Builder, x *explain.NodeExplanation) {
 }
 
 // Node writes where one node stands; when says at what time.
+// What matters most comes first: the state, why, and since when.
 func Node(w io.Writer, x *explain.NodeExplanation, when string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "node %s %s (%s)\n", x.Node, stateSentences[x.State], when)
@@ -133,6 +136,7 @@ func nodeBlocks(b *strings.Builder, x *explain.NodeExplanation) {
 // nodePods writes where the pods of a node would go.
 // A pod without a home says why none of the other nodes takes it; on a node that is being removed "-" is
 // one for which no room is reserved.
+// The homes of a node that stays are what the last plan would have done with it alone.
 func nodePods(b *strings.Builder, x *explain.NodeExplanation) {
 	if len(x.Pods) == 0 {
 		return
@@ -163,6 +167,7 @@ func nodePods(b *strings.Builder, x *explain.NodeExplanation) {
 // nodeReason writes why a node stays, or what one that could go waits for.
 // Its parts are independent: a reason may come without a pod or a detail, and a detail without a
 // reason.
+// The reason's name is printed for searching the documentation.
 func nodeReason(b *strings.Builder, x *explain.NodeExplanation) {
 	why := stayWords[x.Reason]
 	if x.Reason != "" {
@@ -258,6 +263,7 @@ func Nodes(w io.Writer, x *explain.NodesExplanation, when string) error {
 	return err
 }
 
+// nodesAndMoney writes how many nodes there are, and their price an hour where it is known.
 func nodesAndMoney(s *explain.NodesSum) string {
 	if s.Price == 0 {
 		return fmt.Sprintf("%s, prices unknown", Count(s.Nodes, "node"))

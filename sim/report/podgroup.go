@@ -16,6 +16,7 @@ import (
 
 // PodGroup writes where a pod group stands; when says at what time, in the words that the first line
 // is to have. Sections without content are left out.
+// All texts are for people; -o json has the fields.
 func PodGroup(w io.Writer, x *explain.PodGroupExplanation, when string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "pod group %s %s (%s", x.PodGroup, groupStands(x), when)
@@ -31,6 +32,7 @@ func PodGroup(w io.Writer, x *explain.PodGroupExplanation, when string) error {
 	}
 	groupAsks(&b, x)
 	groupMembers(&b, x)
+	// Times that don't apply are nil.
 	for _, at := range []struct {
 		name string
 		at   *time.Time
@@ -67,6 +69,7 @@ func PodGroup(w io.Writer, x *explain.PodGroupExplanation, when string) error {
 }
 
 // groupRoom writes what room is kept for a group, or why none is.
+// Pods that end in time may use kept room, which is why its time is shown.
 func groupRoom(b *strings.Builder, x *explain.PodGroupExplanation) {
 	r := x.Room
 	if r == nil {
@@ -107,6 +110,7 @@ func groupStands(x *explain.PodGroupExplanation) string {
 
 // groupAsks writes what a group asks for, and its condition.
 func groupAsks(b *strings.Builder, x *explain.PodGroupExplanation) {
+	// Pods may name a group that nobody has created.
 	if s := x.Spec; s == nil {
 		b.WriteString("there is no PodGroup of this name\n")
 	} else {
@@ -132,6 +136,7 @@ func groupAsks(b *strings.Builder, x *explain.PodGroupExplanation) {
 	}
 	if c := x.Condition; c != nil {
 		fmt.Fprintf(b, "PodGroupInitiallyScheduled: %s, %s since %s", c.Status, c.Reason, c.Since.UTC().Format(time.DateTime))
+		// The condition's message is often the one that was printed above.
 		if c.Message != "" && c.Message != x.Message {
 			fmt.Fprintf(b, ": %s", c.Message)
 		}
@@ -140,6 +145,7 @@ func groupAsks(b *strings.Builder, x *explain.PodGroupExplanation) {
 }
 
 // groupMembers writes how many members there are, and where.
+// Members with a node count those that wait for permission, too.
 func groupMembers(b *strings.Builder, x *explain.PodGroupExplanation) {
 	fmt.Fprintf(b, "members: %d with a node", x.Placed)
 	if len(x.Domains) > 0 {

@@ -104,6 +104,7 @@ func words(answer string) string {
 }
 
 // why writes the reasons of a group, with what an empty node of it is short of.
+// What is missing counts only where it is more than an empty node has.
 func why(g *explain.GroupAnswer) string {
 	parts := append([]string{}, g.Reasons...)
 	if g.Detail != "" { // it is about the first reason, if there is any
@@ -133,6 +134,7 @@ func expectation(e *explain.Expectation) string {
 	return out + "; given up at " + clock(e.GivenUp)
 }
 
+// clock writes a time in UTC to the second.
 func clock(t *time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 
 // Groups writes a table of node groups.
@@ -245,6 +247,7 @@ func options(b *strings.Builder, order *explain.Order) {
 	_ = t.Flush()
 }
 
+// seconds writes a number of seconds as a duration, to tenths.
 func seconds(s float64) string {
 	return time.Duration(s * float64(time.Second)).Round(100 * time.Millisecond).String()
 }

@@ -28,6 +28,7 @@ import (
 // under every policy.
 
 // nodes adds equal nodes.
+// They are ready and of no group, so the autoscaler never removes them.
 func (o *objects) nodes(n *Nodes) error {
 	count, suffix := n.Count, true
 	if count == 0 {
@@ -88,6 +89,8 @@ func (o *objects) workload(w *Workload, seed uint64) {
 			continue
 		}
 		for k := range w.Count {
+			// Each pod has metadata of its own; the rest of the template is shared and
+			// never changed.
 			pod := &v1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: template.Spec}
 			pod.Namespace, pod.Name = meta.Namespace, fmt.Sprintf("%s-%d", name, k)
 			o.arrive(at[i*w.Count+k], w.DeleteAfter.Duration, append(with, pod)...)
@@ -98,6 +101,7 @@ func (o *objects) workload(w *Workload, seed uint64) {
 
 // template returns the pod template of a copy, with the label that the copy's
 // Service, budget and controller select.
+// A label app of the template's own is kept, so that workloads can share a Service.
 func (w *Workload) template(name string) *v1.PodTemplateSpec {
 	template := w.Template.DeepCopy()
 	metav1.SetMetaDataLabel(&template.ObjectMeta, "app", cmp.Or(template.Labels["app"], name))
@@ -108,6 +112,7 @@ func (w *Workload) template(name string) *v1.PodTemplateSpec {
 }
 
 // controller returns the controller of a copy; its kind has been validated.
+// A Job without parallelism runs all of its pods at once.
 func (w *Workload) controller(meta metav1.ObjectMeta, template *v1.PodTemplateSpec, selector *metav1.LabelSelector) runtime.Object {
 	replicas := int32(w.Count)
 	switch w.Kind {
@@ -136,6 +141,7 @@ func (w *Workload) around(meta metav1.ObjectMeta, selector *metav1.LabelSelector
 }
 
 // arrivals returns when each of n comes, in order.
+// After is added to each, so it delays the workload as a whole.
 func (w *Workload) arrivals(n int, seed uint64) []time.Duration {
 	out := make([]time.Duration, n)
 	over := float64(w.Arrive.Over.Duration)
@@ -147,6 +153,7 @@ func (w *Workload) arrivals(n int, seed uint64) []time.Duration {
 		slices.Sort(out)
 	} else {
 		for i := range out {
+			// The first comes at once and the last at the end.
 			out[i] = time.Duration(over * float64(i) / float64(max(n-1, 1)))
 		}
 	}
@@ -157,6 +164,7 @@ func (w *Workload) arrivals(n int, seed uint64) []time.Duration {
 }
 
 // trace adds the nodes of a recorded workload in a folder, and its pods as they come.
+// Only the first t.Limit pods come; the time begins with the first of the trace.
 func (o *objects) trace(t *Trace, folder string) error {
 	tr, err := openb.Load(folder)
 	if err != nil {
@@ -182,6 +190,7 @@ func (o *objects) trace(t *Trace, folder string) error {
 	for i := range pods {
 		p := &pods[i]
 		pod := p.Object("default")
+		// A pod without a deletion runs for ever.
 		if p.DeletionTime > p.CreationTime {
 			metav1.SetMetaDataAnnotation(&pod.ObjectMeta, RunFor, played(p.DeletionTime-p.CreationTime).String())
 		}
@@ -192,6 +201,7 @@ func (o *objects) trace(t *Trace, folder string) error {
 
 // ParseRunFor reads the annotation; nil for a pod that runs for ever. Its error goes on after the name of
 // the annotation.
+// The bound keeps sums of times from overflowing.
 func ParseRunFor(text string) (*simulatedgroup.Span, error) {
 	if text == "" {
 		return nil, nil

@@ -45,6 +45,7 @@ type Run struct {
 }
 
 // PriceTold returns what Berth is told that a node of a group costs an hour, 0 for nothing.
+// A price file counts more than the provider's own prices, as for a real provider.
 func (r *Run) PriceTold(g *NodeGroup) float64 {
 	if price, ok := r.Prices.Of(g.NewNode(g.Name).Labels); ok {
 		return price
@@ -65,6 +66,7 @@ type Arrival struct {
 
 // Pods returns how many pods come: pods, and the replicas or completions of controllers;
 // a DaemonSet counts as one, since it depends on the nodes how many it makes.
+// It is for progress and estimates; the world counts what really comes.
 func (a *Arrival) Pods() int {
 	n := 0
 	for _, obj := range a.Objects {
@@ -86,7 +88,9 @@ func (a *Arrival) Pods() int {
 // of which every scenario is run instead of its own; and manifests or dumps,
 // which are added to every run. Without a scenario the manifests alone are one.
 // Errors name file, line and field.
+// The order of runs is that of scenarios, and of policies for each.
 func Load(paths []string) ([]*Run, error) {
+	// A file is told by its kind, wherever it stands among the arguments.
 	byKind := map[string][]string{}
 	for _, p := range paths {
 		kind, err := kindOfFile(p)
@@ -104,6 +108,7 @@ func Load(paths []string) ([]*Run, error) {
 		scenarios = append(scenarios, s)
 	}
 	if len(scenarios) == 0 {
+		// Whatever makes no run is refused instead of ignored.
 		if len(manifests) == 0 {
 			return nil, errors.New("only policies were given; also give a scenario, a dump or a manifest")
 		}
@@ -155,6 +160,7 @@ func (s loaded) runs(policies, manifests []string) ([]*Run, error) {
 		if err != nil {
 			return nil, err
 		}
+		// Names tell the runs apart in tables.
 		r.Name += " under " + cmp.Or(p.Metadata.Name, v.src.name())
 		runs = append(runs, r)
 	}
@@ -162,6 +168,7 @@ func (s loaded) runs(policies, manifests []string) ([]*Run, error) {
 }
 
 // Parse reads a scenario from text; path is for errors and relative files.
+// It is for scenarios that aren't files: tests draw them.
 func Parse(path string, raw []byte) (*Run, error) {
 	s := &Scenario{}
 	v, err := parse(path, raw, s)
@@ -175,6 +182,8 @@ func Parse(path string, raw []byte) (*Run, error) {
 // resolve returns the scenario's run under a policy, which stands in a field of the file that
 // policy validates; v has what is wrong with the scenario's. The manifests are added to what the
 // scenario itself refers to.
+// All that is wrong in either file is reported at once, before manifests are read, which
+// may be large.
 func (s *Scenario) resolve(v *validator, p *Policy, field string, policy *validator, manifests []string) (*Run, error) {
 	src := v.src
 	r := &Run{Name: s.Metadata.Name, Description: s.Metadata.Description, Spec: s.Spec, Scheduler: config.Default()}
@@ -192,6 +201,7 @@ func (s *Scenario) resolve(v *validator, p *Policy, field string, policy *valida
 		if _, err := os.Stat(src.rel(f)); err != nil {
 			v.bad(fmt.Sprintf("spec.files[%d]", i), "%s: %v", f, cause(err))
 		}
+		// The list is shared by all runs.
 		manifests = append(slices.Clip(manifests), src.rel(f))
 	}
 	errs := v.err()
@@ -209,6 +219,7 @@ func (s *Scenario) resolve(v *validator, p *Policy, field string, policy *valida
 }
 
 // policy has a run played under a policy, which stands in a field.
+// What isn't given is as by default, so an empty policy is Berth as it is installed.
 func (v *validator) policy(p *Policy, field string, r *Run) {
 	var emulated config.EmulatedVersion
 	err := emulated.Set(p.EmulatedVersion)
@@ -220,6 +231,7 @@ func (v *validator) policy(p *Policy, field string, r *Run) {
 	if p.SchedulerConfig != "" {
 		if r.Scheduler, err = config.Load(v.src.rel(p.SchedulerConfig), r.Scheduler.Version); err != nil {
 			v.bad(field+".schedulerConfig", "%v", err)
+			// A simulation has no network.
 		} else if len(r.Scheduler.Extenders) > 0 {
 			v.bad(field+".schedulerConfig", "%s has extenders, which a simulation can't call; use a file without them", p.SchedulerConfig)
 		}
@@ -239,6 +251,7 @@ func (v *validator) policy(p *Policy, field string, r *Run) {
 		v.bad(field+".flags", "%v", err)
 		return
 	}
+	// Priorities never change within a run.
 	priority := &expander.Priority{Current: func() *expander.Priorities { return priorities }}
 	if r.Expander, err = expander.NewChain(r.Autoscale.Expander, map[string]expander.Strategy{expander.PriorityName: priority}); err != nil {
 		v.bad(field+".flags", "%v", err)
@@ -246,6 +259,7 @@ func (v *validator) policy(p *Policy, field string, r *Run) {
 }
 
 // gather adds the manifests, and what the scenario says in short.
+// Later parts may name objects of earlier ones: workloads the device classes, for example.
 func (s *Scenario) gather(o *objects, src source, manifests []string) error {
 	for _, m := range manifests {
 		if err := o.file(m); err != nil {

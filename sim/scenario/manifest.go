@@ -28,12 +28,14 @@ type manifest struct {
 
 // readManifest calls object with each object of a file as JSON, and with the line
 // where it begins. Errors name file and line, those of object too.
+// The file isn't empty: ReadFile refuses such.
 func readManifest(path string, object func(raw []byte, line int) error) error {
 	raw, err := ReadFile(path)
 	if err != nil {
 		return err
 	}
 	m := &manifest{path: path}
+	// What object itself returns has no file and line.
 	m.object = func(raw []byte, line int) error {
 		if err := object(raw, line); err != nil {
 			return m.errorf(line, "%w", err)
@@ -52,6 +54,7 @@ func (m *manifest) errorf(line int, format string, args ...any) error {
 }
 
 // json reads a stream of JSON values: objects, and lists of objects.
+// Values follow each other with or without spaces, as kubectl and jq print them.
 func (m *manifest) json(raw []byte) error {
 	s := &jsonStream{manifest: m, raw: raw, dec: json.NewDecoder(bytes.NewReader(raw)), line: 1}
 	for {
@@ -84,6 +87,7 @@ type jsonStream struct {
 }
 
 // where returns the line where the next value begins.
+// Lines are counted once: each call goes on where the last one ended.
 func (s *jsonStream) where() int {
 	at := int(s.dec.InputOffset())
 	for at < len(s.raw) && strings.IndexByte(", \t\r\n", s.raw[at]) >= 0 {
@@ -97,6 +101,7 @@ func (s *jsonStream) where() int {
 // broken returns the error for text that isn't JSON: with a hint where it just ends, as dumps do whose
 // command was interrupted.
 func (s *jsonStream) broken(err error) error {
+	// The decoder tells the end of the file in both ways.
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return s.errorf(s.where(), "the file ends in the middle of an object; was it cut off?")
 	}
@@ -106,6 +111,7 @@ func (s *jsonStream) broken(err error) error {
 // items reads a list of objects to its end; its bracket has been read.
 func (s *jsonStream) items() error {
 	for s.dec.More() {
+		// Before the item is decoded: afterwards the position is behind it.
 		begin := s.where()
 		var item json.RawMessage
 		if err := s.dec.Decode(&item); err != nil {
@@ -131,6 +137,7 @@ func (s *jsonStream) fields() error {
 		if err != nil {
 			return s.broken(err)
 		}
+		// The other fields of a list, its kind and metadata, say nothing.
 		if key == "items" {
 			list = true
 			if open, err := s.dec.Token(); err != nil || open != json.Delim('[') {
@@ -139,6 +146,7 @@ func (s *jsonStream) fields() error {
 			if err := s.items(); err != nil {
 				return err
 			}
+			// Fields that follow the items are read and dropped.
 			continue
 		}
 		var v json.RawMessage
@@ -153,6 +161,7 @@ func (s *jsonStream) fields() error {
 	if list {
 		return nil
 	}
+	// The order of fields is another one now, which doesn't matter to whoever decodes it.
 	whole, err := json.Marshal(fields)
 	if err != nil {
 		return s.broken(err)
@@ -172,6 +181,7 @@ func (m *manifest) yaml(raw []byte) error {
 			return m.errorf(line, "the document that begins here can't be parsed: %w", err)
 		}
 		begin := line
+		// Lines of a document include its comments, so that errors point into the file.
 		line += bytes.Count(text, []byte{'\n'}) + 1 // and the separator
 		if bytes.HasPrefix(text, []byte("---")) {   // a separator with nothing before it
 			_, text, _ = bytes.Cut(text, []byte{'\n'})
@@ -197,6 +207,7 @@ func (m *manifest) yamlObject(text []byte, line int) error {
 	if err != nil {
 		return m.errorf(line, "the object that begins here can't be parsed: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 	}
+	// A document with comments only is null.
 	if string(raw) == "null" {
 		return nil
 	}
@@ -205,6 +216,7 @@ func (m *manifest) yamlObject(text []byte, line int) error {
 
 // isYAMLList reports whether a document is a list, as its text shows: to parse it would make the tree
 // that is to be avoided.
+// A field named items further in is indented, and doesn't count.
 func isYAMLList(text []byte) bool {
 	return bytes.HasPrefix(text, []byte("items:\n")) || bytes.Contains(text, []byte("\nitems:\n"))
 }
@@ -226,6 +238,8 @@ func (m *manifest) yamlItems(text []byte, line int) error {
 		indent := len(at) - len(strings.TrimLeft(at, " "))
 		dashed := at[indent:] == "-" || strings.HasPrefix(at[indent:], "- ")
 		if inside && dash < 0 && dashed {
+			// The first dash sets the indentation: kubectl indents by none, other programs
+			// by two.
 			dash = indent
 		}
 		switch {
@@ -239,6 +253,7 @@ func (m *manifest) yamlItems(text []byte, line int) error {
 			}
 			begin = line
 			item.WriteString(strings.TrimPrefix(at[indent+1:], " ") + "\n")
+		// Lines of an item lose the dash's indentation.
 		case at == "" || indent > dash:
 			item.WriteString(at[min(indent, dash+2):] + "\n")
 		default: // the list's other fields

@@ -23,6 +23,8 @@ import (
 // is wrong is reported at once, each with its line, the value, and what would be accepted.
 
 // scenario checks a scenario, but for its policy.
+// The checks don't depend on each other, so that one mistake doesn't hide the next. Fields
+// of unknown names were refused when the file was decoded.
 func (v *validator) scenario(s *Scenario) {
 	if s.APIVersion != APIVersion {
 		v.bad("apiVersion", "is %q; it must be %q", s.APIVersion, APIVersion)
@@ -65,6 +67,7 @@ type validator struct {
 }
 
 // mistake is what is wrong with a field.
+// Its line is kept apart from the text, to sort by.
 type mistake struct {
 	line int
 	error
@@ -72,6 +75,7 @@ type mistake struct {
 
 // err returns all that is wrong in the order of lines, joined; nil for nothing.
 func (v *validator) err() error {
+	// Checks run by subject, not from top to bottom; people read from top to bottom.
 	slices.SortStableFunc(v.wrong, func(a, b mistake) int { return cmp.Compare(a.line, b.line) })
 	var errs []error
 	for _, m := range v.wrong {
@@ -84,6 +88,7 @@ func (v *validator) err() error {
 }
 
 // bad reports what is wrong with a field; the message says what would be accepted.
+// The field is a path such as spec.nodes[2].count, by which its line is found.
 func (v *validator) bad(field, format string, args ...any) {
 	v.badLine(func() int { return v.src.line(field) }, field, format, args...)
 }
@@ -93,6 +98,8 @@ func (v *validator) badAt(n ast.Node, field, format string, args ...any) {
 	v.badLine(func() int { return n.GetToken().Position.Line }, field, format, args...)
 }
 
+// badLine finds the line only for mistakes that are reported: of a file with a million
+// entries that are all wrong, the rest is only counted.
 func (v *validator) badLine(line func() int, field, format string, args ...any) {
 	if len(v.wrong) == maxMistakes {
 		v.more++
@@ -102,6 +109,7 @@ func (v *validator) badLine(line func() int, field, format string, args ...any) 
 	v.wrong = append(v.wrong, mistake{n, v.src.errorAt(n, field, format, args...)})
 }
 
+// notNegative refuses numbers below 0 and, since YAML has .nan and .inf, what is no number.
 func (v *validator) notNegative(field string, n float64) {
 	switch {
 	case n < 0:
@@ -113,11 +121,14 @@ func (v *validator) notNegative(field string, n float64) {
 
 // fraction checks that n, which stands for what, is from 0 to 1.
 func (v *validator) fraction(field, what string, n float64) {
+	// Written so that NaN, which is neither below 0 nor above 1, is refused as well.
 	if !(n >= 0 && n <= 1) { // nor is it NaN
 		v.bad(field, "is %v; %s from 0 to 1", n, what)
 	}
 }
 
+// duration refuses times below 0; most fields mean a time since the start, where there is
+// nothing before 0.
 func (v *validator) duration(field string, d time.Duration) {
 	if d < 0 {
 		v.bad(field, "is %s; a time must not be negative", d)
@@ -154,12 +165,15 @@ func (v *validator) name(field, name string) {
 
 // allocatable checks that a node has CPU, memory and room for pods.
 func (v *validator) allocatable(field string, list v1.ResourceList) {
+	// A pod takes all three on every node: with one of them missing the group would be
+	// bought in vain.
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourcePods} {
 		q, ok := list[name]
 		if !ok || q.Sign() <= 0 {
 			v.bad(field, "%s is %q; it must be a positive quantity, or no pod would ever fit", name, q.String())
 		}
 	}
+	// Extended resources may be 0, as on a node whose device plugin hasn't registered.
 	for name, q := range list {
 		if q.Sign() < 0 {
 			v.bad(field, "%s is %s; it must not be negative", name, q.String())
@@ -167,6 +181,7 @@ func (v *validator) allocatable(field string, list v1.ResourceList) {
 	}
 }
 
+// groups checks node groups: their names, sizes, speeds and the template of a node.
 func (v *validator) groups(sp *Spec) {
 	seen := map[string]bool{}
 	for i := range sp.NodeGroups {
@@ -175,6 +190,7 @@ func (v *validator) groups(sp *Spec) {
 		if seen[g.Name] {
 			v.bad(at+".name", "%q is given twice; names must be unique", g.Name)
 		}
+		// Names are what faults, decisions and nodes' names refer to.
 		seen[g.Name] = true
 		if g.Min < 0 {
 			v.bad(at+".min", "is %d; it must not be negative", g.Min)
@@ -207,12 +223,15 @@ func (v *validator) groups(sp *Spec) {
 const maxCount = 10_000_000
 
 // count refuses more copies of so many objects than a world can hold.
+// Each factor is checked before the product, which could otherwise overflow.
 func (v *validator) count(at string, n, copies int) {
 	if n > maxCount || copies > maxCount || n*copies > maxCount {
 		v.bad(at, "is %d, in %d copies; the product must be at most %d", n, copies, maxCount)
 	}
 }
 
+// nodes checks the nodes that are there at the start. With a count the name is a prefix, to
+// which a number is added.
 func (v *validator) nodes(sp *Spec) {
 	for i := range sp.Nodes {
 		n, at := &sp.Nodes[i], fmt.Sprintf("spec.nodes[%d]", i)
@@ -224,6 +243,7 @@ func (v *validator) nodes(sp *Spec) {
 	}
 }
 
+// traces checks what is said of a trace; its files are checked when they are read.
 func (v *validator) traces(sp *Spec) {
 	for i := range sp.Traces {
 		t, at := &sp.Traces[i], fmt.Sprintf("spec.traces[%d]", i)
@@ -251,6 +271,8 @@ func (v *validator) workloads(sp *Spec) {
 	}
 }
 
+// images checks image names and the sizes of layers. An image that no pod uses is no
+// mistake: files are shared between scenarios.
 func (v *validator) images(sp *Spec) {
 	for i := range sp.Images {
 		at := fmt.Sprintf("spec.images[%d]", i)
@@ -279,6 +301,7 @@ func (v *validator) behaviour(sp *Spec) {
 	v.positive("spec.registry.connectionRate", sp.Registry.ConnectionRate)
 }
 
+// expectations checks that each names a metric of the summary and at least one bound.
 func (v *validator) expectations(sp *Spec) {
 	for i := range sp.Expect {
 		e, at := &sp.Expect[i], fmt.Sprintf("spec.expect[%d]", i)
@@ -299,6 +322,7 @@ func (v *validator) workload(w *Workload, at string) {
 		if w.Count < 1 {
 			v.bad(at+".count", "is %d; a workload needs at least 1 pod", w.Count)
 		}
+	// It makes a pod for each node, so it needs no count.
 	case "DaemonSet":
 	default:
 		v.bad(at+".kind", "is %q; it must be Pod, Job, ReplicaSet, StatefulSet or DaemonSet", w.Kind)
@@ -318,6 +342,8 @@ func (v *validator) workload(w *Workload, at string) {
 	if len(w.Template.Spec.Containers) == 0 {
 		v.bad(at+".template", "has no containers; it needs at least one")
 	}
+	// Only what the simulator itself would stumble over is checked of a pod. The door
+	// checks the rest as it does for pods from an API server.
 	for i := range w.Template.Spec.Containers {
 		for name, q := range w.Template.Spec.Containers[i].Resources.Requests {
 			if q.Sign() < 0 {
@@ -332,6 +358,8 @@ func (v *validator) workload(w *Workload, at string) {
 const maxPerHour = 3600
 
 // fault checks one fault; at is its field.
+// A kind says which fields it needs (faultKinds), so that a field without effect is
+// reported instead of ignored.
 func (v *validator) fault(f *Fault, at string, sp *Spec) {
 	kind, ok := faultKinds[f.Kind]
 	if !ok {
@@ -340,6 +368,7 @@ func (v *validator) fault(f *Fault, at string, sp *Spec) {
 	}
 	v.duration(at+".from", f.From.Duration)
 	v.duration(at+".for", f.For.Duration)
+	// An until of zero means until the end of the run.
 	if f.Until.Duration != 0 && f.Until.Duration <= f.From.Duration {
 		v.bad(at+".until", "is %s, not after from (%s)", f.Until.Duration, f.From.Duration)
 	}

@@ -15,7 +15,7 @@ func TestPropertyNobodyIsHomelessInACalmDrain(t *testing.T) {
 	for seed := *first; seed < *first+seedsToPlay(); seed++ {
 		s := GenerateDraining(seed)
 		s.Spec.Faults = nil
-		s.Spec.API.BindsPerSecond = 0 // else replacements wait for their binds
+		s.Spec.API.BindsPerSecond = 0 // otherwise replacements wait for their binds
 		s.Spec.Policy.Flags = slices.DeleteFunc(s.Spec.Policy.Flags, func(f string) bool { return f == "--keep-evicted-pod-homes=false" })
 		for i := range s.Spec.Workload {
 			s.Spec.Workload[i].Arrive.After.Duration, s.Spec.Workload[i].Arrive.Over.Duration = 0, 0

@@ -17,6 +17,7 @@ import (
 // aws ec2 describe-spot-price-history prints. Offer files have no spot prices.
 
 // awsProduct is a product of an offer file.
+// Offer files have hundreds of thousands, most of them of no interest here (kindOf).
 type awsProduct struct {
 	SKU        string        `json:"sku"`
 	Family     string        `json:"productFamily"`
@@ -54,6 +55,7 @@ type aws struct {
 	skus map[string]kind
 }
 
+// The two forms are told apart by their first byte.
 func newAWS() *source {
 	return &source{name: "aws", spotLabel: "eks.amazonaws.com/capacityType=SPOT", read: func(t *table, in *bufio.Reader, name string) error {
 		a := &aws{table: t}
@@ -65,6 +67,8 @@ func newAWS() *source {
 }
 
 // readJSON reads an offer file, or a history of spot prices.
+// The file has gigabytes and is read as a stream; products come first, so one pass is
+// enough.
 func (a *aws) readJSON(s *stream) error {
 	known := false
 	err := s.object(func(key string) error {
@@ -90,6 +94,7 @@ func (a *aws) readJSON(s *stream) error {
 }
 
 // product reads a product.
+// Only wanted products are kept in memory.
 func (a *aws) product(s *stream) error {
 	var p awsProduct
 	if err := s.decode(&p); err != nil {
@@ -103,6 +108,8 @@ func (a *aws) product(s *stream) error {
 
 // kindOf returns the kind of nodes that a product is, and whether it is wanted: instances on shared hardware that
 // are paid for while they run, with no software but the operating system.
+// Instances that run under a license of their own, on dedicated hosts, or that stand idle
+// in a reservation are other products with the same type.
 func (a *aws) kindOf(p *awsProduct) (k kind, ok bool) {
 	at := &p.Attributes
 	windows := at.OperatingSystem == "Windows"
@@ -132,6 +139,7 @@ func (a *aws) terms(s *stream) error {
 		if err != nil {
 			return err
 		}
+		// Products whose terms didn't come are left in skus.
 		for _, sku := range slices.Sorted(maps.Keys(a.skus)) {
 			a.gap(a.skus[sku], "no on-demand price, sku "+sku)
 		}
@@ -150,10 +158,12 @@ func (a *aws) term(s *stream, sku string) error {
 		return err
 	}
 	where := "sku " + sku
+	// In a fixed order, so that notes don't change from run to run.
 	for _, code := range slices.Sorted(maps.Keys(terms)) {
 		term := terms[code]
 		for _, rate := range slices.Sorted(maps.Keys(term.PriceDimensions)) {
 			d := term.PriceDimensions[rate]
+			// Some products are priced by other units, which don't make an hourly price.
 			if d.Unit != "Hrs" {
 				a.gap(k, fmt.Sprintf("priced by %s, %s", d.Unit, where))
 				continue
@@ -168,11 +178,14 @@ func (a *aws) term(s *stream, sku string) error {
 }
 
 // inCurrency returns the price in the only currency there is, or in that of --currency.
+// Files of the China regions have other currencies.
 func (a *aws) inCurrency(prices map[string]string, where string) (price, currency string, ok bool) {
 	if price, ok = prices[a.opts.Currency]; ok {
 		return price, a.opts.Currency, true
 	}
 	if len(prices) != 1 {
+		// A fault fails the import, unlike a gap, which is noted: a choice of the user's is
+		// missing.
 		a.fault(fmt.Errorf("%s: there are prices in %d currencies (%s); choose one with --currency", where, len(prices), shown(slices.Sorted(maps.Keys(prices)))))
 		return "", "", false
 	}
@@ -186,8 +199,10 @@ var awsColumns = []string{"SKU", "TermType", "EffectiveDate", "Unit", "PricePerU
 	"Instance Type", "Tenancy", "Operating System", "License Model", "Pre Installed S/W", "CapacityStatus", "MarketOption"}
 
 // readCSV reads an offer file in which each line is a product under a term.
+// Each line repeats what the product is, so nothing has to be kept.
 func (a *aws) readCSV(in io.Reader) error {
 	r := csv.NewReader(in)
+	// The lines of the head have other numbers of columns; rows are checked below.
 	r.ReuseRecord, r.FieldsPerRecord = true, -1
 	at, columns, err := awsHeader(r)
 	if err != nil {
@@ -210,6 +225,7 @@ func (a *aws) readCSV(in io.Reader) error {
 }
 
 // awsHeader reads up to the line that names the columns, and returns where they are and how many.
+// The head has a few lines of its own; ten are more than enough.
 func awsHeader(r *csv.Reader) (at map[string]int, columns int, err error) {
 	for range 10 {
 		row, err := r.Read()
@@ -234,6 +250,7 @@ func awsHeader(r *csv.Reader) (at map[string]int, columns int, err error) {
 }
 
 // row takes a line of index.csv.
+// Reserved terms are most of the file and left out first.
 func (a *aws) row(get func(column string) string) {
 	if get("TermType") != "OnDemand" {
 		return
@@ -255,6 +272,7 @@ func (a *aws) row(get func(column string) string) {
 }
 
 // awsRegion is the region in the name of a zone: us-west-2 of us-west-2a and of us-west-2-lax-1a.
+// The history names zones only.
 var awsRegion = regexp.MustCompile(`^[a-z]+(?:-[a-z]+)+-[0-9]+`)
 
 // spotPrice reads a price of a history of spot prices. The latest of a zone counts.

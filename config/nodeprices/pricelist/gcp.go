@@ -16,8 +16,11 @@ import (
 // This file reads pages of Google's Cloud Billing Catalog
 // (https://cloudbilling.googleapis.com/v1/services/6F81-5844-456A/skus), whose SKUs price cores, memory and
 // GPUs, and what gcloud compute machine-types list --format=json prints, which says what a machine has of them.
+// Unlike the other clouds Google sells parts: a machine's price is the sum over its cores,
+// memory and GPUs.
 
 // gcpSKU is a SKU of the catalog.
+// What it is a price of stands in the description only, in words for people.
 type gcpSKU struct {
 	ID          string `json:"skuId"`
 	Description string `json:"description"`
@@ -43,6 +46,7 @@ type gcpSKU struct {
 }
 
 // gcpMachine is a machine type in a zone.
+// The list has a machine type once for each zone; prices are by region.
 type gcpMachine struct {
 	Name         string `json:"name"`
 	Zone         string `json:"zone"`
@@ -70,6 +74,8 @@ func (p gcpPart) String() string {
 }
 
 // gcp is the state of reading lists of Google Cloud.
+// SKUs and machine types may come in any order, so machines are priced when all files are
+// read (finish).
 type gcp struct {
 	*table
 	parts    offers[gcpPart]
@@ -112,6 +118,8 @@ func (g *gcp) readFile(in *bufio.Reader, name string) error {
 	if err == nil && !known {
 		return errors.New("there are neither skus (the Cloud Billing Catalog) nor is it an array of machine types (gcloud compute machine-types list --format=json)")
 	}
+	// A catalog that isn't whole would have gaps that look like missing prices: pages.check
+	// refuses it.
 	g.pages.add(name, next)
 	return err
 }
@@ -122,6 +130,7 @@ func (g *gcp) machine(s *stream) error {
 	if err := s.decode(&m); err != nil {
 		return err
 	}
+	// The region is what comes before the last dash.
 	zone := path.Base(m.Zone) // may be an address
 	end := strings.LastIndexByte(zone, '-')
 	if end < 0 || m.Name == "" {
@@ -147,6 +156,7 @@ var gcpFamilies = map[string]string{"Compute optimized": "c2", "Memory-optimized
 var gcpWhole = map[string]string{"F1Micro": "f1-micro", "G1Small": "g1-small"}
 
 // part returns what a SKU prices, "" for nothing that nodes are made of.
+// Descriptions that match nothing are of disks, networks, licenses and so on.
 func (k *gcpSKU) part() (what, unit string) {
 	if name := gcpWhole[k.Category.ResourceGroup]; name != "" {
 		return name, "h"
@@ -168,6 +178,7 @@ func gpuSlug(name string) string {
 }
 
 // sku reads a SKU.
+// SKUs of commitments and reservations are left out, like those of other services.
 func (g *gcp) sku(s *stream) error {
 	var k gcpSKU
 	if err := s.decode(&k); err != nil {
@@ -182,6 +193,7 @@ func (g *gcp) sku(s *stream) error {
 	rates := info.Expression.Rates
 	where := "sku " + k.ID
 	if info.Expression.UsageUnit != unit || len(rates) == 0 {
+		// A unit other than an hour or a GiB-hour would give a wrong sum.
 		g.notes = append(g.notes, fmt.Sprintf("%s (%s) has no price by %s, and isn't used", where, k.Description, unit))
 		return nil
 	}
@@ -189,6 +201,7 @@ func (g *gcp) sku(s *stream) error {
 	if !g.currencyIs(rate.CurrencyCode, where) {
 		return nil
 	}
+	// A price is whole units and billionths.
 	units, err := number(cmp.Or(rate.Units.String(), "0"))
 	if err != nil || rate.Nanos < 0 || rate.Nanos >= 1e9 {
 		g.fault(fmt.Errorf("%s: the price of %s is %s units and %d nanos; neither may be negative", where, what, rate.Units, rate.Nanos))
@@ -200,6 +213,8 @@ func (g *gcp) sku(s *stream) error {
 	}
 	for _, region := range k.Regions {
 		g.regions[region] = true
+		// Two SKUs of one part with different prices are a fault: which one holds can't be
+		// known.
 		if err := g.parts.add(gcpPart{what, region, usage == "Preemptible"}, offer{price: price, since: info.EffectiveTime, where: where}); err != nil {
 			g.fault(err)
 		}
@@ -208,6 +223,7 @@ func (g *gcp) sku(s *stream) error {
 }
 
 // finish prices the machine types.
+// A machine type without spot prices at all isn't a gap: not every type is sold as spot.
 func (g *gcp) finish() {
 	g.pages.check(g.table, "nextPageToken")
 	if len(g.parts) == 0 {
@@ -230,9 +246,11 @@ func (g *gcp) finish() {
 }
 
 // sharedCores is what machine types with shared cores pay of their cores.
+// Their guests see two cores and pay for a fraction.
 var sharedCores = map[string]float64{"e2-micro": 0.25, "e2-small": 0.5, "e2-medium": 1}
 
 // price returns what a machine type costs an hour, the parts of it that have no price, and whether any has.
+// It is rounded to billionths, as sums of floats differ in the last digits.
 func (g *gcp) price(m *gcpMachine, k kind) (price float64, missing []string, found bool) {
 	add := func(what string, n float64) {
 		o, ok := g.parts[gcpPart{what, k.region, k.spot}]
@@ -248,6 +266,7 @@ func (g *gcp) price(m *gcpMachine, k kind) (price float64, missing []string, fou
 			return price, missing, found
 		}
 	}
+	// Local SSDs aren't in what machine types list, so the sum would be too low.
 	if strings.HasSuffix(m.Name, "-lssd") || strings.HasPrefix(m.Name, "z3-") {
 		return 0, []string{"its local SSDs"}, !k.spot
 	}

@@ -59,7 +59,7 @@ func daemonSet(_ *Context, p *cluster.Pod) (Outcome, string, bool) {
 	return Ignore, "", p.OfNode && p.Daemon()
 }
 
-// safeToEvict: the annotation safe-to-evict=true has the pod evicted whatever the rules
+// safeToEvict: the annotation safe-to-evict=true makes the pod evictable whatever the rules
 // behind this one would say.
 func safeToEvict(_ *Context, p *cluster.Pod) (Outcome, string, bool) {
 	return Evict, "", p.Eviction.Safe == cluster.SafeTrue

@@ -16,12 +16,14 @@ const (
 )
 
 // point is an interior point of the relaxation and its dual: x and z are positive.
+// The method stays off the boundary, where steps would end.
 type point struct {
 	x, z []float64 // by variable: its value and its reduced cost
 	y    []float64 // by constraint: its dual
 }
 
 // start returns a point that satisfies everything but the limits of room.
+// A feasible start saves steps; limits of room may be violated, and are met on the way.
 func (r *relaxation) start() point {
 	p := point{make([]float64, r.cols), make([]float64, r.cols), make([]float64, r.rows)}
 	r.startNodes(&p)
@@ -30,7 +32,10 @@ func (r *relaxation) start() point {
 }
 
 // startNodes spreads the pods over their groups and buys twice the nodes that they need.
+// Twice as many, so that no slack begins near 0.
 func (r *relaxation) startNodes(p *point) {
+	// In how many ways a pod of the class can be had: on an edge, or left out where that is
+	// allowed.
 	ways := make([]float64, len(r.pods)) // for the pods of a class
 	for i, u := range r.unmet {
 		if u >= 0 {
@@ -67,6 +72,7 @@ func (r *relaxation) startNodes(p *point) {
 			p.x[r.colS+group.row+k] = nodes[j] - n
 		}
 		if group.room >= 0 {
+			// 1 is a slack for a limit that is already exceeded.
 			p.x[r.colW+group.room] = max(1, r.b[r.rowR+group.room]-nodes[j])
 		}
 	}
@@ -79,6 +85,7 @@ func (r *relaxation) startNodes(p *point) {
 
 // startDual gives the constraints of a group, together, half of the price that they may
 // have, and the classes half of what their pods may pay then.
+// Half keeps every reduced cost positive.
 func (r *relaxation) startDual(p *point) {
 	constraints := make([]float64, len(r.groups))
 	for j := range r.groups {
@@ -115,6 +122,7 @@ func (r *relaxation) startDual(p *point) {
 	for e := range r.edges {
 		pays[r.edges[e].class] = min(pays[r.edges[e].class], -p.z[e])
 	}
+	// A class without pods has no constraint.
 	for i, pods := range r.pods {
 		if pods > 0 {
 			p.y[r.rowC+i] = pays[i] / 2
@@ -122,18 +130,21 @@ func (r *relaxation) startDual(p *point) {
 	}
 	r.transposed(p.y, p.z)
 	for k := range p.z {
+		// A reduced cost of 0 would put the point on the boundary.
 		p.z[k] = max(r.c[k]-p.z[k], 1e-9)
 	}
 }
 
 // solve returns the fraction of each edge, and the dual that gives the best bound of those
 // that it comes by.
+// The bound is computed exactly from prices, so it holds even if the method ends early.
 func (r *relaxation) solve() (fractions, dual []float64) {
 	p := r.start()
 	s := newStepper(r)
 	prices := newPrices(r, r.cost)
 	best, stepWork := math.Inf(-1), int(r.stepWork())
 	for steps := 0; ; steps++ {
+		// Steps are what is counted, so that a solution doesn't depend on the machine.
 		r.work += stepWork
 		prices.set(p.y, 1)
 		if bound := prices.bound(r.pods); bound > best {
@@ -148,6 +159,7 @@ func (r *relaxation) solve() (fractions, dual []float64) {
 }
 
 // stepper takes the steps. Its memory is used again by each.
+// Names follow the literature: r for residuals, d for directions.
 type stepper struct {
 	r          *relaxation
 	n          *newton
@@ -184,6 +196,7 @@ func (s *stepper) infeasibility(p *point) (worst float64) {
 // step moves the point, and returns false if rounding errors don't let it.
 func (s *stepper) step(p *point) bool {
 	mu := s.residuals(p)
+	// One factorisation serves predictor and corrector.
 	s.n.factor(s.d)
 	// The predictor aims at the optimum. How near it comes says how much the corrector
 	// has to keep to the middle.
@@ -201,6 +214,7 @@ func (s *stepper) step(p *point) bool {
 	s.direction(p)
 	const inside = 0.9995 // of the way to the boundary
 	alphaX, alphaZ = min(1, inside*reach(p.x, s.dx)), min(1, inside*reach(p.z, s.dz))
+	// A step this short goes nowhere.
 	if alphaX < 1e-8 || alphaZ < 1e-8 {
 		return false
 	}
@@ -233,6 +247,7 @@ func (s *stepper) residuals(p *point) (mu float64) {
 }
 
 // direction solves for dx, dy and dz with the residuals as they are.
+// It eliminates all but the equations of newton.go and puts the rest back.
 func (s *stepper) direction(p *point) {
 	r := s.r
 	for k := range s.t {
@@ -259,6 +274,7 @@ func (s *stepper) direction(p *point) {
 
 // reach returns how far one may go from v in the direction d until an element is 0: 1 at
 // most.
+// A direction that isn't a number comes of rounding, and leads nowhere.
 func reach(v, d []float64) float64 {
 	alpha := 1.0
 	for k, x := range d {

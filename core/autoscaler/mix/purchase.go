@@ -12,19 +12,23 @@ import (
 
 // purchase returns nodes that hold all pods, as far as there is room: the cheaper of what
 // first fit makes of the relaxation and of what column generation comes to from there.
+// Both are complete purchases; which is cheaper depends on how even the classes are.
 func (r *relaxation) purchase(fractions, dual []float64) []pattern {
 	b := newBuyer(r)
 	simple := b.finish(r.firstFit(r.whole(fractions)))
 
+	// The cube of the rows is what one solution of the master costs.
 	if rows := len(r.pods) + r.rows - r.rowR; 2*rows*rows*rows > maxWork {
 		return simple // there is no time to solve the master even once
 	}
 	m := newMaster(r, dual)
+	// The master needs a way for each class, so it begins with one node of each.
 	for _, e := range b.cheapest {
 		if e >= 0 {
 			m.add(pattern{r.edges[e].group, []Count{{r.edges[e].class, r.edges[e].fit}}})
 		}
 	}
+	// What first fit bought is a solution of the master's, by which it is never worse.
 	distinct := slices.Clone(simple)
 	slices.SortStableFunc(distinct, comparePatterns)
 	for _, p := range slices.CompactFunc(distinct, func(a, b pattern) bool { return comparePatterns(a, b) == 0 }) {
@@ -35,6 +39,7 @@ func (r *relaxation) purchase(fractions, dual []float64) []pattern {
 	if !solved {
 		return simple
 	}
+	// From here pods are valued by the master's prices.
 	r.worths = m.worths()
 	b = newBuyer(r)
 	better := b.finish(b.fromMaster(m))
@@ -47,6 +52,7 @@ func (r *relaxation) purchase(fractions, dual []float64) []pattern {
 
 // better reports whether a purchase leaves out less than another, or as much and costs no
 // more.
+// Ties go to the first.
 func (r *relaxation) better(a, b []pattern) bool { return r.total(a) <= r.total(b) }
 
 // total returns what a purchase costs, less what it would cost to leave its pods out.
@@ -61,6 +67,7 @@ func (r *relaxation) total(nodes []pattern) (sum float64) {
 }
 
 // buyer buys nodes one by one.
+// Its counts are exact whole numbers; the relaxation's fractions end here.
 type buyer struct {
 	r        *relaxation
 	left     []int // by class: pods without a node
@@ -91,6 +98,7 @@ func (b *buyer) fromMaster(m *master) (nodes []pattern) {
 			continue
 		}
 		used[m.patterns[id].group] = true
+		// The small number makes up for rounding errors below a whole one.
 		for range int(m.lp.x[row] + 1e-5) {
 			nodes = b.buy(nodes, m.patterns[id])
 		}
@@ -103,6 +111,7 @@ func (b *buyer) fromMaster(m *master) (nodes []pattern) {
 			m.worth[i] = max(m.worth[i], 0.01*b.r.costAlone(e))
 		}
 	}
+	// A budget of its own: what the master used doesn't count against it.
 	m.work = 0
 	for m.knapsack.work = 0; m.hasTime(); {
 		best, ratio := pattern{group: -1}, 0.0
@@ -111,6 +120,7 @@ func (b *buyer) fromMaster(m *master) (nodes []pattern) {
 				continue
 			}
 			m.offer(j, b.left)
+			// A node must be worth more for its price than the best so far.
 			if pods, value := m.knapsack.fill(b.r.groups[j].free, ratio*cost); pods != nil {
 				best, ratio = pattern{j, pods}, value/cost
 			}
@@ -118,6 +128,7 @@ func (b *buyer) fromMaster(m *master) (nodes []pattern) {
 		if best.group < 0 {
 			break
 		}
+		// The same node is bought as long as its pods last, without solving again.
 		for again := true; again; again = b.room[best.group] > 0 && b.has(best.pods) {
 			nodes = b.buy(nodes, best)
 		}
@@ -127,6 +138,7 @@ func (b *buyer) fromMaster(m *master) (nodes []pattern) {
 
 // buy buys a node with as many pods of the pattern as are left, if any are, and if there
 // is room.
+// A pattern may have been made when more pods were left.
 func (b *buyer) buy(nodes []pattern, p pattern) []pattern {
 	if b.room[p.group] == 0 {
 		return nodes
@@ -157,6 +169,7 @@ func (b *buyer) has(pods []Count) bool {
 
 // finish sees to it that all pods have a node that can have one, that the others haven't room for the
 // pods of a node, and that no node can be exchanged for a cheaper one.
+// It counts anew what is left, so it takes nodes from anywhere.
 func (b *buyer) finish(nodes []pattern) []pattern {
 	copy(b.left, b.r.pods)
 	copy(b.room, b.r.room)
@@ -174,6 +187,7 @@ func (b *buyer) finish(nodes []pattern) []pattern {
 
 // fillUp puts pods that are left where nodes still have free resources, those that would
 // cost most first.
+// The order is by what a pod would cost on a node of its own.
 func (b *buyer) fillUp(nodes []pattern) {
 	var order []int
 	for i, left := range b.left {
@@ -208,6 +222,7 @@ func (b *buyer) fillUp(nodes []pattern) {
 
 // buyRest buys nodes for the pods that are left, class by class, where there is room, each
 // filled up with those of other classes.
+// A class that no group takes, or no group has room for, is left out.
 func (b *buyer) buyRest(nodes []pattern) []pattern {
 	for i := range b.left {
 		for b.left[i] > 0 {
@@ -217,6 +232,7 @@ func (b *buyer) buyRest(nodes []pattern) []pattern {
 					best, least = e, b.r.costAlone(e)
 				}
 			}
+			// There is no room for the class at all.
 			if best < 0 {
 				break
 			}

@@ -14,7 +14,7 @@
 //     budgets and minimums, which are counted down in the order of the candidates;
 //  4. looks for further candidates (pass.go), in a stable order: empty nodes first, then by
 //     rising utilization. All pods of a node have to find homes, by every rule that filters,
-//     where they were placed in the pass before if possible, and else on the fullest node
+//     where they were placed in the pass before if possible, and otherwise on the fullest node
 //     that takes them (packing.go).
 //
 // What keeps a node from being looked at is remembered as long as it holds (checks.go). A pass

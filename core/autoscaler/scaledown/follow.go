@@ -66,7 +66,7 @@ func (s *Simulator) Follow() {
 	for i := range up {
 		s.setDown(&up[i])
 	}
-	if len(s.candidates) > 0 { // else there is nobody to judge anew, and a new candidate is judged as things are then
+	if len(s.candidates) > 0 { // otherwise there is nobody to judge anew, and a new candidate is judged as things are then
 		s.doubts.add(changes)
 	}
 	for i := range changes {

@@ -114,7 +114,7 @@ func New(primary *cluster.State, profiles []*framework.Profile, how engine.Optio
 // at; nil for nothing. f must not use the world.
 func (s *Simulator) Between(f func()) { s.world.Between(f) }
 
-// find places a pod on the node that its hint names, if that takes it, and else on the best.
+// find places a pod on the node that its hint names, if that takes it, and otherwise on the best.
 // It returns NoNode, and places nothing, when none does. It notes which objects that has changed.
 func (s *Simulator) find(p *cluster.Pod, e *engine.Engine, class *engine.Class, was *cluster.Former) cluster.NodeIndex {
 	s.unsettled = true

@@ -19,7 +19,7 @@ import (
 
 // TestPropertyCountingEqualsFirstFitPodByPod packs random pods of countable classes
 // onto nodes of one group, by counting, and one by one: each pod on the first node of the
-// state that every rule lets it on, else on a new one. Both give every pod the same node.
+// state that every rule lets it on, otherwise on a new one. Both give every pod the same node.
 func TestPropertyCountingEqualsFirstFitPodByPod(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, pending := randomPacking(t)

@@ -434,7 +434,7 @@ func (b *builder) orderFor(g *gang, a *attempt) {
 }
 
 // joinFor keeps the places of an attempt on nodes that exist or are coming. When all members are on
-// nodes as they are, they will be there soon; else their room is kept until the last node has come.
+// nodes as they are, they will be there soon; otherwise their room is kept until the last node has come.
 func (b *builder) joinFor(g *gang, a *attempt) {
 	var nodes []*cluster.Node
 	on := map[string][]types.UID{}

@@ -13,7 +13,7 @@ import (
 // This file plans for pod groups. A gang is one item: enough of its members have places in the plan,
 // or none has, and nothing is bought for it. It is packed as pods are, on nodes that are there, that
 // are coming and that are bought, under a mark: what the packing has come to is carried out when
-// enough members are placed (gang_attempt.go), and else taken back. Where the gang requires a
+// enough members are placed (gang_attempt.go), and otherwise taken back. Where the gang requires a
 // topology, it is packed in one domain after the other (gang_domains.go), and the expander chooses
 // among those in which it fits.
 //

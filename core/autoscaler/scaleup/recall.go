@@ -16,7 +16,7 @@ func (b *builder) recall(left []*run) []*run {
 			break
 		}
 		if b.over(autoscaler.WholePlan) {
-			b.patience.ended = len(b.plan.Recalls) > 0 // else it buys a node at least
+			b.patience.ended = len(b.plan.Recalls) > 0 // otherwise it buys a node at least
 			break
 		}
 		leaving := b.State.NodeByName(x.Node)

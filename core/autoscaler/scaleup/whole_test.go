@@ -22,7 +22,7 @@ func said(plan *autoscaler.Plan) string {
 
 // TestPropertyPodsAreServedWholeOrNotAtAll makes random plans in which some of the pods are
 // to be served together. The plan is that for all pods if it has a place for each of these;
-// else it is the one without them.
+// otherwise it is the one without them.
 func TestPropertyPodsAreServedWholeOrNotAtAll(t *testing.T) {
 	served := map[bool]int{}
 	rapid.Check(t, func(t *rapid.T) {

@@ -21,6 +21,8 @@ type Answer struct {
 
 // Answers returns the answer for every node by name. It rebuilds the state from
 // the objects in it first, so that no fact is kept from before.
+// It follows the order in which kube-scheduler works: rules for the pod, filters node by
+// node, scores among what is feasible.
 func Answers(state *cluster.State, profile *framework.Profile, pod *cluster.Pod) map[string]Answer {
 	fresh := rebuild(state, nil)
 	out := map[string]Answer{}
@@ -28,6 +30,8 @@ func Answers(state *cluster.State, profile *framework.Profile, pod *cluster.Pod)
 	for i := range profile.Plugins {
 		p := &profile.Plugins[i]
 		r, reason := p.For(pod, fresh)
+		// A rule that is final for the pod rejects it everywhere, and later rules aren't
+		// made.
 		if reason != nil {
 			fresh.Nodes(func(n *cluster.Node) { out[n.Name] = Answer{Plugin: p.Name()} })
 			return out
@@ -37,6 +41,8 @@ func Answers(state *cluster.State, profile *framework.Profile, pod *cluster.Pod)
 	var feasible []*cluster.Node
 	failed := "" // the plugin that ends the attempt with an error
 	fresh.Nodes(func(n *cluster.Node) {
+		// The node is judged twice, as kube-scheduler does it: with the pods nominated to
+		// it, and without them below.
 		plugin, code := rejecterWithNominated(state, profile, pod, n.Name)
 		for _, r := range rules {
 			if code != framework.OK {
@@ -55,12 +61,14 @@ func Answers(state *cluster.State, profile *framework.Profile, pod *cluster.Pod)
 		}
 		out[n.Name] = Answer{Plugin: plugin}
 	})
+	// No node is feasible then, whatever was said before.
 	if failed != "" {
 		for _, n := range feasible {
 			out[n.Name] = Answer{Plugin: failed}
 		}
 		return out
 	}
+	// Only feasible nodes are scored, and normalised among each other.
 	totals := make([]int64, len(feasible))
 	for _, r := range rules {
 		if r.Rules.Local != nil {
@@ -80,12 +88,14 @@ func Answers(state *cluster.State, profile *framework.Profile, pod *cluster.Pod)
 }
 
 // rule is what a plugin made for the pod.
+// Its Rules are for one pod and one state.
 type rule struct {
 	framework.Rules
 	*framework.Weighted
 }
 
 // code returns what the rule says about the pod on one node.
+// A local rule's verdict comes first: where it rejects, group rules aren't asked.
 func (r rule) code(s *cluster.State, n *cluster.Node) framework.Code {
 	if r.Rules.Local != nil {
 		if code, _ := r.Rules.Local.EvalNode(n); code != framework.OK {
@@ -100,6 +110,8 @@ func (r rule) code(s *cluster.State, n *cluster.Node) framework.Code {
 }
 
 // groups makes each of the nodes a group of its own.
+// With each node alone nothing can go wrong in grouping, which is what makes this the
+// reference.
 func (r rule) groups(s *cluster.State, nodes []*cluster.Node) *framework.Groups {
 	g := &framework.Groups{}
 	for _, n := range nodes {
@@ -120,10 +132,13 @@ func (r rule) groups(s *cluster.State, nodes []*cluster.Node) *framework.Groups 
 // rejecterWithNominated returns the first plugin that rejects the pod on a node if the
 // pods of equal or higher priority that are nominated to it were there already, but for
 // those that keep room for it, and its code; "" for none.
+// Nominations count for filters only.
 func rejecterWithNominated(state *cluster.State, profile *framework.Profile, pod *cluster.Pod, node string) (string, framework.Code) {
 	with := rebuild(state, nil)
 	some := false
 	for _, x := range state.Nominations() {
+		// A stand-in keeps room for the pods that its headroom admits, so it isn't in their
+		// way.
 		own := x.Pod.StandsIn() && state.Headroom(x.Pod.StandIn) != nil && state.Headroom(x.Pod.StandIn).Admits(pod)
 		if x.Name == node && x.Pod.Priority >= pod.Priority && !own {
 			with.Place(x.Pod, node)
@@ -134,6 +149,7 @@ func rejecterWithNominated(state *cluster.State, profile *framework.Profile, pod
 	if !some {
 		return "", framework.OK
 	}
+	// State and rules are rebuilt, so this costs a copy of the cluster for each node.
 	return rejecter(with, profile, pod, node)
 }
 
@@ -153,6 +169,7 @@ func rejecter(state *cluster.State, profile *framework.Profile, pod *cluster.Pod
 }
 
 // fits reports whether a pod may go to a node when some pods are gone.
+// Both with nominated pods and without them the pod must fit.
 func fits(state *cluster.State, profile *framework.Profile, pod *cluster.Pod, node string, gone map[*cluster.Pod]bool) bool {
 	s := withoutVictims(state, profile, gone)
 	with, _ := rejecterWithNominated(s, profile, pod, node)
@@ -162,6 +179,8 @@ func fits(state *cluster.State, profile *framework.Profile, pod *cluster.Pod, no
 
 // Preempt returns, for every node where preemption helps, the names of the pods
 // that would have to go, the most important first.
+// The candidates are not compared with each other: which of them is chosen is the
+// preempter's test.
 func Preempt(state *cluster.State, profile *framework.Profile, pod *cluster.Pod) map[string][]string {
 	out := map[string][]string{}
 	if profile.Preempter.Eligible(pod) != nil {
@@ -182,6 +201,8 @@ func Preempt(state *cluster.State, profile *framework.Profile, pod *cluster.Pod)
 		if answers[n.Name].OK || lower == nil || !fits(state, profile, pod, n.Name, gone) {
 			return
 		}
+		// Then they are given back one by one, the most important first, and those that fit
+		// in stay.
 		profile.Preempter.Order(lower, state)
 		v := framework.Victims{}
 		for _, u := range lower {
@@ -189,6 +210,7 @@ func Preempt(state *cluster.State, profile *framework.Profile, pod *cluster.Pod)
 			if fits(state, profile, pod, n.Name, gone) {
 				continue
 			}
+			// Without this unit gone the pod doesn't fit: it is a victim.
 			mark(u, true)
 			v.Pods = append(v.Pods, u.Pods...)
 			v.Violations += u.Violations
@@ -206,6 +228,7 @@ func Preempt(state *cluster.State, profile *framework.Profile, pod *cluster.Pod)
 
 // leavable returns what could leave a node for a pod of a priority: pods of lower priority, and whole
 // groups of them where a member's group has disruptionMode all.
+// A group counts by its most important member.
 func leavable(state *cluster.State, n *cluster.Node, below int32) (out []framework.Unit) {
 	known := map[cluster.PodGroupKey]bool{}
 	for _, p := range n.Pods {
@@ -219,6 +242,7 @@ func leavable(state *cluster.State, n *cluster.Node, below int32) (out []framewo
 			if known[key] {
 				continue
 			}
+			// A group that goes whole is one unit, wherever its members are.
 			known[key] = true
 			u = framework.Unit{Group: true}
 			state.Nodes(func(n *cluster.Node) {
@@ -238,6 +262,7 @@ func leavable(state *cluster.State, n *cluster.Node, below int32) (out []framewo
 }
 
 // rebuild copies a state object by object, but for some pods.
+// Objects are shared; what the state derives from them is made anew.
 func rebuild(s *cluster.State, gone map[*cluster.Pod]bool) *cluster.State {
 	out := cluster.New(s.Schema)
 	s.Nodes(func(n *cluster.Node) { out.SetNode(n.NodeInfo) })

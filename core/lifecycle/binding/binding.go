@@ -148,7 +148,7 @@ func (m *Machine) Assume(state *cluster.State, p *Pod, pod *cluster.Pod, writes 
 	m.assumed.add(p.writes)
 }
 
-// post has a pod bound.
+// post hands out the bind of a pod.
 func (m *Machine) post(t *lifecycle.Turn, bind step.Bind) {
 	m.claims.posted(bind.UID)
 	t.Ready.Binds = append(t.Ready.Binds, bind)

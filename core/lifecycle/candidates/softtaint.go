@@ -258,7 +258,7 @@ func (m *Machine) goOn(t *lifecycle.Turn) {
 	}
 }
 
-// write has the API told of a node's soft taint, unless that is under way or not needed any
+// write hands out the write of a node's soft taint, unless that is under way or not needed any
 // more.
 func (m *Machine) write(t *lifecycle.Turn, node string) {
 	if _, open := m.soft.writing[node]; open || !m.differs(t, node) {

@@ -104,11 +104,14 @@ func (m *Machine) NodeSet(n *cluster.NodeInfo) {
 }
 
 // PodPends takes in a pod without a node.
+// That other schedulers nominate pods is part of the truth.
 func (m *Machine) PodPends(p *Pod, pod *cluster.Pod) {
 	if m == nil {
 		return
 	}
 	if !p.seen {
+		// What changes between now and the pod's placement makes the comparison less
+		// telling; it is counted.
 		p.seen, p.changes = true, m.changes
 	}
 	m.truth.state.Nominate(pod, pod.Object.Status.NominatedNodeName)
@@ -117,6 +120,7 @@ func (m *Machine) PodPends(p *Pod, pod *cluster.Pod) {
 // PodBound takes in a pod that the API has on a node. The pod as it was before, with what was
 // decided of it and when it was first seen, is nil of one that wasn't seen without a node:
 // nothing is compared then.
+// The truth gets the pod after it was judged: its own placement must not count against it.
 func (m *Machine) PodBound(t *lifecycle.Turn, p *Pod, before *cluster.Pod, seen time.Time, pod *cluster.Pod) {
 	if m == nil {
 		return
@@ -134,6 +138,7 @@ func (m *Machine) PodRemoved(t *lifecycle.Turn, p *Pod, uid types.UID) {
 		return
 	}
 	if p != nil && p.pod != nil {
+		// A pod that the other scheduler never placed is told as Berth's alone.
 		m.only(t, p, "the pod was deleted before the other scheduler placed it")
 		m.takeBack(t, p)
 	}
@@ -146,6 +151,7 @@ func (m *Machine) PodRemoved(t *lifecycle.Turn, p *Pod, uid types.UID) {
 }
 
 // nominee returns the pod of a nomination in the truth.
+// Nominations are few.
 func (m *Machine) nominee(uid types.UID) *cluster.Pod {
 	for _, n := range m.truth.state.Nominations() {
 		if n.Pod.UID == uid {
@@ -167,6 +173,7 @@ func (m *Machine) PodDecided(t *lifecycle.Turn, p *Pod, item *queue.Item, d *sch
 
 // PodRejected takes a decision that found no node, and whether others would have left one for the
 // pod. It reports whether the last decision of the pod was another one.
+// The caller tells people only of what is new.
 func (m *Machine) PodRejected(t *lifecycle.Turn, p *Pod, why string, preempts bool, seen time.Time) (anew bool) {
 	p.preempts = preempts
 	if !p.decided.IsZero() && p.earlier.Why == why {
@@ -189,6 +196,8 @@ func (m *Machine) placed(t *lifecycle.Turn, p *Pod, before *cluster.Pod, seen ti
 		m.report.onlyBerth-- // it isn't Berth's alone any more
 	}
 	m.takeBack(t, p)
+	// A placement that Berth wouldn't allow may be due to news that is on its way: it is
+	// judged again later, and told then (doubts).
 	if m.judged(&c, before); c.Verdict == step.NotAllowed {
 		m.doubts = append(m.doubts, doubt{comparison: c, pod: before, seen: t.Now, next: t.Now.Add(doubtEnds[0])})
 		return
@@ -197,6 +206,8 @@ func (m *Machine) placed(t *lifecycle.Turn, p *Pod, before *cluster.Pod, seen ti
 }
 
 // judged gives a comparison its verdict, as the truth is now.
+// It may be called several times for one comparison, with other answers as the truth goes
+// on.
 func (m *Machine) judged(c *step.Comparison, pod *cluster.Pod) {
 	earlier := ""
 	if c.Earlier != nil {
@@ -205,6 +216,7 @@ func (m *Machine) judged(c *step.Comparison, pod *cluster.Pod) {
 	var verdict step.Verdict
 	j := m.truth.judge(pod, c.Node, earlier, func(j *judgement) bool {
 		verdict = verdictOf(c.Node, earlier, j)
+		// Scores are only computed where the report wants them.
 		return m.report.wants(verdict, j.bestScore-j.score)
 	})
 	c.Verdict, c.Score, c.BerthNode, c.BerthScore = verdict, j.score, "", j.bestScore
@@ -239,6 +251,7 @@ func verdictOf(node, earlier string, j *judgement) step.Verdict {
 }
 
 // tell counts a comparison and hands it out.
+// Each comparison is told once.
 func (m *Machine) tell(t *lifecycle.Turn, c *step.Comparison) {
 	m.report.add(c)
 	t.Ready.Comparisons = append(t.Ready.Comparisons, *c)
@@ -277,6 +290,7 @@ func (m *Machine) takeClaimBack(t *lifecycle.Turn, pod types.UID, namespace, nam
 		return // the API has shown it since
 	}
 	left := *assumed
+	// The claim is copied: objects in the state are never changed.
 	left.Status.ReservedFor = slices.DeleteFunc(slices.Clone(assumed.Status.ReservedFor), func(r resourcev1.ResourceClaimConsumerReference) bool { return r.UID == pod })
 	switch {
 	case len(left.Status.ReservedFor) > 0:
@@ -294,6 +308,7 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 		return
 	}
 	m.forgetEnded()
+	// Decisions are in the order of time, so those at the head are due first.
 	for len(m.assumed) > 0 && t.Now.Sub(m.assumed[0].at) >= m.giveUp {
 		p := m.pods.Get(m.assumed[0].uid)
 		m.only(t, p, fmt.Sprintf("the other scheduler has not placed the pod within %s; Berth no longer counts it as placed", m.giveUp))
@@ -346,6 +361,8 @@ func (m *Machine) Unsettled() (out []string) {
 }
 
 // Invariants checks that each pod that counts as placed has a node and an end.
+// Without an end a pod would count as being on a node for ever, if the other scheduler
+// never places it.
 func (m *Machine) Invariants() (out []string) {
 	if m == nil {
 		return nil

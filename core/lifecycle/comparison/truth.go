@@ -118,7 +118,7 @@ func (t *truth) anchor(pod *cluster.Pod, n *cluster.Node) bool {
 }
 
 // choose returns Berth's choice for a class, and its score: the node that the pod is nominated
-// to, if that takes it, and else the best. The node is nil when there is none.
+// to, if that takes it, and otherwise the best. The node is nil when there is none.
 func (t *truth) choose(e *engine.Engine, class *engine.Class, nominated string) (*cluster.Node, int64) {
 	if n := t.state.NodeByName(nominated); n != nil && e.Explain(class, n.Index) == nil {
 		return n, scoreOf(e, class, n)

@@ -21,7 +21,7 @@ func (c *Config) surges(p *cluster.Pod) bool {
 	return c.Surge && c.MaxEviction > 0 && p.WantsSurge() && p.Deployment() != ""
 }
 
-// surge has a pod's Deployment asked for a successor.
+// surge asks a pod's Deployment for a successor.
 func (d *Drain) surge(t *lifecycle.Turn, p *pod, now *cluster.Pod) {
 	p.stage, p.until, d.begun = surging, t.Now.Add(d.cfg.MaxEviction), true
 	t.Decide(step.Decision{Kind: step.PodSurged, Pod: now.Name(), Node: d.node})

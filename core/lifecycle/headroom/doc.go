@@ -33,7 +33,7 @@
 //
 //	state    conditions                     waits for                         then
 //	open     none, or Provisioned=False     its templates; 1 to 10 minutes    booked: Provisioned=True; no room: drafted
-//	                                        since the last attempt            if it is atomic, else open again, or, not
+//	                                        since the last attempt            if it is atomic, otherwise open again, or, not
 //	                                                                          to be retried, ended: Failed=True
 //	drafted  the same                       a plan that buys nodes for all    booked; no such plan: open again
 //	                                        of its pods

@@ -19,6 +19,7 @@ import (
 
 // This file follows ProvisioningRequests. What becomes of one follows from its conditions,
 // with Cluster Autoscaler's times.
+// A new leader reads from them where the old one ended.
 
 const (
 	bookedFor    = 10 * time.Minute
@@ -30,6 +31,7 @@ const (
 // advanceRequest takes a request as far as it can get now.
 func (m *Machine) advanceRequest(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest) {
 	r := &a.report
+	// The order of the cases is from states that are final to those that go on.
 	switch class := o.Spec.ProvisioningClassName; {
 	case class != autoscalingapi.CheckCapacity && class != autoscalingapi.BestEffortAtomic:
 		r.silent = true // somebody else serves it
@@ -41,9 +43,12 @@ func (m *Machine) advanceRequest(t *lifecycle.Turn, a *ask, o *autoscalingapi.Pr
 		a.draft = nil
 		r.stamp(t, autoscalingapi.Failed, metav1.ConditionTrue, autoscalingapi.ExpiredReason, "ProvisioningRequest is expired", o.Generation)
 		t.Decide(step.Decision{Kind: step.NotBooked, Headroom: a.String(), Reason: "it was created too long ago"})
+	// The request waits for the plan that it is part of (WholePlanned).
 	case a.draft != nil: // the plan tells
 	default:
 		a.wake = t.Now
+		// The last attempt failed then; a new process reads from the condition when that
+		// was.
 		if p := r.condition(autoscalingapi.Provisioned); p != nil {
 			a.wake = p.LastTransitionTime.Add(a.backoff())
 		}
@@ -56,6 +61,7 @@ func (m *Machine) advanceRequest(t *lifecycle.Turn, a *ask, o *autoscalingapi.Pr
 }
 
 // validFor returns for how long after its creation a request is tried.
+// A value that can't be read or is too long counts as none.
 func validFor(o *autoscalingapi.ProvisioningRequest) time.Duration {
 	if text, ok := o.Spec.Parameters[autoscalingapi.ValidUntilSeconds]; ok && o.Spec.ProvisioningClassName == autoscalingapi.BestEffortAtomic {
 		if n, err := strconv.Atoi(text); err == nil && n >= 0 && n < int(expiresAfter/time.Second) {
@@ -76,10 +82,12 @@ func (a *ask) backoff() time.Duration {
 const maxRequested = 50_000
 
 // wants returns the stand-ins of all of a request's pods.
+// The error is what people read in the request's status, and says what to do.
 func (m *Machine) wants(s *cluster.State, o *autoscalingapi.ProvisioningRequest) ([]want, error) {
 	var out []want
 	all := 0
 	for _, x := range o.Spec.PodSets {
+		// The sum is checked before anything is made of it.
 		if all += max(int(x.Count), 0); all > maxRequested {
 			return nil, fmt.Errorf("the request has more than %d pods; ask for fewer", maxRequested)
 		}
@@ -97,19 +105,21 @@ func (m *Machine) wants(s *cluster.State, o *autoscalingapi.ProvisioningRequest)
 }
 
 // attempt books room for a request, if the nodes as they are have room for all of its pods;
-// else an atomic one waits for a plan that buys nodes for them.
+// otherwise an atomic one waits for a plan that buys nodes for them.
 func (m *Machine) attempt(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest) {
 	wants, err := m.wants(t.State, o)
 	if err != nil {
 		m.refuse(t, a, err.Error()) // tried again when a template comes or changes
 		return
 	}
+	// An earlier refusal is over: its templates are there.
 	m.refuse(t, a, "")
 	a.attempts++
 	r := &a.report
 	if !r.is(autoscalingapi.Accepted) {
 		r.stamp(t, autoscalingapi.Accepted, metav1.ConditionTrue, autoscalingapi.AcceptedReason, "ProvisioningRequest is accepted by Berth", o.Generation)
 	}
+	// Stand-ins aren't queued yet: without room for all of them there is none for any.
 	draft := make([]*set, len(wants))
 	for i, w := range wants {
 		draft[i] = &set{shape: w.shape, number: i}
@@ -119,6 +129,7 @@ func (m *Machine) attempt(t *lifecycle.Turn, a *ask, o *autoscalingapi.Provision
 	}
 	nodes, ok := m.fit(t, podsOf(draft))
 	switch {
+	// All of them at once: between the search and this nothing else can take the room.
 	case ok:
 		for i, pod := range podsOf(draft) {
 			t.State.Nominate(pod, nodes[i]) // the room is kept until they are decided on
@@ -132,6 +143,8 @@ func (m *Machine) attempt(t *lifecycle.Turn, a *ask, o *autoscalingapi.Provision
 }
 
 // book keeps room for a request from now on, for ten minutes.
+// From now on stand-ins are pods like others to the queue: where their room is lost, they
+// look for it anew.
 func (m *Machine) book(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest, sets []*set, reason, where string) {
 	m.admit(t, a, o)
 	a.sets = sets
@@ -148,6 +161,7 @@ func (m *Machine) book(t *lifecycle.Turn, a *ask, o *autoscalingapi.Provisioning
 }
 
 // notFound has a request without room wait for the next attempt, or fail.
+// Only a check of capacity may say that it wants no second attempt.
 func (m *Machine) notFound(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest, why string) {
 	r := &a.report
 	if o.Spec.Parameters[autoscalingapi.NoRetry] == "true" && o.Spec.ProvisioningClassName == autoscalingapi.CheckCapacity {
@@ -160,6 +174,7 @@ func (m *Machine) notFound(t *lifecycle.Turn, a *ask, o *autoscalingapi.Provisio
 }
 
 // WantsPlan reports whether an atomic request waits for a plan, and none is under way for one.
+// One atomic request is planned at a time.
 func (m *Machine) WantsPlan() bool {
 	if m.inPlan != nil {
 		return false
@@ -174,6 +189,7 @@ func (m *Machine) WantsPlan() bool {
 
 // Whole returns the pods for all of which a plan that is asked for now is to buy nodes, or
 // for none: those of one atomic request.
+// The order is that of sorted, so that the same one is planned in a replay.
 func (m *Machine) Whole() []*cluster.Pod {
 	m.inPlan = nil
 	for _, a := range m.sorted() {
@@ -188,6 +204,7 @@ func (m *Machine) Whole() []*cluster.Pod {
 // WholePlanned takes whether all that a plan buys for the pods of Whole can be ordered. Then
 // they are queued, and so wait when the plan is committed; as in Cluster Autoscaler the
 // request counts as provisioned from now on, not when the nodes are there.
+// The request may be gone or another one by now.
 func (m *Machine) WholePlanned(t *lifecycle.Turn, ok bool) {
 	a := m.inPlan
 	m.inPlan = nil
@@ -200,12 +217,14 @@ func (m *Machine) WholePlanned(t *lifecycle.Turn, ok bool) {
 	if ok {
 		m.book(t, a, o, draft, autoscalingapi.CapacityIsProvisionedReason, "on nodes being added")
 	} else {
+		// The attempt counts, and the backoff begins.
 		m.notFound(t, a, o, "no scale-up can make room for all of its pods")
 	}
 }
 
 // fit returns for each pod a node with room for it beside the others; ok is false when some
 // pod has none. It leaves the state as it is.
+// Each pod sees those before it in the state.
 func (m *Machine) fit(t *lifecycle.Turn, pods []*cluster.Pod) (nodes []string, ok bool) {
 	mark := t.State.Mark()
 	defer t.State.Rollback(mark)
@@ -221,6 +240,7 @@ func (m *Machine) fit(t *lifecycle.Turn, pods []*cluster.Pod) (nodes []string, o
 }
 
 // admit says for which pods a request's room is kept.
+// Both annotations of Cluster Autoscaler's name a request.
 func (m *Machine) admit(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest) {
 	t.State.SetHeadroom(&cluster.Headroom{ID: cluster.HeadroomID(a.uid), Namespace: o.Namespace, Annotations: []cluster.Annotation{
 		{Key: autoscalingapi.ConsumeAnnotation, Value: o.Name}, {Key: autoscalingapi.OldConsumeAnnotation, Value: o.Name}}})
@@ -228,6 +248,7 @@ func (m *Machine) admit(t *lifecycle.Turn, a *ask, o *autoscalingapi.Provisionin
 
 // advanceBooking ends a booking whose time is over. One that another process has made gets
 // its stand-ins, for the pods that aren't placed yet.
+// After a change of leaders the new one has the condition, but no stand-ins.
 func (m *Machine) advanceBooking(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest) {
 	r := &a.report
 	end := r.condition(autoscalingapi.Provisioned).LastTransitionTime.Add(bookedFor)
@@ -250,6 +271,7 @@ func (m *Machine) advanceBooking(t *lifecycle.Turn, a *ask, o *autoscalingapi.Pr
 	m.admit(t, a, o)
 	m.reshape(a, wants)
 	m.resize(t, a, wants)
+	// Pods that use the booking already take their stand-ins away again, in a fixed order.
 	var placed []*cluster.Pod
 	t.State.Pods(func(p *cluster.Pod) {
 		if p.Object.Namespace == o.Namespace && consumes(p) == o.Name {
@@ -284,6 +306,7 @@ func (m *Machine) used(t *lifecycle.Turn, c *cluster.Change) {
 	switch {
 	case c.Op == cluster.PodAdded && !consumed:
 		m.consume(t, a, c.Pod)
+	// Of a pod that was bound and has ended the room isn't kept again: it has been used.
 	case c.Op == cluster.PodRemoved && consumed && m.records.Get(c.Pod.UID) != nil:
 		// It was never bound there, and has to be placed again.
 		node := ""
@@ -306,6 +329,7 @@ func (m *Machine) PodWaits(pod *cluster.Pod, handOver func(standIn types.UID)) {
 	if a == nil || a.sets == nil {
 		return
 	}
+	// It has had its stand-in's room once.
 	if _, consumed := a.consumed[pod.UID]; consumed {
 		return
 	}
@@ -331,6 +355,7 @@ func (m *Machine) PodRemoved(t *lifecycle.Turn, pod *cluster.Pod) {
 // "", anywhere.
 func (m *Machine) giveBack(t *lifecycle.Turn, a *ask, uid types.UID, at int, node string) {
 	delete(a.consumed, uid)
+	// The request may have changed since, and have fewer sets of pods.
 	if at < 0 || at >= len(a.sets) {
 		return
 	}
@@ -342,6 +367,7 @@ func (m *Machine) giveBack(t *lifecycle.Turn, a *ask, uid types.UID, at int, nod
 }
 
 // consume drops the stand-in whose room a pod has most likely taken.
+// Which one it was can't be known; closest says which is the likeliest.
 func (m *Machine) consume(t *lifecycle.Turn, a *ask, pod *cluster.Pod) {
 	m.giveRoom(a, pod.UID, m.closest(t.State, a, pod))
 }
@@ -351,6 +377,7 @@ func (m *Machine) giveRoom(a *ask, uid types.UID, x *standIn) {
 	if a.consumed == nil {
 		a.consumed = map[types.UID]int{}
 	}
+	// Remembered as well: a pod that consumed nothing gives nothing back.
 	if x == nil {
 		a.consumed[uid] = -1
 		return

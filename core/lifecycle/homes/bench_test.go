@@ -37,7 +37,7 @@ func drained(n int) (*lifecycletest.Bench, []*autoscaler.Removal) {
 }
 
 // BenchmarkKeep is what it takes to keep room for the 30 pods of a node, and to free it, when
-// pods of these classes were decided on before: else the facts that their spreading reads are
+// pods of these classes were decided on before: otherwise the facts that their spreading reads are
 // counted first, as when their replacements are tried.
 func BenchmarkKeep(b *testing.B) {
 	bench, removals := drained(1)

@@ -86,7 +86,7 @@ func (m *Machine) CommitPlan(t *lifecycle.Turn, plan *autoscaler.Plan) {
 			if candidates == nil {
 				candidates = m.removed()
 			}
-			if !candidates[k.Node] { // else NodeNeeded says it
+			if !candidates[k.Node] { // otherwise NodeNeeded says it
 				m.note(t, k)
 			}
 		}

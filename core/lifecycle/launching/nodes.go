@@ -15,6 +15,8 @@ import (
 // asks what pulls then.
 
 // node is a launch.
+// It stays after it has ended, as usable, until the node goes: a node that was launched
+// once isn't launched again.
 type node struct {
 	group      string
 	state      state
@@ -68,6 +70,7 @@ const (
 // popOrder takes a node off the orders of a group that aren't listed, and returns when it was
 // ordered; zero when there is no such order.
 func (m *Machine) popOrder(now time.Time, group string, which whichOrder) time.Time {
+	// Orders that are too old to bring a node any more don't count.
 	list := recentOrders(m.unlisted[group], now)
 	if len(list) == 0 {
 		delete(m.unlisted, group)
@@ -96,6 +99,7 @@ func (m *Machine) find(id, name string) (key string, n *node) {
 
 // InstanceUnlisted records that the provider no longer lists an instance that isn't a node.
 func (m *Machine) InstanceUnlisted(id, name string) {
+	// A node outlives its instance's entry in the list, which may be gone for a moment.
 	if key, n := m.find(id, name); n != nil && n.state == launching {
 		delete(m.nodes, key)
 		m.waiting.changed = true
@@ -104,6 +108,7 @@ func (m *Machine) InstanceUnlisted(id, name string) {
 
 // NodeSet takes a node as the state has it. isReady says whether it takes pods.
 func (m *Machine) NodeSet(now time.Time, in *cluster.NodeInfo, isReady bool) {
+	// Nodes of no group were ordered by nobody here.
 	if in.Group == "" {
 		return
 	}
@@ -112,6 +117,7 @@ func (m *Machine) NodeSet(now time.Time, in *cluster.NodeInfo, isReady bool) {
 		m.moveTo(n, in.Group)
 	}
 	switch {
+	// No launch was seen, so none is learnt from.
 	case n == nil && isReady: // it was there before
 		m.nodes[in.Name] = &node{group: in.Group, state: usable, ready: now}
 	case n == nil:
@@ -119,6 +125,7 @@ func (m *Machine) NodeSet(now time.Time, in *cluster.NodeInfo, isReady bool) {
 		m.nodes[in.Name] = n
 		m.reached(now, n, step.LaunchRegistered)
 	case n.state == launching:
+		// From now on it is known by its node's name.
 		delete(m.nodes, key)
 		m.nodes[in.Name] = n
 		if !n.registered {
@@ -131,10 +138,13 @@ func (m *Machine) NodeSet(now time.Time, in *cluster.NodeInfo, isReady bool) {
 	}
 }
 
+// becameReady records that a node is ready: how long that took goes into later estimates,
+// and with an adaptive limit what the node pulls is followed.
 func (m *Machine) becameReady(now time.Time, name string, n *node) {
 	n.ready, n.noPod = now, true
 	m.reached(now, n, step.LaunchReady)
 	m.waiting.changed = true
+	// How long it took isn't known of nodes that were ordered by another process.
 	if !n.ordered.IsZero() {
 		m.remember(n.group, now.Sub(n.ordered))
 	}
@@ -147,6 +157,8 @@ func (m *Machine) becameReady(now time.Time, name string, n *node) {
 	if n.ordered.IsZero() {
 		return
 	}
+	// Compared with the best launches of the group lately: adaptive limits react to the
+	// ratio.
 	slowness := m.best.slowness(now, stage{group: n.group}, now.Sub(n.ordered))
 	m.scopes(n.group, func(s *scope) { s.becameReady(now, n.ordered, slowness) })
 }
@@ -160,6 +172,7 @@ func (m *Machine) NodeGone(name string) {
 }
 
 // end ends a launch.
+// It may be called in any state.
 func (m *Machine) end(n *node) {
 	if n.state == pulling {
 		m.countPull(n.group, -1)
@@ -169,6 +182,7 @@ func (m *Machine) end(n *node) {
 }
 
 // moveTo records that a launch is of a group.
+// Its time goes on: to move isn't to begin anew.
 func (m *Machine) moveTo(n *node, group string) {
 	if n.group == group {
 		return
@@ -181,6 +195,8 @@ func (m *Machine) moveTo(n *node, group string) {
 	m.waiting.changed = true
 }
 
+// countPull keeps the number of nodes of a group that pull; a group without any has no
+// entry.
 func (m *Machine) countPull(group string, by int) {
 	if m.pulling[group] += by; m.pulling[group] == 0 {
 		delete(m.pulling, group)
@@ -190,6 +206,8 @@ func (m *Machine) countPull(group string, by int) {
 // PodRuns records that the API shows a pod running on a node.
 func (m *Machine) PodRuns(now time.Time, name string, pod *cluster.Pod) {
 	n := m.nodes[name]
+	// Pods of DaemonSets run everywhere, and say nothing about the images of those that the
+	// node was bought for.
 	if n == nil || pod.Daemon() {
 		return
 	}
@@ -203,6 +221,7 @@ func (m *Machine) PodRuns(now time.Time, name string, pod *cluster.Pod) {
 }
 
 // started ends a launch with an outcome: a pod runs, or none is there.
+// A node without pods has pulled nothing, and counts as no slower than the best.
 func (m *Machine) started(now time.Time, n *node) {
 	took, slowness := now.Sub(n.ready), 1.0
 	if n.state == pulling {
@@ -214,6 +233,7 @@ func (m *Machine) started(now time.Time, n *node) {
 
 // Advance looks at the nodes that have become ready, in the Step of which this is the end:
 // those that got pods pull. It gives up those that have pulled for too long.
+// Only now it is known which pods the Step has put there.
 func (m *Machine) Advance(t *lifecycle.Turn) {
 	t.Ready.LaunchStages = append(t.Ready.LaunchStages, m.stages...)
 	m.stages = m.stages[:0]
@@ -231,6 +251,8 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 		m.countPull(n.group, 1)
 	}
 	m.arrived = m.arrived[:0]
+	// The order is that in which nodes became ready, so those at the head have pulled
+	// longest.
 	for len(m.pulls) > 0 {
 		n := m.nodes[m.pulls[0]]
 		if n != nil && n.state == pulling {
@@ -245,6 +267,7 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 
 // images returns the images of the pods on a node, each once, sorted; daemon pods are left
 // aside. It is "" without such pods.
+// Two nodes with the same images can be compared in how long they pull.
 func images(n *cluster.Node) string {
 	var out []string
 	if n != nil {
@@ -265,6 +288,7 @@ func images(n *cluster.Node) string {
 
 // BecomeLeader ends all launches: when another instance ordered them isn't known. What was
 // learnt of them stays.
+// An instance that stood by has seen neither orders nor decisions.
 func (m *Machine) BecomeLeader() {
 	for _, n := range m.nodes { // in any order
 		n.noPod = false

@@ -70,6 +70,7 @@ func New(patience time.Duration, candidates Candidates) *Machine {
 		claims: map[types.UID]*wish{}, report: newTally()}
 }
 
+// group returns the group of an ID, and makes it when it is new.
 func (m *Machine) group(id string) *group {
 	g := m.groups[id]
 	if g == nil {
@@ -85,6 +86,7 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 	if m == nil {
 		return
 	}
+	// Hours are counted from the first list on.
 	if m.began.IsZero() {
 		m.began = t.Now
 		for _, g := range m.groups {
@@ -110,6 +112,7 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 
 // forgetGroups forgets groups that the lists haven't had for patience, of which there is neither a node
 // nor a wish. What their nodes cost stays in the report.
+// A list may lack a group by mistake, hence the patience.
 func (m *Machine) forgetGroups(t *lifecycle.Turn, in *step.GroupsSet) {
 	isListed := map[string]bool{}
 	for i := range in.Groups {
@@ -132,6 +135,7 @@ func (m *Machine) forgetGroups(t *lifecycle.Turn, in *step.GroupsSet) {
 }
 
 // forgetGroup forgets a group without nodes.
+// Sums go on in the machine's own hours.
 func (m *Machine) forgetGroup(id string, g *group) {
 	m.cluster.sum(g.hours.cluster)
 	m.berth.sum(g.hours.berth)
@@ -141,9 +145,10 @@ func (m *Machine) forgetGroup(id string, g *group) {
 	delete(m.groups, id)
 }
 
-// CommitPlan takes a plan, and the nodes that a leader would now begin to remove. waits tells
+// CommitPlan takes a plan, and the nodes that a leader would now begin to remove. waits reports
 // whether a pod still has no node, and name returns its name.
 func (m *Machine) CommitPlan(t *lifecycle.Turn, plan *autoscaler.Plan, due []candidates.Due, waits func(types.UID) bool, name func(types.UID) string) {
+	// A plan of a sick cluster hasn't looked at nodes.
 	if plan.Sick == "" {
 		m.kept = plan.Kept
 	}
@@ -152,6 +157,7 @@ func (m *Machine) CommitPlan(t *lifecycle.Turn, plan *autoscaler.Plan, due []can
 }
 
 // give counts a verdict and hands it out.
+// Verdicts go to the ledger and into the sums of the report.
 func (m *Machine) give(t *lifecycle.Turn, c step.NodeComparison) {
 	c.Time = t.Now
 	m.report.add(&c)
@@ -172,6 +178,7 @@ func (m *Machine) NextWake() (next time.Time) {
 	if m == nil {
 		return next
 	}
+	// They are by time, so the first that is open is the next.
 	for _, w := range m.wishes {
 		if !w.alone {
 			next = w.at.Add(m.patience)
@@ -203,6 +210,7 @@ func (m *Machine) Unsettled() (out []string) {
 }
 
 // Invariants checks that what hours are summed up of is what the wishes say.
+// A difference would make the hours wrong for ever.
 func (m *Machine) Invariants() (out []string) {
 	if m == nil {
 		return nil

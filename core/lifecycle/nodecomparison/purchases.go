@@ -17,6 +17,7 @@ import (
 // belongs to one wish at most, whose pods wait.
 
 // wish is a node that Berth would have bought.
+// It counts until the other autoscaler buys it, or its pods wait no more.
 type wish struct {
 	group string
 	at    time.Time
@@ -41,10 +42,13 @@ type proposal struct {
 // commitPurchases takes what a plan would buy. Plans don't see nodes that Berth only wishes for,
 // and may divide the pods otherwise each time; so it is counted by how many nodes a plan has more
 // than there are wishes whose pods wait.
+// Wishes that are of no use are ended first, so that they don't hide what the plan wants
+// now.
 func (m *Machine) commitPurchases(t *lifecycle.Turn, plan *autoscaler.Plan, waits func(types.UID) bool, name func(types.UID) string) {
 	m.endWishes(t, plan, waits)
 	m.settleGrowth(t, plan)
 	var anew, others []proposal
+	// How many nodes the plan has beyond what is wished for.
 	more := 0
 	for i := range plan.ScaleUps {
 		up := &plan.ScaleUps[i]
@@ -52,12 +56,14 @@ func (m *Machine) commitPurchases(t *lifecycle.Turn, plan *autoscaler.Plan, wait
 			m.wishForMinimum(t, up)
 			continue
 		}
+		// Each bin is a node.
 		for _, bin := range up.Bins {
 			p := proposal{up: up, pods: slices.DeleteFunc(slices.Clone(bin), func(uid types.UID) bool { return !waits(uid) })}
 			if len(p.pods) == 0 {
 				continue
 			}
 			more++
+			// Of these the plan may have divided pods otherwise than an earlier one.
 			if slices.ContainsFunc(p.pods, func(uid types.UID) bool { return m.claims[uid] != nil }) {
 				others = append(others, p)
 			} else {
@@ -90,13 +96,16 @@ func (m *Machine) commitPurchases(t *lifecycle.Turn, plan *autoscaler.Plan, wait
 
 // wish records a node that Berth would have ordered now. Growth that was seen after the plan
 // was asked for, and that nobody has wished for, is the same purchase.
+// A wish is recorded before it is matched, so that both ways give the same accounts.
 func (m *Machine) wish(t *lifecycle.Turn, up *autoscaler.ScaleUp, pods []types.UID, why string, name func(types.UID) string) {
 	w := &wish{group: up.Group, at: t.Now, waits: true, why: why}
 	g := m.group(up.Group)
+	// Hours up to now are accounted before the number of nodes changes.
 	g.hours.accrue(m.began, t.Now)
 	g.hours.extra++
 	m.wishes = append(m.wishes, w)
 	m.claim(w, pods, name)
+	// The other autoscaler was faster: its growth isn't matched with a second wish.
 	if len(g.grown) == 0 {
 		return
 	}
@@ -108,6 +117,7 @@ func (m *Machine) wish(t *lifecycle.Turn, up *autoscaler.ScaleUp, pods []types.U
 }
 
 // meet records that the other autoscaler has ordered nodes that were wished for.
+// They are out of m.wishes already, or are taken out by the caller.
 func (m *Machine) meet(t *lifecycle.Turn, wishes []*wish) {
 	for _, w := range wishes {
 		m.rest(t, w)
@@ -117,6 +127,7 @@ func (m *Machine) meet(t *lifecycle.Turn, wishes []*wish) {
 }
 
 // wishForMinimum is wish for the nodes that a group needs to reach its minimum.
+// Such nodes are for no pod, so they are matched by group alone.
 func (m *Machine) wishForMinimum(t *lifecycle.Turn, up *autoscaler.ScaleUp) {
 	more := up.Nodes
 	for _, w := range m.wishes {
@@ -130,6 +141,7 @@ func (m *Machine) wishForMinimum(t *lifecycle.Turn, up *autoscaler.ScaleUp) {
 }
 
 // claim has pods belong to a wish.
+// A pod that belonged to another wish must not come here: it would have two.
 func (m *Machine) claim(w *wish, pods []types.UID, name func(types.UID) string) {
 	for _, uid := range pods {
 		w.pods = append(w.pods, uid)
@@ -142,6 +154,7 @@ func (m *Machine) claim(w *wish, pods []types.UID, name func(types.UID) string) 
 
 // endWishes has the wishes be of no use any more of which no pod waits, and forgets those that
 // have their verdict.
+// Pods may have found room elsewhere, or have gone.
 func (m *Machine) endWishes(t *lifecycle.Turn, plan *autoscaler.Plan, waits func(types.UID) bool) {
 	below := map[string]bool{} // groups below their minimum
 	for i := range plan.ScaleUps {
@@ -154,11 +167,14 @@ func (m *Machine) endWishes(t *lifecycle.Turn, plan *autoscaler.Plan, waits func
 			m.rest(t, w)
 		}
 	}
+	// One with a verdict whose pods still wait is kept, or the next plan would wish for it
+	// again.
 	m.wishes = slices.DeleteFunc(m.wishes, func(w *wish) bool { return w.alone && !w.waits })
 	m.met = slices.DeleteFunc(m.met, func(w *wish) bool { return !slices.ContainsFunc(w.pods, waits) })
 }
 
 // rest has a wish be of no use any more: Berth's version of the cluster has the node no longer.
+// From then on its hours aren't counted for Berth.
 func (m *Machine) rest(t *lifecycle.Turn, w *wish) {
 	if !w.waits {
 		return
@@ -174,6 +190,7 @@ func (m *Machine) rest(t *lifecycle.Turn, w *wish) {
 
 // grew records that a group's target has grown, and returns how many of these nodes were wished
 // for, the oldest wishes first.
+// One that had been given up as bought by Berth only gets its verdict corrected.
 func (m *Machine) grew(t *lifecycle.Turn, id string, nodes int) (met int) {
 	var matched []*wish
 	for _, w := range m.wishes {
@@ -193,11 +210,13 @@ func (m *Machine) grew(t *lifecycle.Turn, id string, nodes int) (met int) {
 
 // settleGrowth gives verdicts on growth that no wish was there for and that the plan has seen:
 // nodes on which it has put waiting pods, Berth would have bought, too.
+// Growth that came after the plan's snapshot is left for the next plan.
 func (m *Machine) settleGrowth(t *lifecycle.Turn, plan *autoscaler.Plan) {
 	needed := map[string]int{}
 	for i := range plan.Joins {
 		needed[plan.Joins[i].Group]++
 	}
+	// Those have their verdict already.
 	for _, w := range m.met {
 		needed[w.group]-- // some of these pods are those that the node was wished for
 	}
@@ -220,6 +239,7 @@ func (m *Machine) settleGrowth(t *lifecycle.Turn, plan *autoscaler.Plan) {
 }
 
 // whyNotBought says why Berth wouldn't have had a group grow.
+// Order is that of the groups in the state.
 func (m *Machine) whyNotBought(t *lifecycle.Turn, id string) string {
 	instead := map[string]int{}
 	for _, w := range m.wishes {
@@ -240,6 +260,7 @@ func (m *Machine) whyNotBought(t *lifecycle.Turn, id string) string {
 }
 
 // givePurchasesUp gives verdicts on the purchases that nobody has made in time.
+// Wishes are by time, so the first that is young ends the search.
 func (m *Machine) givePurchasesUp(t *lifecycle.Turn) {
 	var late []*wish
 	for _, w := range m.wishes {
@@ -255,10 +276,12 @@ func (m *Machine) givePurchasesUp(t *lifecycle.Turn) {
 		return
 	}
 	m.verdict(t, late, step.BoughtOnlyByBerth, fmt.Sprintf("the group was not scaled up for it within %s", m.patience))
+	// Those that are of use stay until their pods have nodes.
 	m.wishes = slices.DeleteFunc(m.wishes, func(w *wish) bool { return w.alone && !w.waits })
 }
 
 // verdict gives one verdict on wishes, those of one group and plan together.
+// Wishes of one plan are next to each other.
 func (m *Machine) verdict(t *lifecycle.Turn, wishes []*wish, v step.NodeVerdict, why string) {
 	for len(wishes) > 0 {
 		first, n := wishes[0], 0
@@ -272,6 +295,7 @@ func (m *Machine) verdict(t *lifecycle.Turn, wishes []*wish, v step.NodeVerdict,
 		wishes = wishes[n:]
 		c.Nodes, c.Price = n, float64(n)*m.group(first.group).hours.price
 		c.Pods = c.Pods[:min(len(c.Pods), maxNames)]
+		// How much earlier Berth wanted the nodes.
 		if v.OfBoth() {
 			c.Ahead = t.Now.Sub(first.at)
 		}

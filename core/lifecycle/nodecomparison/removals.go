@@ -37,7 +37,7 @@ type node struct {
 	state nodeState
 	at    time.Time // when a leader would have begun to remove it; zero in state stays
 	why   string    // why it would have
-	// given is the verdict on a node that has left, nil when there was none, and early tells
+	// given is the verdict on a node that has left, nil when there was none, and early reports
 	// whether Berth would have removed it later.
 	given *step.NodeComparison
 	early bool

@@ -22,6 +22,7 @@ import (
 )
 
 // advance takes a deletion further that is due, or of whose node something has changed.
+// Whatever it finds, d isn't due until something changes or its time comes.
 func (m *Machine) advance(t *lifecycle.Turn, name string, d *deletion) {
 	d.changed = time.Time{}
 	switch s := d.state.(type) {
@@ -44,6 +45,7 @@ func (m *Machine) beginDrain(t *lifecycle.Turn, name string, d *deletion) {
 	}
 	n := t.State.NodeByName(name)
 	if n.Group != "" {
+		// A deletion that was found by its taint knows its group from here on.
 		m.setGroup(d, n.Group) // as it now is: the node may have been tainted by another process
 	}
 	if _, taken := d.state.(resumed); taken && t.State.Group(n.Group) == nil {
@@ -51,6 +53,7 @@ func (m *Machine) beginDrain(t *lifecycle.Turn, name string, d *deletion) {
 		m.leave(t, name, n.Group, "its removal had begun, and the provider does not list its node group")
 		return
 	}
+	// Pods that have a home may be on the node; any other may have come since the plan.
 	if why := m.whyStays(t, n, func(uid types.UID) bool { return d.homes[uid] }); why != "" {
 		m.cancel(t, name, d, why)
 		return
@@ -59,6 +62,7 @@ func (m *Machine) beginDrain(t *lifecycle.Turn, name string, d *deletion) {
 		m.cancel(t, name, d, "the node group is at its minimum")
 		return
 	}
+	// The order of evictions must not depend on that of pods on the node.
 	var pods, daemons []*cluster.Pod
 	for _, p := range n.Pods {
 		switch {
@@ -66,6 +70,7 @@ func (m *Machine) beginDrain(t *lifecycle.Turn, name string, d *deletion) {
 			if m.evictsDaemon(d, p) {
 				daemons = append(daemons, p)
 			}
+		// Pods that are terminating anyway are waited for.
 		case d.homes[p.UID] || p.Object.DeletionTimestamp != nil && !m.ignores(t, p):
 			pods = append(pods, p)
 		}
@@ -80,6 +85,7 @@ func (m *Machine) beginDrain(t *lifecycle.Turn, name string, d *deletion) {
 // advanceDrain takes a node further whose pods have been asked to leave.
 func (m *Machine) advanceDrain(t *lifecycle.Turn, name string, d *deletion) {
 	n := t.State.NodeByName(name)
+	// After draining no pod is expected any more.
 	expected := func(types.UID) bool { return false }
 	if s, ok := d.state.(drainingPods); ok {
 		expected = s.Has
@@ -91,6 +97,8 @@ func (m *Machine) advanceDrain(t *lifecycle.Turn, name string, d *deletion) {
 	if why != "" {
 		evicted := d.evicted()
 		m.cancel(t, name, d, why)
+		// That pods left for nothing counts against the node: it isn't drained again at
+		// once.
 		if evicted {
 			m.candidates.DrainedInVain(name, t.Now)
 		}
@@ -105,6 +113,7 @@ func (m *Machine) advanceDrain(t *lifecycle.Turn, name string, d *deletion) {
 		if !done {
 			return
 		}
+		// The next states follow in the same Step if nothing delays them.
 		m.set(d, delayed{t.Now})
 	}
 	if s, ok := d.state.(delayed); ok {
@@ -118,6 +127,7 @@ func (m *Machine) advanceDrain(t *lifecycle.Turn, name string, d *deletion) {
 
 // whyStays tells why a node isn't deleted, "" if it may be: expected says which of its pods
 // leave, or are to.
+// It is asked before each step, since anything may have changed; its text is for people.
 func (m *Machine) whyStays(t *lifecycle.Turn, n *cluster.Node, expected func(types.UID) bool) string {
 	switch {
 	case n.Group == "" || t.State.Group(n.Group) == nil:
@@ -143,6 +153,7 @@ func (m *Machine) whyStays(t *lifecycle.Turn, n *cluster.Node, expected func(typ
 }
 
 // ignores reports whether a pod may go with its node.
+// By the time of the API server, as ages of pods are.
 func (m *Machine) ignores(t *lifecycle.Turn, p *cluster.Pod) bool {
 	ctx := drainability.Context{Rules: &m.cfg.Rules, State: t.State, Now: t.ServerNow()}
 	return ctx.Judge(p).Outcome == drainability.Ignore
@@ -159,8 +170,10 @@ func (m *Machine) gather(t *lifecycle.Turn, group string) {
 			continue
 		}
 		switch s, ok := d.state.(batched); {
+		// Not yet decided; decided below, together.
 		case ok && s.until.IsZero():
 			open = append(open, d)
+		// A batch is open already: these join it.
 		case ok && s.until.Before(until):
 			until = s.until
 		case !ok && d.planned() && atomic(g):
@@ -173,6 +186,7 @@ func (m *Machine) gather(t *lifecycle.Turn, group string) {
 }
 
 // deleteBatches asks the provider to delete the batched nodes whose time has come.
+// Checked once more right before: what is asked of the provider can't be taken back.
 func (m *Machine) deleteBatches(t *lifecycle.Turn) {
 	for _, name := range m.holdForBinds(t, m.names(func(d *deletion) bool {
 		s, ok := d.state.(batched)
@@ -228,7 +242,9 @@ func (m *Machine) holdForBinds(t *lifecycle.Turn, due []string) []string {
 }
 
 // delete asks the provider to delete a node.
+// From here on the node counts as gone for placement; the state forgets it at once.
 func (m *Machine) delete(t *lifecycle.Turn, n *cluster.Node, d *deletion) {
+	// A node whose instance the provider has lost isn't in the target any more.
 	lowers := !m.groups.Lost(n.NodeInfo)
 	m.set(d, deleting{called{node: n.NodeInfo, lowered: lowers}})
 	d.instance = n.Object.Spec.ProviderID
@@ -239,6 +255,7 @@ func (m *Machine) delete(t *lifecycle.Turn, n *cluster.Node, d *deletion) {
 		m.groups.Retarget(t, d.group, -1)
 	}
 	m.groups.ScaledDown(t.Now, d.group)
+	// Their homes were kept for replacements that won't come.
 	if d.drains() {
 		m.homes.ReleaseUnevicted(t, n.Name) // of pods that ended by themselves
 	}
@@ -256,6 +273,7 @@ func (m *Machine) ask(t *lifecycle.Turn, d *deletion, n *cluster.NodeInfo) {
 // cancel ends a deletion with the node staying, and of an atomic group all that the provider
 // wasn't asked to delete yet. The group doesn't shrink for a while, unless the deletion was
 // another process's: that has only not been taken further.
+// A group that fails to shrink is left alone for a while (ScaleDownFailed).
 func (m *Machine) cancel(t *lifecycle.Turn, name string, d *deletion, why string) {
 	if _, taken := d.state.(resumed); !taken {
 		m.groups.ScaleDownFailed(t.Now, d.group)
@@ -266,6 +284,7 @@ func (m *Machine) cancel(t *lifecycle.Turn, name string, d *deletion, why string
 // endTogether ends a deletion by calling end, and with it all of an atomic group that the provider
 // wasn't asked to carry out yet, and those of nodes whose pods were to leave together with its own and
 // haven't been asked to.
+// Nodes that go together or not at all must not be split by one that fails.
 func (m *Machine) endTogether(t *lifecycle.Turn, name, why string, end func(*lifecycle.Turn, string, *deletion, string)) {
 	d := m.deletions[name]
 	end(t, name, d, why)
@@ -283,6 +302,7 @@ func (m *Machine) endTogether(t *lifecycle.Turn, name, why string, end func(*lif
 }
 
 // giveUp ends a deletion that has failed.
+// It emits an event as Cluster Autoscaler does.
 func (m *Machine) giveUp(t *lifecycle.Turn, name string, d *deletion, why string) {
 	what := "failed to delete empty node: "
 	if d.drains() {
@@ -294,6 +314,7 @@ func (m *Machine) giveUp(t *lifecycle.Turn, name string, d *deletion, why string
 
 // unmark has the taint of a node taken off; the entry remains until that has worked. The
 // node's time of being unneeded starts anew.
+// The state shows the node without taint at once; if the write fails, it is tried again.
 func (m *Machine) unmark(t *lifecycle.Turn, name string, d *deletion, kind step.DecisionKind, why string) {
 	m.set(d, untainting{})
 	m.candidates.Forget(name)
@@ -310,6 +331,7 @@ func (m *Machine) unmark(t *lifecycle.Turn, name string, d *deletion, kind step.
 const enableEviction = "cluster-autoscaler.kubernetes.io/enable-ds-eviction"
 
 // evictsDaemon reports whether a daemon pod is asked to leave.
+// Mirror pods can't be evicted: the kubelet would make them again.
 func (m *Machine) evictsDaemon(d *deletion, p *cluster.Pod) bool {
 	if !p.Daemon() || p.Mirror() || p.Object.DeletionTimestamp != nil {
 		return false

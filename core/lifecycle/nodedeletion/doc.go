@@ -52,7 +52,7 @@
 // believed.
 //
 // A node of the same name with another provider ID is another machine (ofAnotherMachine): it
-// has nothing to do with the deletion, which ends if the provider has answered, and else waits
+// has nothing to do with the deletion, which ends if the provider has answered, and otherwise waits
 // for the answer beside it.
 //
 // A node that the API still shows lingerTime after its deletion may be a late event. It

@@ -66,7 +66,7 @@ func (m *Machine) tellFailures(t *lifecycle.Turn, failures []step.ScaleUpFailure
 	}
 }
 
-// tellLateRemoved has an event written of the outcome of removing an instance that has had its
+// tellLateRemoved emits an event about the outcome of removing an instance that has had its
 // time to become a node.
 func tellLateRemoved(t *lifecycle.Turn, name string, err error) {
 	if err != nil {

@@ -203,7 +203,7 @@ func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup
 	if why == "" || x.state != coming && x.state != late && x.state != unanswered {
 		return
 	}
-	if x.state == coming && x.reason == "" { // else it was counted before a deletion of it failed
+	if x.state == coming && x.reason == "" { // otherwise it was counted before a deletion of it failed
 		failed(t, group, 1, code, why)
 	}
 	switch {

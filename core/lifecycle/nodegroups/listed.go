@@ -54,7 +54,7 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 	m.watchInstances(t, &in)
 }
 
-// tellTooLarge has an event written when a group's target, as the provider says it, is above its
+// tellTooLarge emits an event when a group's target, as the provider says it, is above its
 // maximum and the nodes that it has together: no order has led there.
 func (m *Machine) tellTooLarge(t *lifecycle.Turn, g *nodegroup.Group, nodes int) {
 	x, is := m.group(g.ID), tooLarge{g.Target, g.Max}

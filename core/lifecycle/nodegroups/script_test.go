@@ -258,7 +258,7 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 	}
 }
 
-// mayShrink writes whether a group may shrink, and else from when on and why it may not.
+// mayShrink writes whether a group may shrink, and otherwise from when on and why it may not.
 func (s *fixture) mayShrink(group string) string {
 	until, why := s.machine.ScaleDownDelay(s.turn.Now, group)
 	if delayed := s.machine.ScaleDownDelayed(s.turn.Now, group); delayed == until.IsZero() {

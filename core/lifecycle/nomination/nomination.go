@@ -121,7 +121,7 @@ func (m *Machine) Write(t *lifecycle.Turn, p *Pod, item *queue.Item) {
 	m.send(t, p, item.Pod())
 }
 
-// Expect has the node written that a pod was given in the state and will be bound to in a while
+// Expect hands out the write of the node that a pod was given in the state and will be bound to in a while
 // (KEP-5278): whoever removes nodes learns that somebody comes there. What was decided before
 // stays, and is written again by Restore or Withdraw when the pod loses the node; the API server
 // takes what was written away when the pod is bound.
@@ -244,7 +244,7 @@ func (m *Machine) NominationDone(t *lifecycle.Turn, in step.NominationDone) {
 	m.retry(t, in.UID)
 }
 
-// retry has a pod's nomination written again after retryAfter, if that is needed then.
+// retry writes a pod's nomination again after retryAfter, if that is needed then.
 func (m *Machine) retry(t *lifecycle.Turn, uid types.UID) {
 	if m.failed == nil {
 		m.failedSince = t.Now

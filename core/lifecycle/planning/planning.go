@@ -35,7 +35,7 @@ type Config struct {
 	// ScanInterval is how long after a request the next is due, whether or not anything
 	// has happened (--scan-interval).
 	ScanInterval time.Duration
-	// OnDemand has a plan made as soon as a pod that no plan has seen finds no node
+	// OnDemand asks for a plan as soon as a pod that no plan has seen finds no node
 	// (Cluster Autoscaler's --frequent-loops-enabled).
 	OnDemand bool
 }

@@ -76,7 +76,7 @@ func (m *Machine) Disrupted(t *lifecycle.Turn, key cluster.PodGroupKey, message 
 	}
 }
 
-// tell has a condition written, unless that is what the object says, or the last write.
+// tell hands out the write of a condition, unless that is what the object says, or the last write.
 func (m *Machine) tell(t *lifecycle.Turn, g *schedulingv1beta1.PodGroup, c metav1.Condition) {
 	if !m.members.Decides() {
 		return

@@ -84,7 +84,7 @@ func (m *Machine) PodFailed(t *lifecycle.Turn, p *Pod, obj *v1.Pod, message stri
 	p.refreshes.tried(t.Now)
 }
 
-// say has a pod's condition written, and returns it so that the caller can add an event.
+// say hands out the write of a pod's condition, and returns it so that the caller can add an event.
 func (p *Pod) say(t *lifecycle.Turn, obj *v1.Pod, reason, message string) *step.Condition {
 	if p.since.IsZero() {
 		p.since = t.Now

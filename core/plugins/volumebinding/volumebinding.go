@@ -2,7 +2,7 @@
 // bound. Bound claims have a volume whose node affinity says where. Claims of a
 // class with volumeBindingMode WaitForFirstConsumer (delayed claims) are bound for
 // the node that their pod gets: to an available volume that the node admits, or
-// else to one that is provisioned for the node. Assume puts that choice into the
+// otherwise to one that is provisioned for the node. Assume puts that choice into the
 // state, so that the next pod doesn't take the same volume; whoever binds the pod
 // writes it to the API before. The plugin may also score nodes by the storage that is
 // left there (score.go).

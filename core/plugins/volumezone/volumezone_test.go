@@ -53,7 +53,7 @@ func classes() rt.Objects {
 func pod(claims ...string) *testkit.PodBuilder { return testkit.Pod("p").Uses(claims...) }
 
 func TestZones(t *testing.T) {
-	// one has a claim bound to a volume with labels, and asks for a node with labels.
+	// one binds a claim to a volume with labels, and asks for a node with labels.
 	one := func(name string, of, n []string, want string) rt.Case {
 		return rt.Case{Name: name, Pod: pod("c"), Nodes: rt.Nodes{node("n", n...)}, Objects: rt.Objects{bound("c", "pv"), volume("pv", of...)}, Want: rt.Want{"n": want}}
 	}

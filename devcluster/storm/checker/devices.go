@@ -22,6 +22,7 @@ import (
 // A device belongs to the node that its pool is named after, and is taken as a whole.
 
 // devices is what the API has shown of claims and slices.
+// It is guarded by the lock of its History.
 type devices struct {
 	claims map[types.UID]*claimLife
 	slices map[types.UID]*resourcev1.ResourceSlice
@@ -30,6 +31,7 @@ type devices struct {
 }
 
 // claimLife is one claim.
+// A claim that is gone is remembered for a while: pods are judged by it later than it goes.
 type claimLife struct {
 	claim  *resourcev1.ResourceClaim
 	gone   bool
@@ -38,10 +40,13 @@ type claimLife struct {
 	idleSince time.Time
 }
 
+// newDevices returns one that has seen nothing.
 func newDevices() devices {
 	return devices{claims: map[types.UID]*claimLife{}, slices: map[types.UID]*resourcev1.ResourceSlice{}}
 }
 
+// observeClaim records a change of a claim; the first revision by which it was gone is the
+// one that counts.
 func (d *devices) observeClaim(claim *resourcev1.ResourceClaim, c Change) {
 	l := d.claims[claim.UID]
 	if l == nil {
@@ -54,6 +59,7 @@ func (d *devices) observeClaim(claim *resourcev1.ResourceClaim, c Change) {
 	}
 }
 
+// observeSlice records a change of a slice.
 func (d *devices) observeSlice(s *resourcev1.ResourceSlice, deleted bool) {
 	if d.slices[s.UID] = s; deleted {
 		delete(d.slices, s.UID)
@@ -62,6 +68,8 @@ func (d *devices) observeSlice(s *resourcev1.ResourceSlice, deleted bool) {
 
 // ClaimsSeen records that every change of a claim up to a revision has been observed, and looks whether a
 // device is in two claims at that revision.
+// Between two calls claims may contradict each other, as lists are observed object by
+// object.
 func (h *History) ClaimsSeen(now time.Time, revision int64) {
 	d := &h.devices
 	d.seen = max(d.seen, revision)
@@ -75,6 +83,7 @@ func (h *History) ClaimsSeen(now time.Time, revision int64) {
 }
 
 // live returns the claims that exist, by name.
+// Their order makes reports repeatable.
 func (d *devices) live() (out []*resourcev1.ResourceClaim) {
 	for _, l := range d.claims {
 		if !l.gone {
@@ -106,6 +115,7 @@ func (d *devices) String() string {
 }
 
 // forget drops claims that are gone: a pod that needs one is judged before.
+// Once pods are seen as far as claims, no pod is judged by an earlier state.
 func (d *devices) forget(h *History) {
 	for uid, l := range d.claims {
 		if l.gone && h.podsSeen >= d.seen {
@@ -190,6 +200,7 @@ func results(c *resourcev1.ResourceClaim) []resourcev1.DeviceRequestAllocationRe
 }
 
 // claimsOf returns the names of a pod's claims as far as they are known, with that of its extended resources.
+// Claims made of templates have their names in the status.
 func claimsOf(p *v1.Pod) (out []string) {
 	for i := range p.Spec.ResourceClaims {
 		if n := p.Spec.ResourceClaims[i].ResourceClaimName; n != nil {
@@ -208,6 +219,7 @@ func claimsOf(p *v1.Pod) (out []string) {
 }
 
 // claimNamed returns the claim of a name, or one that is gone if no other has its name, or nil.
+// There are few claims in a storm.
 func (h *History) claimNamed(namespace, claim string) (found *claimLife) {
 	for _, l := range h.devices.claims {
 		if l.claim.Namespace == namespace && l.claim.Name == claim && (found == nil || !l.gone) {
@@ -223,6 +235,7 @@ func (h *History) claims(p *v1.Pod) bool {
 }
 
 // extended returns the class of each device that a pod needs for its extended resources.
+// One for each device: containers ask for several.
 func (h *History) extended(p *v1.Pod) (classes []string) {
 	for i := range p.Spec.Containers {
 		for _, resource := range slices.Sorted(maps.Keys(h.config.Extended)) {
@@ -238,6 +251,7 @@ func (h *History) extended(p *v1.Pod) (classes []string) {
 // hasDevices reports whether a node has the devices that a pod needs: those that its claims have, and free ones
 // for the others. A pod whose claims aren't all known fits nowhere.
 func (h *History) hasDevices(p *v1.Pod, node string) bool {
+	// The claim for extended resources comes last (claimsOf).
 	need, names := h.extended(p), claimsOf(p)
 	if s := p.Status.ExtendedResourceClaimStatus; s != nil {
 		if x := h.claimNamed(p.Namespace, s.ResourceClaimName); x != nil && !x.gone {
@@ -246,6 +260,7 @@ func (h *History) hasDevices(p *v1.Pod, node string) bool {
 			names = names[:len(names)-1]
 		}
 	}
+	// A template's claim isn't made yet.
 	if len(names) < len(p.Spec.ResourceClaims) {
 		return false
 	}
@@ -255,6 +270,7 @@ func (h *History) hasDevices(p *v1.Pod, node string) bool {
 			return false
 		}
 		c := x.claim
+		// Its devices are on another node.
 		if slices.ContainsFunc(results(c), func(r resourcev1.DeviceRequestAllocationResult) bool { return r.Pool != node }) {
 			return false
 		}
@@ -273,6 +289,7 @@ func (h *History) hasDevices(p *v1.Pod, node string) bool {
 }
 
 // free returns the devices of a node that are published without a taint, and that no claim has.
+// A tainted device is for nobody here, since pods tolerate no taints of devices.
 func (d *devices) free(node string) (out []*resourcev1.Device) {
 	taken := map[string]bool{}
 	for _, c := range d.allocated() {

@@ -17,6 +17,7 @@ import (
 
 // Watcher fills a History from an API server, and checks it once a second. An API server that
 // is away is asked again until it is back.
+// It isn't led through a proxy, so that misfortunes don't hide anything from it.
 type Watcher struct {
 	client  kubernetes.Interface
 	mu      sync.Mutex
@@ -29,6 +30,7 @@ func NewWatcher(client kubernetes.Interface, c Config) *Watcher {
 }
 
 // Do calls f with the history, which f must not keep.
+// Streams and checks take turns by it.
 func (w *Watcher) Do(f func(*History)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,6 +188,7 @@ func (s *stream) follow(ctx context.Context) error {
 }
 
 // next observes one event of a watch.
+// Bookmarks move the revision without a change: what is older than that has been seen.
 func (s *stream) next(t watch.EventType, o metav1.Object) {
 	r := revision(o)
 	s.at, s.upTo = o.GetResourceVersion(), max(s.upTo, r)
@@ -198,10 +201,12 @@ func (s *stream) next(t watch.EventType, o metav1.Object) {
 	} else if s.keep {
 		s.objects[o.GetUID()] = o
 	}
+	// A watch tells the revision of each change, so After and By enclose that one alone.
 	s.observe(Change{Object: o, Deleted: t == watch.Deleted, After: r - 1, By: r})
 	s.seen(r)
 }
 
+// pause sleeps until the context ends at the latest.
 func pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

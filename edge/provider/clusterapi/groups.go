@@ -18,6 +18,7 @@ import (
 
 // Groups implements nodegroup.Provider. What it has read becomes what GroupOf and the changes of sizes
 // go by. Its error means that the groups of before hold; what is wrong with one object is in its group.
+// It waits for the caches, up to a bound (sync).
 func (p *Provider) Groups(ctx context.Context) ([]nodegroup.Group, error) {
 	p.reading.Lock()
 	defer p.reading.Unlock()
@@ -27,6 +28,7 @@ func (p *Provider) Groups(ctx context.Context) ([]nodegroup.Group, error) {
 	all := p.read()
 	out := make([]nodegroup.Group, len(all))
 	known := newMembership()
+	// By instance, so that each is warned of once.
 	twice := map[string]string{}
 	for i, g := range all {
 		p.warn(g.ID, g.remark)
@@ -48,6 +50,7 @@ func (p *Provider) Groups(ctx context.Context) ([]nodegroup.Group, error) {
 }
 
 // group is a node group with the object that it is.
+// It is made anew by each reading.
 type group struct {
 	nodegroup.Group
 	resource string
@@ -64,6 +67,7 @@ func idOf(kind string, o *scalable) string { return kind + "/" + o.Namespace + "
 func (p *Provider) read() []*group {
 	var out []*group
 	byID := map[string]*group{}
+	// A MachineDeployment's Machines are controlled by its MachineSets.
 	sets := map[string][]*scalable{} // of a MachineDeployment, by its group
 	deployed := map[string]string{}  // the group of a MachineSet that a MachineDeployment owns, by that of the MachineSet itself
 	for _, resource := range []string{machineDeployments, machineSets, machinePools} {
@@ -72,6 +76,7 @@ func (p *Provider) read() []*group {
 			if name := owner(&o.ObjectMeta, machineDeployment); name != "" && resource == machineSets {
 				deployed[id] = machineDeployment + "/" + o.Namespace + "/" + name
 				sets[deployed[id]] = append(sets[deployed[id]], o)
+				// A MachineSet that a deployment owns is no group by itself.
 				continue
 			}
 			if g := p.newGroup(id, resource, o); g != nil {
@@ -84,6 +89,7 @@ func (p *Provider) read() []*group {
 		id := ""
 		if set := owner(&m.ObjectMeta, machineSet); set != "" {
 			id = machineSet + "/" + m.Namespace + "/" + set
+			// Where the set belongs to a deployment, so do its Machines.
 			id = cmp.Or(deployed[id], id)
 		} else if pool := owner(&m.ObjectMeta, machinePool); pool != "" {
 			id = machinePool + "/" + m.Namespace + "/" + pool
@@ -94,6 +100,7 @@ func (p *Provider) read() []*group {
 	}
 	slices.SortFunc(out, func(a, b *group) int { return strings.Compare(a.ID, b.ID) })
 	for _, g := range out {
+		// The order of caches isn't fixed.
 		slices.SortFunc(g.machines, func(a, b *machine) int { return strings.Compare(a.Name, b.Name) })
 		g.KeepNodes = rollout(sets[g.ID])
 		p.fill(g)
@@ -103,6 +110,7 @@ func (p *Provider) read() []*group {
 
 // newGroup returns the group of an object, nil when it is none: it has no maximum, isn't selected,
 // or its reconciliation is paused.
+// A group that can't be read stays listed as such, so that it doesn't seem to be gone.
 func (p *Provider) newGroup(id, resource string, o *scalable) *group {
 	if _, paused := o.Annotations[p.keys.paused]; paused || !selected(p.cfg.Discovery, o) {
 		return nil
@@ -154,6 +162,7 @@ func (p *Provider) fill(g *group) {
 		}
 		listed[m.id()] = true
 	}
+	// A pool may list instances that have no Machine.
 	for _, id := range g.object.Spec.ProviderIDList {
 		if id != "" && !listed[id] {
 			listed[id] = true
@@ -163,6 +172,7 @@ func (p *Provider) fill(g *group) {
 	if g.Instances == nil && (g.resource != machinePools || len(listed) > 0 || g.Target == 0) {
 		g.Instances = []nodegroup.Instance{}
 	}
+	// Raising the minimum is what keeps scale-down away from it.
 	if g.resource == machinePools && len(g.machines) == 0 && g.Target > g.Min {
 		g.Min = min(g.Target, g.Max)
 		g.remark = joinRemarks(g.remark, "it has no Machines, so a node to delete can't be selected: Berth does not scale it down")
@@ -195,6 +205,7 @@ func (g *group) leaving(deleteMachine string) map[*machine]bool {
 
 // membership maps nodes to groups, and instances to Machines. It isn't changed after
 // Groups has made it known.
+// Reading it needs no lock, therefore.
 type membership struct {
 	groups map[string]*group // by ID
 	byID   map[string]*group // by the provider ID, or the key of the Machine
@@ -214,6 +225,7 @@ func newMembership() membership {
 
 // add adds a group. An instance that a group before it has is taken off it, and noted in twice
 // under the instance's ID.
+// Groups are added in the order of their IDs.
 func (k *membership) add(g *group, twice map[string]string) {
 	k.groups[g.ID] = g
 	claim := func(id string) bool {
@@ -224,6 +236,7 @@ func (k *membership) add(g *group, twice map[string]string) {
 		k.byID[id] = g
 		return true
 	}
+	// Instances that another group has been given.
 	lost := map[string]bool{}
 	for _, m := range g.machines {
 		if !claim(m.id()) {
@@ -238,6 +251,7 @@ func (k *membership) add(g *group, twice map[string]string) {
 			lost[id] = true
 		}
 	}
+	// Pools name their nodes without IDs.
 	for _, ref := range g.object.Status.NodeRefs {
 		k.addNode(ref.Name, nodeOf{group: g})
 	}
@@ -246,6 +260,7 @@ func (k *membership) add(g *group, twice map[string]string) {
 	}
 }
 
+// addNode records the group of a node's name; the first group keeps it.
 func (k *membership) addNode(name string, n nodeOf) {
 	if _, ok := k.byNode[name]; !ok && name != "" {
 		k.byNode[name] = n

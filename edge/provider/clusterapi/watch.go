@@ -47,6 +47,8 @@ var (
 )
 
 // watching are the caches of all kinds.
+// Its lock is held while caches fill in the first reading: whoever else reads has to wait,
+// too.
 type watching struct {
 	namespace string // "" for all
 
@@ -59,6 +61,7 @@ type watching struct {
 }
 
 // objCache is the cache of one kind.
+// It fills by itself, and stops with its context.
 type objCache struct {
 	objects *follow.Cache
 	stop    context.CancelFunc
@@ -69,6 +72,8 @@ type objCache struct {
 
 // start records until when caches live that are made from now on. Caches of an earlier start have
 // ended with its context.
+// It is called when this process becomes the leader: before that nobody reads the
+// management cluster.
 func (w *watching) start(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,6 +83,7 @@ func (w *watching) start(ctx context.Context) {
 // sync makes sure that all kinds are watched that the API server has, and returns when their caches
 // are full. The error says which kind can't be read, and why. It waits in the first reading only, and
 // after Cluster API was upgraded; otherwise the caches are full already.
+// Each reading of the groups calls it first.
 func (p *Provider) sync(ctx context.Context) error {
 	w := &p.watching
 	w.mu.Lock()
@@ -89,6 +95,7 @@ func (p *Provider) sync(ctx context.Context) error {
 	if err := p.watchKinds(); err != nil {
 		return err
 	}
+	// The whole of it has one deadline, not each kind.
 	ctx, cancel := context.WithTimeout(ctx, syncWithin)
 	defer cancel()
 	for _, resource := range resources {
@@ -105,6 +112,7 @@ func (p *Provider) sync(ctx context.Context) error {
 // was upgraded. The caller holds mu. All caches go, since their objects are of the old version.
 func (w *watching) dropGone() {
 	for _, resource := range resources {
+		// A resource that is gone answers so to every list.
 		if c := w.caches[resource]; c != nil && apierrors.IsNotFound(c.lastErr()) {
 			for _, c := range w.caches {
 				c.stop()
@@ -117,6 +125,7 @@ func (w *watching) dropGone() {
 
 // watchKinds begins to watch the kinds that weren't there before. The caller holds mu. Optional kinds
 // that are missing are looked for again every lookAgain: they come with a feature gate or an upgrade.
+// An API server is asked for its resources only when some are missing.
 func (p *Provider) watchKinds() error {
 	w := &p.watching
 	if len(w.caches) == len(resources) || len(w.caches) > 0 && p.now().Sub(w.lookedAt) < lookAgain {
@@ -127,6 +136,7 @@ func (p *Provider) watchKinds() error {
 		return err
 	}
 	w.lookedAt = p.now()
+	// Scales are per version, so a new one needs a new client.
 	if version != w.version {
 		mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{version})
 		for resource, kind := range kindOf {
@@ -148,6 +158,7 @@ func (p *Provider) watchKinds() error {
 }
 
 // find returns the version that the API server serves, and which of the resources it has.
+// A version that the configuration sets is taken as it is.
 func (p *Provider) find() (schema.GroupVersion, []string, error) {
 	version := schema.GroupVersion{Group: p.cfg.Group, Version: p.cfg.Version}
 	if version.Version == "" {
@@ -186,6 +197,7 @@ func (p *Provider) missing(what string) error {
 
 // newCache caches the objects of a resource until ctx is done or the cache is stopped. Objects are
 // turned into their types as they come: what is never read isn't kept.
+// It runs in a goroutine of its own.
 func newCache(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, namespace string) *objCache {
 	ctx, stop := context.WithCancel(ctx)
 	c := &objCache{stop: stop}
@@ -207,6 +219,7 @@ func newCache(ctx context.Context, client dynamic.Interface, resource schema.Gro
 }
 
 // note records the outcome of a list or a watch. What has expired is listed anew.
+// Expired lists are the everyday of watches.
 func (c *objCache) note(err error) {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return
@@ -244,6 +257,7 @@ func (c *objCache) ready(ctx context.Context) error {
 
 // objectsOf returns the cached objects of a resource that are Ts, in no particular order; none when
 // the resource isn't watched.
+// Objects are shared and aren't changed.
 func objectsOf[T any](w *watching, resource string) []T {
 	w.mu.Lock()
 	c := w.caches[resource]

@@ -36,6 +36,7 @@ const (
 )
 
 // knownGroup is what was last read of a group that a failure of the call leaves as it is.
+// It is replaced as a whole with each reading; a group that is gone has none.
 type knownGroup struct {
 	options *cluster.GroupOptions
 	ignored string // what of its options isn't honoured, "" for nothing
@@ -44,12 +45,14 @@ type knownGroup struct {
 }
 
 // Groups implements nodegroup.Provider.
+// Readings follow each other: a lock keeps two from mixing what they remember.
 func (c *Client) Groups(ctx context.Context) ([]nodegroup.Group, error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
 	c.refresh(ctx)
 	answer, err := invoke(ctx, c, "NodeGroups", c.server.NodeGroups, &protocol.NodeGroupsRequest{})
 	if err != nil {
+		// A server that was restarted may implement calls that the one before didn't.
 		c.serverMayBeAnother(err)
 		return nil, err
 	}
@@ -64,19 +67,23 @@ func (c *Client) Groups(ctx context.Context) ([]nodegroup.Group, error) {
 			c.warn(x.call+" of "+r.ID, x.err)
 		}
 		c.warn("options of "+r.ID, r.ignored)
+		// What one group's reading says never depends on another group's.
 		groups[i] = r.Group
 	}
 	c.known = known
 	c.forgetAbsent()
+	// Which node is in which group is decided when all groups are known.
 	c.nodes.listed(c.claims(groups), known)
 	c.askForNodes(ctx)
 	return groups, nil
 }
 
 // refresh makes the server bring up to date what it keeps. When that fails, what it has kept may do.
+// Its failure is logged, and nothing else.
 func (c *Client) refresh(ctx context.Context) {
 	const call = "Refresh"
 	_, err := optional(ctx, c, call, "", c.server.Refresh, &protocol.RefreshRequest{})
+	// note needs a place to record that the call is absent; it is about no group.
 	var all read
 	if err = all.note(call, err); err != nil {
 		c.warn(call, err.Error())
@@ -122,6 +129,7 @@ func (c *Client) listed(answer *protocol.NodeGroupsResponse) []nodegroup.Group {
 
 // read is what was read of a group, by one of several goroutines. What it is to change in the client is
 // collected here and taken over when all groups are read.
+// It embeds what was known, so that a failed call leaves it as it was.
 type read struct {
 	nodegroup.Group
 	knownGroup
@@ -131,6 +139,7 @@ type read struct {
 }
 
 // readAll reads the groups, each with what was known of it before.
+// A deadline for all groups together: each call has its own besides.
 func (c *Client) readAll(ctx context.Context, groups []nodegroup.Group) []read {
 	ctx, cancel := context.WithTimeout(ctx, maxReading*c.timeout)
 	defer cancel()
@@ -149,9 +158,11 @@ func (c *Client) readAll(ctx context.Context, groups []nodegroup.Group) []read {
 }
 
 // parallel calls f with 0 to n-1, parallelCalls of them at a time.
+// It returns when all calls have.
 func parallel(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	next := make(chan int)
+	// No more goroutines than there is work for.
 	for range min(n, parallelCalls) {
 		wg.Go(func() {
 			for i := range next {
@@ -167,6 +178,8 @@ func parallel(n int, f func(i int)) {
 }
 
 // read reads one group. Several are read at the same time: nothing of the client is changed.
+// Its first two calls are needed; without either the group isn't usable, and the rest isn't
+// asked.
 func (c *Client) read(ctx context.Context, r *read) {
 	target, err := invoke(ctx, c, "NodeGroupTargetSize", c.server.NodeGroupTargetSize, &protocol.NodeGroupTargetSizeRequest{Id: r.ID})
 	if err == nil && target.GetTargetSize() < 0 {
@@ -192,6 +205,7 @@ func (c *Client) read(ctx context.Context, r *read) {
 // optional makes a call of a group, "" for none, that the server may leave out: its answer is nil
 // then. A call that is left out isn't made again for the group until the server was away, or the
 // group.
+// Absent calls are kept by group: a server may implement one for some groups only.
 func optional[Q any, A any](ctx context.Context, c *Client, name, group string, call func(context.Context, Q, ...grpc.CallOption) (*A, error), request Q) (*A, error) {
 	if c.absent[name+" of "+group] {
 		return nil, nil
@@ -200,6 +214,7 @@ func optional[Q any, A any](ctx context.Context, c *Client, name, group string, 
 }
 
 // note remembers that a call isn't implemented, and returns any other error of it.
+// leftOut tells it by the status code.
 func (r *read) note(call string, err error) error {
 	if leftOut(err) {
 		r.absent = append(r.absent, call+" of "+r.ID)
@@ -208,6 +223,8 @@ func (r *read) note(call string, err error) error {
 	return err
 }
 
+// readTemplate reads what new nodes look like. Without that the group can't grow from
+// nothing, but it stays.
 func (c *Client) readTemplate(ctx context.Context, r *read) {
 	const call = "NodeGroupTemplateNodeInfo"
 	answer, err := optional(ctx, c, call, r.ID, c.server.NodeGroupTemplateNodeInfo, &protocol.NodeGroupTemplateNodeInfoRequest{Id: r.ID})
@@ -233,6 +250,8 @@ func (c *Client) readOptions(ctx context.Context, r *read) {
 		var o *cluster.GroupOptions
 		if o, err = options(answer.GetNodeGroupAutoscalingOptions()); err == nil {
 			if err = o.Validate(); err == nil {
+				// Many servers answer with the defaults that they were sent; then the flags
+				// apply, even when they change.
 				if r.options = o; o != nil && c.saysNoMore(o) {
 					r.options = nil
 				}
@@ -241,6 +260,8 @@ func (c *Client) readOptions(ctx context.Context, r *read) {
 			}
 		}
 	}
+	// A failure keeps the last options: to fall back to the flags could remove nodes that
+	// the server wants kept.
 	r.optionsErr = err.Error() + "; the last known options are used"
 }
 
@@ -255,6 +276,7 @@ func (c *Client) saysNoMore(o *cluster.GroupOptions) bool {
 }
 
 // defaultOptions returns the message of the flags.
+// Durations that aren't set must not be nil: servers don't expect that.
 func (c *Client) defaultOptions() *protocol.NodeGroupAutoscalingOptions {
 	none := durationpb.New(0)
 	return optionsMessage(&c.defaults, &protocol.NodeGroupAutoscalingOptions{ScaleDownUnneededDuration: none, ScaleDownUnreadyDuration: none, MaxNodeProvisionDuration: none})
@@ -268,6 +290,7 @@ func (c *Client) readPrice(ctx context.Context, r *read) {
 	}
 	answer, err := optional(ctx, c, call, r.ID, c.server.PricingNodePrice, priceRequest(r.Template, c.now(), time.Hour))
 	if err = r.note(call, err); err == nil {
+		// Written so that NaN is refused.
 		if price := answer.GetPrice(); price >= 0 && !math.IsInf(price, 1) {
 			r.price = price
 			return
@@ -278,6 +301,8 @@ func (c *Client) readPrice(ctx context.Context, r *read) {
 }
 
 // priceRequest asks for the price of a node for a time.
+// Both the current and the older fields of the protocol are set, since servers read the one
+// or the other.
 func priceRequest(n *v1.Node, from time.Time, lasting time.Duration) *protocol.PricingNodePriceRequest {
 	start, end := timestamppb.New(from), timestamppb.New(from.Add(lasting))
 	return &protocol.PricingNodePriceRequest{Node: nodeMessage(n), StartTimestamp: start, EndTimestamp: end, StartLegacy: start, EndLegacy: end}
@@ -286,6 +311,7 @@ func priceRequest(n *v1.Node, from time.Time, lasting time.Duration) *protocol.P
 // claims returns the group of each instance, by its ID, those of groups that couldn't be read
 // included. An instance that two groups have belongs to the first by ID, and is taken off the
 // other.
+// Which of two groups is right can't be known; the order by ID makes it the same each time.
 func (c *Client) claims(groups []nodegroup.Group) map[string]string {
 	of := map[string]string{}
 	claimed := ""

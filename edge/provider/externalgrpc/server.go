@@ -16,6 +16,7 @@ import (
 
 // Server serves a provider. What it tells of the groups is of the last Refresh, or of the last
 // call that has changed a group, whichever was later. It knows no GPU labels.
+// Any number of clients may call it at once.
 type Server struct {
 	protocol.UnimplementedCloudProviderServer
 	provider nodegroup.Provider
@@ -30,6 +31,7 @@ func NewServer(provider nodegroup.Provider) *Server { return &Server{provider: p
 
 // Serve serves on a listener until the context ends; calls that are under way then are answered.
 // An error says what of the files can't be used, or why the listener fails.
+// The limit on messages is that of the client.
 func (s *Server) Serve(ctx context.Context, listener net.Listener, files ServerTLS) error {
 	secured, err := files.credentials()
 	if err != nil {
@@ -43,6 +45,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, files ServerT
 }
 
 // Refresh implements protocol.CloudProviderServer.
+// Its error is the provider's; the next call tries again.
 func (s *Server) Refresh(ctx context.Context, _ *protocol.RefreshRequest) (*protocol.RefreshResponse, error) {
 	s.forget()
 	_, err := s.list(ctx)
@@ -55,6 +58,8 @@ func (s *Server) Cleanup(context.Context, *protocol.CleanupRequest) (*protocol.C
 }
 
 // forget makes the next call read the groups again.
+// It is called after each change, also after one that has failed: what became of it isn't
+// known.
 func (s *Server) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,6 +67,7 @@ func (s *Server) forget() {
 }
 
 // list returns the groups. They aren't to be changed.
+// It holds the lock while the provider reads, so that two calls don't read at once.
 func (s *Server) list(ctx context.Context) ([]nodegroup.Group, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,6 +86,8 @@ func (s *Server) list(ctx context.Context) ([]nodegroup.Group, error) {
 }
 
 // group returns the group with an ID.
+// A group that can't be read now is another error than one that doesn't exist: clients
+// forget the latter.
 func (s *Server) group(ctx context.Context, id string) (*nodegroup.Group, error) {
 	if _, err := s.list(ctx); err != nil {
 		return nil, err
@@ -98,6 +106,7 @@ func (s *Server) group(ctx context.Context, id string) (*nodegroup.Group, error)
 
 // code returns an error of the provider's with the code that says as much. callError on the other side
 // makes an error of the same class of it.
+// Cluster Autoscaler backs off differently for a cloud that is out of resources.
 func code(err error) error {
 	if err == nil {
 		return nil
@@ -142,6 +151,7 @@ func (s *Server) NodeGroupForNode(ctx context.Context, in *protocol.NodeGroupFor
 
 // groupOf returns the ID of a node's group, "" for none. Of an instance that is no node yet there
 // is nothing but its ID: its group is the one that lists it.
+// The provider is asked first: it may know a node by its labels.
 func (s *Server) groupOf(ctx context.Context, n *protocol.ExternalGrpcNode) (string, error) {
 	if id := s.provider.GroupOf(nodeOf(n)); id != "" {
 		return id, nil
@@ -221,6 +231,7 @@ func (s *Server) NodeGroupDecreaseTargetSize(ctx context.Context, in *protocol.N
 		return nil, status.Errorf(codes.InvalidArgument, "delta is %d; it must be less than 0", in.GetDelta())
 	}
 	defer s.forget()
+	// The protocol has a negative delta, the provider a positive number.
 	return &protocol.NodeGroupDecreaseTargetSizeResponse{}, code(s.provider.DecreaseTargetSize(ctx, in.GetId(), -int(in.GetDelta())))
 }
 
@@ -243,6 +254,7 @@ func (s *Server) NodeGroupTemplateNodeInfo(ctx context.Context, in *protocol.Nod
 	if err != nil {
 		return nil, err
 	}
+	// The client reports it as the reason why the group can't grow from zero.
 	if g.TemplateError != "" {
 		return nil, status.Error(codes.FailedPrecondition, g.TemplateError)
 	}

@@ -15,6 +15,7 @@ import (
 )
 
 // processors is the number of processors at the end of a benchmark's name.
+// Names must not depend on the machine.
 var processors = regexp.MustCompile(`-\d+$`)
 
 // run is the smallest that one benchmark has measured in all its runs: other work on the machine
@@ -27,6 +28,7 @@ type run struct {
 }
 
 // smallest reads the output of benchmarks, in the order in which they ran.
+// Lines that aren't of benchmarks are passed over, so it can read the output as a whole.
 func smallest(r io.Reader) (out []run, err error) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
@@ -38,6 +40,7 @@ func smallest(r io.Reader) (out []run, err error) {
 		if i := slices.IndexFunc(out, func(o run) bool { return o.name == x.name }); i < 0 {
 			out = append(out, x)
 		} else {
+			// Time and allocations may be the smallest of different runs.
 			out[i].nanos, out[i].allocs, out[i].metrics = min(out[i].nanos, x.nanos), min(out[i].allocs, x.allocs), x.metrics
 		}
 	}
@@ -64,6 +67,8 @@ func readable(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
 // Ratios returns the ratios of benchmarks named …/case=NAME/by=kube-scheduler and …/by=berth. A
 // case with one of the two is an error: a gate without a peer would let everything pass.
+// A ratio above 1 says that Berth is faster. Both ran in one process, so the machine
+// cancels out.
 func Ratios(r io.Reader) ([]Figure, error) {
 	runs, err := smallest(r)
 	if err != nil {
@@ -82,6 +87,7 @@ func Ratios(r io.Reader) ([]Figure, error) {
 			pairs[name] = &pair{}
 			cases = append(cases, name)
 		}
+		// Other peers, such as earlier versions, count for nothing.
 		switch who {
 		case "kube-scheduler":
 			pairs[name].peer = x.nanos
@@ -104,6 +110,7 @@ func Ratios(r io.Reader) ([]Figure, error) {
 }
 
 // AllocsOf returns the allocations of benchmarks: of placements by case, of others by name.
+// Allocations don't depend on the machine, so they are compared with fixed numbers.
 func AllocsOf(r io.Reader) ([]Figure, error) {
 	runs, err := smallest(r)
 	if err != nil {
@@ -125,6 +132,8 @@ func AllocsOf(r io.Reader) ([]Figure, error) {
 
 // CountsOf returns what plans and passes of scale-down come to, of benchmarks that say it: their
 // allocations, the nodes that are bought, and those that are found removable.
+// A plan that buys more nodes, or a pass that finds fewer, is a regression even if it is
+// faster.
 func CountsOf(r io.Reader) ([]Figure, error) {
 	runs, err := smallest(r)
 	if err != nil {
@@ -147,6 +156,7 @@ func CountsOf(r io.Reader) ([]Figure, error) {
 }
 
 // TimesOf returns the times of benchmarks, those of passes as PassTime.
+// In milliseconds. They can be compared on one machine only.
 func TimesOf(r io.Reader) ([]Figure, error) {
 	runs, err := smallest(r)
 	if err != nil {
@@ -168,6 +178,7 @@ func TimesOf(r io.Reader) ([]Figure, error) {
 
 // RatesOf returns the rates and CPU times of what devcluster bench --scheduler berth -o json prints:
 // the better of each case's rounds.
+// The highest rate and the lowest CPU time may be of different rounds.
 func RatesOf(r io.Reader) (out []Figure, err error) {
 	var printed struct {
 		Cases []struct {

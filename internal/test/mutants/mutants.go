@@ -149,7 +149,7 @@ var faults = []Mutant{
 	{"what the first late node shows isn't what was promised", "core/autoscaler/scaleup/promises.go", "newPromises(s, conditions, readiness, last)", "newPromises(s, conditions, readiness, serverNow)", "./core/lifecycle/nodegroups", "TestScripts/lacking", "1"},
 	{"a startup taint that stays is no lack", "core/autoscaler/readiness.go", "n.Object.Spec.Taints, r.StartupTaint); i >= 0 {", "n.Object.Spec.Taints, r.StartupTaint); false && i >= 0 {", "./core/lifecycle/nodegroups", "TestScripts/lacking_taint", "1"},
 	{"CSI drivers are awaited where no rule needs them", "core/autoscaler/scaleup/promises.go", "if readiness.Parts.Has(cluster.CSIDrivers) {", "if true {", "./core/autoscaler/scaleup", "TestScripts/drivers", "1"},
-	{"no rule says that it needs CSI drivers", "core/core.go", "			a.Readiness.Parts |= p.NeedsParts()\n", "			_ = p\n", "./core", "TestWhatNodesAreWaitedFor", "1"},
+	{"no rule says that it needs CSI drivers", "core/autoscale.go", "		a.Readiness.Parts |= p.NeedsParts()\n", "			_ = p\n", "./core", "TestWhatNodesAreWaitedFor", "1"},
 	{"a node that changes its group keeps its CSI drivers in the old one", "core/cluster/apply.go", "	if n.Group != info.Group {", "	if false {", "./core/cluster", "TestPropertyInvariantsHold", "300"},
 	{"what a driver attaches isn't lowest of all", "core/cluster/parts.go", "limit < lowest)", "limit > lowest)", "./core/cluster", "TestGroupDriver", "1"},
 	{"why a group doesn't help stays when a device class comes", "core/autoscaler/scaleup/memory.go", "m.objects, keep = objects, false", "m.objects = objects", "./core/autoscaler/scaleup", "TestReasonsFollowObjects", "1"},

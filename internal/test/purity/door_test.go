@@ -42,7 +42,7 @@ var decoders = map[string]string{
 
 	"edge/reach/reach.go": "an error that Berth answers, shown to a person",
 
-	"edge/provider/nodedevices/nodedevices.go":  "strict, with door.Readable before",
+	"edge/provider/devicetemplates.go":          "strict, with door.Readable before",
 	"internal/simulatedgroup/simulatedgroup.go": "strict, with door.Readable before and door.Object after",
 	"sim/scenario/embedding.go":                 "parts of a pod template, with door.Readable before",
 	"sim/scenario/manifest.go":                  "takes a stream of objects apart; each is read by the door",

@@ -1,5 +1,5 @@
-// Package purity tests what no linter can be told: that the core starts no goroutine, and
-// which parts of the module may import which. It reads the source, tests left out.
+// Package purity tests what no linter can be told: that the core starts no goroutine,
+// which parts of the module may import which, and that the source stays short and commented. It reads the source.
 package purity
 
 import (

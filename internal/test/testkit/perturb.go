@@ -15,6 +15,8 @@ import (
 
 // Perturb changes one part of a pod: mostly one that some rule may read, sometimes any
 // (Mutate).
+// Two pods that differ by it must differ in signature or fare alike: that is what the
+// property checks.
 func Perturb(t *rapid.T, p *v1.Pod) {
 	b := &PodBuilder{Pod: *p}
 	defer func() { *p = b.Pod }()
@@ -51,16 +53,23 @@ var perturbations = []func(*rapid.T, *PodBuilder){
 	mutateAnything, mutateAnything,
 }
 
+// dropNodeAffinity takes node affinity away: a rule must tell none from one that is
+// satisfied everywhere.
 func dropNodeAffinity(_ *rapid.T, b *PodBuilder) {
 	if b.Spec.Affinity != nil {
 		b.Spec.Affinity.NodeAffinity = nil
 	}
 }
 
+// perturbNamespace changes the namespace, in which terms and default spreading look for
+// other pods.
 func perturbNamespace(t *rapid.T, b *PodBuilder) { b.Pod.Namespace = pick(t, spaces, "ns") }
 
+// perturbApp sets the label that most selectors of random objects read.
 func perturbApp(t *rapid.T, b *PodBuilder) { b.Label("app", pick(t, apps, "app")) }
 
+// dropApp takes that label away: a selector that doesn't match it any more is as much of a
+// change.
 func dropApp(_ *rapid.T, b *PodBuilder) { delete(b.Labels, "app") }
 
 // perturbIndex sets a label that tells pods of one Job apart, and sometimes adds a constraint
@@ -75,14 +84,19 @@ func perturbIndex(t *rapid.T, b *PodBuilder) {
 	}
 }
 
+// perturbOwner sets a controller; with some kinds pods spread by default.
 func perturbOwner(t *rapid.T, b *PodBuilder) {
 	b.Owner("apps/v1", pick(t, []string{"ReplicaSet", "StatefulSet"}, "kind"), pick(t, apps, "owner"))
 }
 
+// perturbAnnotation sets an annotation by which a headroom admits pods, or another value of
+// it.
 func perturbAnnotation(t *rapid.T, b *PodBuilder) {
 	b.Annotate(headroomAnnotation.Key, pick(t, []string{headroomAnnotation.Value, "other"}, "of"))
 }
 
+// perturbRequest changes how much of a resource the first container requests, down to
+// nothing.
 func perturbRequest(t *rapid.T, b *PodBuilder) {
 	name := pick(t, []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, "example.com/gpu"}, "resource")
 	requests := b.Spec.Containers[0].Resources.Requests
@@ -104,10 +118,13 @@ func perturbNothingRequested(t *rapid.T, b *PodBuilder) {
 	}
 }
 
+// perturbOddResources adds requests where a pod rarely has them.
 func perturbOddResources(t *rapid.T, b *PodBuilder) { oddResources(t, &b.Pod) }
 
+// addToleration tolerates a taint by key, or all taints.
 func addToleration(t *rapid.T, b *PodBuilder) { b.Tolerate(pick(t, append(taints, ""), "taint")) }
 
+// perturbToleration redraws each part of a toleration that is there.
 func perturbToleration(t *rapid.T, b *PodBuilder) {
 	n := len(b.Spec.Tolerations)
 	if n == 0 {
@@ -120,10 +137,12 @@ func perturbToleration(t *rapid.T, b *PodBuilder) {
 	x.Effect = pick(t, []v1.TaintEffect{"", v1.TaintEffectNoSchedule, v1.TaintEffectPreferNoSchedule, v1.TaintEffectNoExecute}, "effect")
 }
 
+// perturbNodeSelector selects a label that some nodes have, or one that none has.
 func perturbNodeSelector(t *rapid.T, b *PodBuilder) {
 	b.Select("disk", pick(t, []string{"ssd", "hdd"}, "disk"))
 }
 
+// requireZone adds a required term of node affinity.
 func requireZone(t *rapid.T, b *PodBuilder) {
 	b.RequireIn(v1.LabelTopologyZone, pick(t, zones, "zone"))
 }
@@ -143,10 +162,12 @@ func perturbRequiredZone(t *rapid.T, b *PodBuilder) {
 	}}
 }
 
+// preferNodes adds a preferred term, which only scores.
 func preferNodes(t *rapid.T, b *PodBuilder) {
 	b.PreferIn(int32(rapid.IntRange(1, 50).Draw(t, "weight")), pick(t, []string{"disk", v1.LabelTopologyZone}, "key"), pick(t, []string{"ssd", "a", "b"}, "value"))
 }
 
+// perturbAntiAffinity changes whom the pod keeps away from, or adds a term.
 func perturbAntiAffinity(t *rapid.T, b *PodBuilder) {
 	if a := b.Spec.Affinity; a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 && maybe(t, 60, "alter") {
 		a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": pick(t, apps, "from")}}
@@ -159,6 +180,7 @@ func perturbAntiAffinity(t *rapid.T, b *PodBuilder) {
 	b.AntiAffinityTerm(term)
 }
 
+// perturbPreferredAffinity changes a weight, or adds terms that only score.
 func perturbPreferredAffinity(t *rapid.T, b *PodBuilder) {
 	weight := int32(pick(t, []int{1, 40, 90}, "weight"))
 	if a := b.Spec.Affinity; a != nil && a.PodAffinity != nil && len(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 {
@@ -169,8 +191,11 @@ func perturbPreferredAffinity(t *rapid.T, b *PodBuilder) {
 	b.PreferApart(50, v1.LabelHostname, "app", pick(t, apps, "app"))
 }
 
+// addTerms adds affinity terms of any kind.
 func addTerms(t *rapid.T, b *PodBuilder) { AddTerms(t, &b.Pod) }
 
+// perturbSoftSpread changes what a constraint counts, or adds one with policies that are
+// rarely set.
 func perturbSoftSpread(t *rapid.T, b *PodBuilder) {
 	if cs := b.Spec.TopologySpreadConstraints; len(cs) > 0 && maybe(t, 60, "alter") {
 		cs[0].LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": pick(t, apps, "over")}}
@@ -189,6 +214,7 @@ func perturbSoftSpread(t *rapid.T, b *PodBuilder) {
 	b.Spread(c)
 }
 
+// redrawConstraints replaces all constraints.
 func redrawConstraints(t *rapid.T, b *PodBuilder) {
 	b.Spec.TopologySpreadConstraints = nil
 	AddConstraints(t, &b.Pod)
@@ -211,6 +237,7 @@ func perturbConstraint(t *rapid.T, b *PodBuilder) {
 	}
 }
 
+// perturbHostPort sets a port; addresses and protocols decide which ports conflict.
 func perturbHostPort(t *rapid.T, b *PodBuilder) {
 	b.Spec.Containers[0].Ports = []v1.ContainerPort{{
 		HostPort: int32(rapid.IntRange(80, 81).Draw(t, "port")),
@@ -219,6 +246,7 @@ func perturbHostPort(t *rapid.T, b *PodBuilder) {
 	}}
 }
 
+// perturbImages changes what the pod needs to pull.
 func perturbImages(t *rapid.T, b *PodBuilder) {
 	b.Image(pick(t, wantedImages, "image"))
 	if maybe(t, 40, "volume") {
@@ -229,17 +257,21 @@ func perturbImages(t *rapid.T, b *PodBuilder) {
 	}
 }
 
+// perturbFeature needs a feature that nodes declare.
 func perturbFeature(t *rapid.T, b *PodBuilder) { needFeature(t, &b.Pod) }
 
+// perturbPriority changes whom the pod may preempt, and who may preempt it.
 func perturbPriority(t *rapid.T, b *PodBuilder) {
 	b.Priority(int32(pick(t, []int{-10, 0, 5, 100}, "priority")))
 }
 
+// perturbPreemptionPolicy changes whether it preempts at all.
 func perturbPreemptionPolicy(t *rapid.T, b *PodBuilder) {
 	policy := pick(t, []v1.PreemptionPolicy{v1.PreemptNever, v1.PreemptLowerPriority}, "policy")
 	b.Spec.PreemptionPolicy = &policy
 }
 
+// perturbVolumes exchanges the last volume or adds some.
 func perturbVolumes(t *rapid.T, b *PodBuilder) {
 	if n := len(b.Spec.Volumes); n > 0 && maybe(t, 50, "drop") {
 		b.Spec.Volumes = b.Spec.Volumes[:n-1]
@@ -247,4 +279,5 @@ func perturbVolumes(t *rapid.T, b *PodBuilder) {
 	AddVolumes(t, &b.Pod)
 }
 
+// mutateAnything changes any field of the pod, of the API as it is compiled in.
 func mutateAnything(t *rapid.T, b *PodBuilder) { Mutate(t, &b.Pod) }

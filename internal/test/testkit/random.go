@@ -33,6 +33,7 @@ var (
 
 // Uniform draws from 0 to n-1, all about equally likely, n being at most 1024: rapid's own
 // ranges prefer small numbers, with which most objects would be alike. It shrinks to 0.
+// Ten bits, each a draw of its own, are what rapid can shrink one by one.
 func Uniform(t *rapid.T, n int, label string) int {
 	v := 0
 	for range 10 {
@@ -54,15 +55,19 @@ func pick[T any](t *rapid.T, from []T, label string) T { return from[Uniform(t, 
 
 // RandomNode draws a node: small ones, so that pods compete, most with a zone, some without a
 // hostname or with one that other nodes have, too.
+// Percentages are such that in ten nodes each oddity is likely to come up.
 func RandomNode(t *rapid.T, name string) *v1.Node {
 	b := Node(name).Alloc("cpu", fmt.Sprint(rapid.IntRange(1, 6).Draw(t, "cpu")), "memory", pick(t, []string{"1Gi", "4Gi", "8Gi"}, "memory"))
 	if maybe(t, 80, "zoned") {
 		b.Zone(pick(t, zones, "zone"))
+		// A zone that is there but empty is a domain of its own.
 		if maybe(t, 8, "empty zone") {
 			b.Zone("")
 		}
 	}
 	if maybe(t, 10, "nohost") {
+		// kube-scheduler's rules take the label at its word, so nodes without one or with
+		// the same one must work.
 		delete(b.Labels, v1.LabelHostname)
 	} else if maybe(t, 10, "shared") {
 		b.Labels[v1.LabelHostname] = "shared"
@@ -85,6 +90,7 @@ func RandomNode(t *rapid.T, name string) *v1.Node {
 	if maybe(t, 8, "cordon") {
 		b.Cordon()
 	}
+	// With a digest and a tag, as kubelets report them.
 	for _, name := range images {
 		if maybe(t, 25, "image") {
 			b.Status.Images = append(b.Status.Images, v1.ContainerImage{
@@ -99,6 +105,7 @@ func RandomNode(t *rapid.T, name string) *v1.Node {
 
 // RandomPod draws a pod of any rules: most fields are set in a minority of the pods, so that
 // some node takes most pods.
+// The name is all that differs between pods drawn alike: classes must not depend on it.
 func RandomPod(t *rapid.T, name string) *v1.Pod {
 	b := Pod(name).Namespaced(pick(t, spaces, "ns"))
 	drawContainers(t, b)
@@ -118,6 +125,7 @@ func RandomPod(t *rapid.T, name string) *v1.Pod {
 }
 
 // RandomPlaced draws a pod that is on a node, some with a resize that the node hasn't carried out.
+// It need not fit there: others may have placed it.
 func RandomPlaced(t *rapid.T, name, node string) *v1.Pod {
 	p := RandomPod(t, name)
 	placeOn(t, p, node)
@@ -135,6 +143,8 @@ func placeOn(t *rapid.T, p *v1.Pod, node string) {
 // addResize draws what a node has allocated and set up for a pod that is being resized: for its
 // containers, the pod as a whole, or both. Some of it may not be known. The node may never carry the
 // resize out.
+// The same names of resources are drawn for all, so that what is allocated can be more or
+// less than what is requested.
 func addResize(t *rapid.T, p *v1.Pod) {
 	list := func(what string) v1.ResourceList {
 		var out v1.ResourceList // an empty list is none, as in the API
@@ -173,12 +183,14 @@ func addResize(t *rapid.T, p *v1.Pod) {
 		p.Status.ContainerStatuses, p.Status.InitContainerStatuses = statuses(p.Spec.Containers), statuses(p.Spec.InitContainers)
 	}
 	if maybe(t, 60, "pending") {
+		// The kubelet says why a resize isn't carried out yet, or never.
 		reason := pick(t, []string{v1.PodReasonDeferred, v1.PodReasonInfeasible}, "why")
 		p.Status.Conditions = append(p.Status.Conditions, v1.PodCondition{Type: v1.PodResizePending, Status: v1.ConditionTrue, Reason: reason})
 	}
 }
 
 // drawContainers draws what a pod requests, and what else is of its containers.
+// Requests are of few sizes, so that several pods are of one class.
 func drawContainers(t *rapid.T, b *PodBuilder) {
 	if maybe(t, 85, "requests") {
 		b.Req("cpu", pick(t, []string{"100m", "500m", "1", "3"}, "cpu"), "memory", pick(t, []string{"64Mi", "1Gi", "3Gi"}, "memory"))
@@ -201,6 +213,7 @@ func drawContainers(t *rapid.T, b *PodBuilder) {
 }
 
 // drawNodeRules draws what a pod requires or prefers of nodes.
+// Labels are those of RandomNode.
 func drawNodeRules(t *rapid.T, b *PodBuilder) {
 	if maybe(t, 30, "tolerates") {
 		b.Tolerate(pick(t, taints, "taint"))
@@ -221,6 +234,7 @@ func drawNodeRules(t *rapid.T, b *PodBuilder) {
 
 // nameNodes makes a pod require nodes by name: mostly one, as pods of a DaemonSet do, sometimes one
 // of a few or of many, with or without a label. There may be no such nodes, or they come later.
+// Many names go beyond what is kept as a list of single nodes.
 func nameNodes(t *rapid.T, b *PodBuilder) {
 	names := pick(t, []int{1, 1, 1, 1, 2, 3, 24}, "how many names")
 	if maybe(t, 10, "beside a label") {
@@ -229,6 +243,7 @@ func nameNodes(t *rapid.T, b *PodBuilder) {
 	for range names {
 		name := fmt.Sprint("n", Uniform(t, 8, "named node"))
 		switch {
+		// Two names at once are satisfied by no node.
 		case maybe(t, 10, "conflict"):
 			in := func(name string) v1.NodeSelectorRequirement {
 				return v1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: v1.NodeSelectorOpIn, Values: []string{name}}
@@ -247,6 +262,7 @@ func nameNodes(t *rapid.T, b *PodBuilder) {
 }
 
 // drawPodRules draws what relates a pod to other pods: terms, constraints, volumes, ports.
+// Selectors are of apps, so that they select other random pods.
 func drawPodRules(t *rapid.T, b *PodBuilder) {
 	if maybe(t, 25, "apart") {
 		b.Apart(pick(t, []string{v1.LabelHostname, v1.LabelHostname, v1.LabelTopologyZone}, "key"), "app", pick(t, apps, "from"))
@@ -269,12 +285,15 @@ func drawPodRules(t *rapid.T, b *PodBuilder) {
 }
 
 // drawStatus draws what preemption reads of a pod, and its owner.
+// Times are in 1970, far from any clock, and differ, so that the order of victims is
+// defined.
 func drawStatus(t *rapid.T, b *PodBuilder) {
 	if maybe(t, 15, "owned") {
 		b.Owner("apps/v1", "ReplicaSet", pick(t, apps, "rs"))
 	}
 	if maybe(t, 40, "prioritised") {
 		b.Spec.Priority = new(int32(pick(t, []int{-10, 5, 5, 100}, "priority")))
+		// Such a pod waits rather than preempting.
 		if maybe(t, 10, "peaceful") {
 			b.Spec.PreemptionPolicy = new(v1.PreemptNever)
 		}
@@ -293,6 +312,7 @@ func drawStatus(t *rapid.T, b *PodBuilder) {
 
 // oddResources gives a pod requests beyond those of its first container: of the pod as a
 // whole, of init containers, sidecars and a second container, or overhead.
+// How these add up is Kubernetes' own, and differs from a plain sum.
 func oddResources(t *rapid.T, p *v1.Pod) {
 	list := func() v1.ResourceList {
 		name := pick(t, []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, "hugepages-2Mi", "example.com/gpu"}, "resource")
@@ -314,6 +334,7 @@ func oddResources(t *rapid.T, p *v1.Pod) {
 }
 
 // needFeature gives a pod a field for which its node must declare a feature.
+// Most nodes declare none, so few take such a pod.
 func needFeature(t *rapid.T, p *v1.Pod) {
 	if maybe(t, 50, "network") {
 		p.Spec.HostNetwork, p.Spec.HostUsers = true, new(false)
@@ -323,6 +344,7 @@ func needFeature(t *rapid.T, p *v1.Pod) {
 }
 
 // RandomWorkload draws a Service or ReplicaSet, named after the app that it selects.
+// A Service selects by a map, a ReplicaSet by a selector; default spreading reads both.
 func RandomWorkload(t *rapid.T) *cluster.Workload {
 	app := pick(t, apps, "app")
 	w := &cluster.Workload{Kind: cluster.Service, Namespace: pick(t, spaces, "ns"), Name: app, Set: map[string]string{"app": app}}
@@ -340,11 +362,13 @@ func RandomBudget(t *rapid.T) (b *policyv1.PodDisruptionBudget, gone bool) {
 	case 0:
 		b.Spec.Selector = &metav1.LabelSelector{}
 	case 1:
+		// An operator that doesn't exist: such a budget selects nothing.
 		b.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Near"}}}
 	default:
 		b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": pick(t, apps, "app")}}
 	}
 	b.Status.DisruptionsAllowed = int32(Uniform(t, 3, "allowed"))
+	// Pods in disruptedPods were evicted, and the budget has been charged for them.
 	if maybe(t, 20, "gone already") {
 		b.Status.DisruptedPods = map[string]metav1.Time{fmt.Sprint("p", Uniform(t, 10, "which")): {}}
 	}

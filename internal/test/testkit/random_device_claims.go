@@ -33,6 +33,7 @@ const AdminNamespace = "other"
 
 // RandomDeviceClaims draws the claims of a cluster in which these devices are published (RandomDevices):
 // of all that random pods may use, most.
+// Claims that are missing are as important as those that are there: pods wait for them.
 func RandomDeviceClaims(t *rapid.T, published []cluster.Object) []cluster.Object {
 	var out []cluster.Object
 	for _, ns := range spaces {
@@ -56,6 +57,8 @@ func RandomDeviceClaims(t *rapid.T, published []cluster.Object) []cluster.Object
 }
 
 // randomTemplateClaim draws the claim that is made of a template for a pod, or that has its name.
+// In three of a hundred draws it isn't the pod's own: kube-scheduler refuses to use a claim
+// that somebody else made under that name.
 func randomTemplateClaim(t *rapid.T, namespace, pod string, published []cluster.Object) *resourcev1.ResourceClaim {
 	c := randomDeviceClaim(t, namespace, pod+"-devices", published)
 	if maybe(t, 97, "of its pod") {
@@ -65,6 +68,8 @@ func randomTemplateClaim(t *rapid.T, namespace, pod string, published []cluster.
 }
 
 // randomDeviceClaim draws a claim: its requests, constraints and state.
+// The same name may be drawn with other requests later: an API server wouldn't allow that
+// of one claim, but of one that was deleted and made anew.
 func randomDeviceClaim(t *rapid.T, namespace, name string, published []cluster.Object) *resourcev1.ResourceClaim {
 	var requests []*RequestBuilder
 	for i := range pick(t, []int{1, 1, 2, 3}, "requests") {
@@ -72,6 +77,7 @@ func randomDeviceClaim(t *rapid.T, namespace, name string, published []cluster.O
 	}
 	b := ResourceClaim(name, requests...).Namespaced(namespace)
 	if maybe(t, 25, "constrained") {
+		// Any device may have a root; the others are attributes of one driver.
 		attribute := pick(t, []string{"topology.example/root", "topology.example/root", "gpu.example/model", "gpu.example/index"}, "attribute")
 		var of []string
 		if maybe(t, 40, "some requests") {
@@ -87,6 +93,8 @@ func randomDeviceClaim(t *rapid.T, namespace, name string, published []cluster.O
 		b.Spec.Devices.Config = []resourcev1.DeviceClaimConfiguration{{DeviceConfiguration: randomConfig(name)}}
 	}
 	if maybe(t, 25, "allocated") {
+		// What is allocated need not satisfy the requests: devices change after they were
+		// given away.
 		drawAllocation(t, b, published)
 	}
 	if maybe(t, 3, "terminating") {
@@ -96,6 +104,8 @@ func randomDeviceClaim(t *rapid.T, namespace, name string, published []cluster.O
 }
 
 // randomRequest draws a request for devices of a class, or for the first of alternatives.
+// Alternatives are of any class each, so that the first that is possible isn't always the
+// first.
 func randomRequest(t *rapid.T, namespace, name string) *RequestBuilder {
 	if !maybe(t, 30, "alternatives") {
 		r := randomExactly(t, name)
@@ -113,6 +123,8 @@ func randomRequest(t *rapid.T, namespace, name string) *RequestBuilder {
 
 // randomExactly draws a request for devices of a class.
 func randomExactly(t *rapid.T, name string) *RequestBuilder {
+	// Classes that can't be satisfied would decide the fate of most pods if they were drawn
+	// as often as the others.
 	class := pick(t, []string{"gpus", "gpus", "gpus", "large", "nics", "parts", "parts", "shares", "shares", "any", "none", "odd", "absent"}, "class")
 	if class == "none" || class == "odd" || class == "absent" { // most pods with it fit nowhere
 		class = pick(t, []string{"gpus", "any", "any", "nics", class}, "class after all")
@@ -128,12 +140,15 @@ func randomExactly(t *rapid.T, name string) *RequestBuilder {
 			`device.driver == "gpu.example" && device.attributes["gpu.example"].driverVersion.isGreaterThan(semver("1.9.9"))`,
 			`"root" in device.attributes["topology.example"] && device.attributes["topology.example"].root == "r0"`,
 			`device.driver != "share.example" || device.allowMultipleAllocations`,
+			// Evaluation fails there, which must count as an error for the node, not as
+			// false.
 			`device.attributes["gpu.example"].model == "b"`, // fails for other drivers
 		}, "expression"))
 	}
 	if maybe(t, 25, "tolerates") {
 		r.Tolerate(pick(t, deviceTaints, "taint"))
 	}
+	// A share above 100 fits no device.
 	if (class == "shares" || class == "any") && maybe(t, 60, "of the capacity") {
 		r.Capacity("share", pick(t, []string{"5", "20", "30", "60", "110"}, "share"))
 	}
@@ -141,6 +156,7 @@ func randomExactly(t *rapid.T, name string) *RequestBuilder {
 }
 
 // drawAllocation draws what a claim has been allocated, from where it is usable, and for whom.
+// The extra device, of a pool that nobody publishes, stands for one that is gone.
 func drawAllocation(t *rapid.T, b *ResourceClaimBuilder, published []cluster.Object) {
 	devices := append(publishedDevices("q0", published), Allocation("q0", "gpu.example", "gone", "d0"))
 	var chosen []resourcev1.DeviceRequestAllocationResult
@@ -157,6 +173,8 @@ func drawAllocation(t *rapid.T, b *ResourceClaimBuilder, published []cluster.Obj
 		if x := b.Spec.Devices.Requests[i].Exactly; x != nil {
 			d.AdminAccess = x.AdminAccess
 		}
+		// A device that isn't shared leaves the list, so that no two requests of a claim
+		// have it.
 		if chosen = append(chosen, d); d.ShareID == nil {
 			devices = slices.Delete(devices, k, k+1)
 		}
@@ -165,12 +183,15 @@ func drawAllocation(t *rapid.T, b *ResourceClaimBuilder, published []cluster.Obj
 		}
 	}
 	b.Allocated(chosen...)
+	// An allocation may say on which nodes it is usable; without a word it is everywhere.
 	switch Uniform(t, 4, "usable") {
 	case 0:
 		b.OnNode(pick(t, []string{"n0", "n1", "n2"}, "on"))
 	case 1:
 		b.In(v1.LabelTopologyZone, pick(t, zones, "in"))
 	}
+	// The claim may be in use by the pod that the test is about, by another one, or by as
+	// many as may use it at once.
 	switch Uniform(t, 6, "reserved") {
 	case 0:
 		b.ReservedFor("someone")
@@ -185,11 +206,13 @@ func drawAllocation(t *rapid.T, b *ResourceClaimBuilder, published []cluster.Obj
 }
 
 // shareID returns an ID, as an API server accepts it, for the i-th device of a claim.
+// It depends on the arguments alone: a draw that is repeated must give the same cluster.
 func shareID(namespace, name string, i int) types.UID {
 	return types.UID(fmt.Sprintf("00000000-0000-4000-8000-0000%08x", crc32.ChecksumIEEE(fmt.Append(nil, namespace, "/", name, "/", i))))
 }
 
 // drawBinding draws how far devices with binding conditions are.
+// Devices without such conditions are ready as soon as they are allocated.
 func drawBinding(t *rapid.T, b *ResourceClaimBuilder, chosen []resourcev1.DeviceRequestAllocationResult) {
 	if !slices.ContainsFunc(chosen, func(d resourcev1.DeviceRequestAllocationResult) bool { return d.BindingConditions != nil }) {
 		return
@@ -217,6 +240,7 @@ func randomExtendedClaim(t *rapid.T, namespace, pod string, published []cluster.
 
 // AddDeviceClaims adds one to three claims to a pod: such as any pod may use, or the one that is made
 // for it of a template.
+// Rare ones name a claim that doesn't exist, or a template whose claim isn't made yet.
 func AddDeviceClaims(t *rapid.T, p *v1.Pod) {
 	b := &PodBuilder{Pod: *p}
 	for range pick(t, []int{1, 1, 1, 2, 3}, "claims") {
@@ -228,6 +252,7 @@ func AddDeviceClaims(t *rapid.T, p *v1.Pod) {
 		case k == 2: // a template of which this pod needs no claim
 			b.TemplateClaim("optional", "")
 			b.Status.ResourceClaimStatuses = append(b.Status.ResourceClaimStatuses, v1.PodResourceClaimStatus{Name: "optional"})
+		// The claims of a pod have different names, as the API server checks.
 		case k < 20 && !slices.ContainsFunc(b.Spec.ResourceClaims, func(c v1.PodResourceClaim) bool { return c.Name == "devices" }):
 			b.TemplateClaim("devices", p.Name+"-devices")
 		default:
@@ -243,8 +268,10 @@ func AddDeviceClaims(t *rapid.T, p *v1.Pod) {
 // AddExtendedResources adds requests for extended resources that classes of random clusters back, by
 // their own names or by those that every class has.
 func AddExtendedResources(t *rapid.T, p *v1.Pod) {
+	// One that no class backs, absent, is left to node capacity: then the pod fits nowhere.
 	names := []string{"example.com/gpu", "example.com/large", "example.com/share", resourcev1.ResourceDeviceClassPrefix + "gpus",
 		resourcev1.ResourceDeviceClassPrefix + "nics", resourcev1.ResourceDeviceClassPrefix + "any", resourcev1.ResourceDeviceClassPrefix + "absent"}
+	// A request of 0 asks for nothing, and must cost nothing.
 	add := func(c *v1.Container) {
 		if c.Resources.Requests == nil {
 			c.Resources.Requests = v1.ResourceList{}
@@ -259,6 +286,8 @@ func AddExtendedResources(t *rapid.T, p *v1.Pod) {
 		add(&p.Spec.Containers[Uniform(t, len(p.Spec.Containers), "container")])
 	}
 	if maybe(t, 20, "init container") {
+		// Requests of an init container count beside those of the others if it goes on
+		// running, and otherwise by the maximum.
 		c := v1.Container{Name: "prepare"}
 		if maybe(t, 50, "stays") {
 			c.RestartPolicy = new(v1.ContainerRestartPolicyAlways)

@@ -18,6 +18,7 @@ import (
 // incomplete or in the middle of a change, names are used twice, what is consumed doesn't exist.
 
 // The names of random devices. Drivers and classes are few, so that claims find devices.
+// gpu.example is there twice, to be drawn twice as often.
 var (
 	deviceDrivers  = []string{"gpu.example", "gpu.example", "nic.example", "part.example", "share.example"}
 	sharedPools    = []string{"fabric", "rack", "spread"} // that aren't one node's
@@ -27,10 +28,14 @@ var (
 )
 
 // deviceClassNames are the names of random classes; a name always has the same meaning.
+// Some have devices, some have none, and some fail to evaluate: randomDeviceClass says
+// which is which.
 var deviceClassNames = []string{"gpus", "large", "nics", "parts", "shares", "any", "odd", "none", "others"}
 
 // RandomDevices draws what drivers and administrators have published in a cluster with these nodes:
 // classes, slices of pools of any kind, and taint rules.
+// With a class missing in two of a hundred draws, claims of a class that doesn't exist are
+// tried as well.
 func RandomDevices(t *rapid.T, nodes []*v1.Node) []cluster.Object {
 	var out []cluster.Object
 	for _, name := range deviceClassNames {
@@ -44,6 +49,8 @@ func RandomDevices(t *rapid.T, nodes []*v1.Node) []cluster.Object {
 			if i > 0 {
 				pool = fmt.Sprint(n.Name, "-", i)
 			}
+			// Nodes have one to three pools, of any driver each: what a node has of devices
+			// differs even in number.
 			out = append(out, randomPool(t, fmt.Sprint(n.Name, "-", i), pool, func(s *ResourceSliceBuilder) { s.OnNode(n.Name) })...)
 		}
 	}
@@ -59,6 +66,8 @@ func RandomDevices(t *rapid.T, nodes []*v1.Node) []cluster.Object {
 }
 
 // randomSharedPool draws a pool whose devices are usable from several nodes.
+// The names stand for the three ways to say where: on every node, by a selector, or device
+// by device.
 func randomSharedPool(t *rapid.T, name string, nodes []*v1.Node) []cluster.Object {
 	switch name {
 	case "fabric":
@@ -95,6 +104,8 @@ func randomPool(t *rapid.T, slice, pool string, place func(*ResourceSliceBuilder
 		builders = append(builders, b)
 		return b
 	}
+	// Counters are in a slice of their own, which has no devices; that is what the API
+	// wants.
 	if driver == "part.example" {
 		place(add(slice+"-counters").Counters("memory", "gib", pick(t, []string{"40", "80", "10"}, "counted")))
 	}
@@ -103,6 +114,8 @@ func randomPool(t *rapid.T, slice, pool string, place func(*ResourceSliceBuilder
 		b := add(fmt.Sprint(slice, "-", i))
 		for k := range 1 + Uniform(t, 3, "devices") {
 			name := fmt.Sprint("d", n)
+			// A name that two slices of a pool have makes the pool invalid; its devices are
+			// for nobody.
 			if n++; i > 0 && k == 0 && maybe(t, 4, "named as one of another slice") {
 				name = "d0"
 			}
@@ -110,6 +123,7 @@ func randomPool(t *rapid.T, slice, pool string, place func(*ResourceSliceBuilder
 		}
 		place(b)
 	}
+	// A pool is only usable when as many slices are there as each of them says.
 	count := int64(len(builders))
 	if maybe(t, 8, "incomplete") {
 		count++
@@ -117,6 +131,7 @@ func randomPool(t *rapid.T, slice, pool string, place func(*ResourceSliceBuilder
 	for _, b := range builders {
 		out = append(out, b.Of(count).Obj())
 	}
+	// Their devices must not be allocated any more, nor keep the pool from being complete.
 	if generation > 1 && maybe(t, 40, "old slices are left") {
 		old := ResourceSlice(slice+"-old", driver, pool).Generation(generation-1).Devices(randomDevice(t, driver, "d0"), randomDevice(t, driver, "old"))
 		place(old)
@@ -126,6 +141,8 @@ func randomPool(t *rapid.T, slice, pool string, place func(*ResourceSliceBuilder
 }
 
 // randomDevice draws a device as its driver publishes it.
+// Attributes differ by driver, so that a selector for one of them fails to evaluate on the
+// others.
 func randomDevice(t *rapid.T, driver, name string) *DeviceBuilder {
 	d := Device(name)
 	switch driver {
@@ -154,6 +171,7 @@ func randomDevice(t *rapid.T, driver, name string) *DeviceBuilder {
 }
 
 // sharedDevice draws what allocations may consume of a device.
+// The three policies are: any amount, a range in steps, or one of a few values.
 func sharedDevice(t *rapid.T, d *DeviceBuilder) *DeviceBuilder {
 	if maybe(t, 15, "of one claim") {
 		return d.Capacity("share", "100")
@@ -168,6 +186,7 @@ func sharedDevice(t *rapid.T, d *DeviceBuilder) *DeviceBuilder {
 	return d.Capacity("share", "100")
 }
 
+// randomTaintEffect draws an effect. None is one that must keep nobody away.
 func randomTaintEffect(t *rapid.T) resourcev1.DeviceTaintEffect {
 	return pick(t, []resourcev1.DeviceTaintEffect{resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNone}, "effect")
 }
@@ -175,6 +194,7 @@ func randomTaintEffect(t *rapid.T) resourcev1.DeviceTaintEffect {
 // randomTaintRule draws a rule for some of the devices; one in a few is for all.
 func randomTaintRule(t *rapid.T, name string) *resourcev1.DeviceTaintRule {
 	driver, pool, device := "", "", ""
+	// Each part of the selector may be missing, which widens it.
 	if maybe(t, 90, "of a driver") {
 		driver = pick(t, deviceDrivers, "driver")
 	}
@@ -185,6 +205,7 @@ func randomTaintRule(t *rapid.T, name string) *resourcev1.DeviceTaintRule {
 		device = pick(t, []string{"d0", "d1"}, "device")
 	}
 	r := DeviceTaintRule(name, driver, pool, device, pick(t, deviceTaints, "taint"), randomTaintEffect(t))
+	// Without a selector the rule is for no device.
 	if maybe(t, 5, "selects nothing") {
 		r.Spec.DeviceSelector = nil
 	}
@@ -193,6 +214,7 @@ func randomTaintRule(t *rapid.T, name string) *resourcev1.DeviceTaintRule {
 
 // randomDeviceClass draws the class of a name. No two that back an extended resource back the same: of
 // such classes kube-scheduler's cache forgets the implicit name of one, depending on the order of events.
+// A later version of a class differs in its config only.
 func randomDeviceClass(t *rapid.T, name string) *resourcev1.DeviceClass {
 	var c *resourcev1.DeviceClass
 	switch name {
@@ -220,6 +242,7 @@ func randomDeviceClass(t *rapid.T, name string) *resourcev1.DeviceClass {
 }
 
 // randomConfig returns a configuration for a driver.
+// It has no meaning for the scheduler, which copies it into allocations.
 func randomConfig(of string) resourcev1.DeviceConfiguration {
 	c := resourcev1.OpaqueDeviceConfiguration{Driver: "gpu.example"}
 	c.Parameters.Raw = fmt.Appendf(nil, `{"of":%q}`, of)
@@ -228,6 +251,7 @@ func randomConfig(of string) resourcev1.DeviceConfiguration {
 
 // RandomDeviceChange draws a change of what is published and claimed in a cluster with these nodes, where
 // these objects are there: one that is new or another version, or one of them that is gone.
+// Claims change more often than classes and rules, as in a cluster.
 func RandomDeviceChange(t *rapid.T, nodes []*v1.Node, there []cluster.Object) (o cluster.Object, gone bool) {
 	switch Uniform(t, 10, "change of") {
 	case 0:
@@ -236,6 +260,8 @@ func RandomDeviceChange(t *rapid.T, nodes []*v1.Node, there []cluster.Object) (o
 		return randomTaintRule(t, fmt.Sprint("rule", Uniform(t, 3, "rule"))), false
 	case 2, 3, 4:
 		ns := pick(t, spaces, "ns")
+		// A claim that is set again is drawn as a whole, so that it may lose or get an
+		// allocation.
 		if maybe(t, 60, "shared") {
 			return randomDeviceClaim(t, ns, pick(t, sharedClaims, "claim"), there), false
 		}
@@ -246,6 +272,8 @@ func RandomDeviceChange(t *rapid.T, nodes []*v1.Node, there []cluster.Object) (o
 		return pool[0], false
 	}
 	o = there[Uniform(t, len(there), "object")]
+	// In four of five draws a slice changes; otherwise it is deleted, like objects of any
+	// other kind.
 	if s, ok := o.(*resourcev1.ResourceSlice); ok && maybe(t, 80, "changes") {
 		return changedSlice(t, s), false
 	}
@@ -254,6 +282,7 @@ func RandomDeviceChange(t *rapid.T, nodes []*v1.Node, there []cluster.Object) (o
 
 // changedSlice returns another version of a slice: a device comes, goes or is another, or the pool gets a
 // new generation, to which this slice belongs first.
+// The original stays as it is: the state has it.
 func changedSlice(t *rapid.T, s *resourcev1.ResourceSlice) *resourcev1.ResourceSlice {
 	s = s.DeepCopy()
 	devices := len(s.Spec.Devices)
@@ -269,6 +298,8 @@ func changedSlice(t *rapid.T, s *resourcev1.ResourceSlice) *resourcev1.ResourceS
 		s.Spec.Devices = slices.Delete(s.Spec.Devices, i, i+1)
 	case k == 2:
 		another.Name = freeName(s.Spec.Devices)
+		// Where a device is usable stays, since the slice says for all of them how that is
+		// expressed.
 		another.NodeName, another.NodeSelector, another.AllNodes = old.NodeName, old.NodeSelector, old.AllNodes
 		s.Spec.Devices = append(s.Spec.Devices, another.Device)
 	default:
@@ -289,6 +320,8 @@ func freeName(devices []resourcev1.Device) string {
 }
 
 // publishedDevices returns allocations of a request to each device of some slices, in their order.
+// A device that several slices publish is listed once: no API server would let a claim have
+// it twice.
 func publishedDevices(request string, objects []cluster.Object) (out []resourcev1.DeviceRequestAllocationResult) {
 	for _, o := range objects {
 		s, ok := o.(*resourcev1.ResourceSlice)
@@ -299,6 +332,8 @@ func publishedDevices(request string, objects []cluster.Object) (out []resourcev
 			r := Allocation(request, s.Spec.Driver, s.Spec.Pool.Name, d.Name)
 			r.BindingConditions, r.BindingFailureConditions = d.BindingConditions, d.BindingFailureConditions
 			if d.AllowMultipleAllocations != nil && *d.AllowMultipleAllocations {
+				// What claims already have is always 25, less than the capacity of any
+				// shared device.
 				r.ConsumedCapacity = map[resourcev1.QualifiedName]resource.Quantity{"share": resource.MustParse("25")}
 			}
 			if !slices.ContainsFunc(out, func(x resourcev1.DeviceRequestAllocationResult) bool {
@@ -322,6 +357,7 @@ func RandomDeviceClass(t *rapid.T) (c *resourcev1.DeviceClass, gone bool) {
 }
 
 // changeDeviceClass sets or removes a DeviceClass.
+// It returns what it did in words, for the log of a failing test.
 func (w *World) changeDeviceClass(t *rapid.T) string {
 	c, gone := RandomDeviceClass(t)
 	if gone {

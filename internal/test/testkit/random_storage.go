@@ -35,6 +35,8 @@ var delayedClaims = []string{"d0", "d1", "d2"}
 
 // storageNames are the names of random objects by kind. Claims that end in -eph are those of
 // ephemeral volumes.
+// CSINodes are named as random nodes are. Of volumes there are fewer than claims, so that
+// claims compete.
 var storageNames = map[cluster.ObjectKind][]string{
 	cluster.StorageClassKind:    {"fast", "slow", "static", "zoned", "intree", "pool"},
 	cluster.CSIDriverKind:       {"csi.example", "ebs.csi.aws.com"},
@@ -51,6 +53,8 @@ var storageKinds = []cluster.ObjectKind{cluster.ClaimKind, cluster.ClaimKind, cl
 
 // RandomStorage draws the objects of storage of a cluster: of all that claims of random pods
 // may lead to, most.
+// A few objects are missing each time. Rules must say of a claim without its class or
+// volume what kube-scheduler says.
 func RandomStorage(t *rapid.T) []cluster.Object {
 	var out []cluster.Object
 	for _, kind := range []cluster.ObjectKind{cluster.StorageClassKind, cluster.CSIDriverKind, cluster.StorageCapacityKind, cluster.VolumeKind,
@@ -71,6 +75,7 @@ func RandomStorage(t *rapid.T) []cluster.Object {
 }
 
 // RandomStored draws an object of storage; gone says that it is to be deleted.
+// What isn't gone is a new version of the object, or the object itself if it wasn't there.
 func RandomStored(t *rapid.T) (o cluster.Object, gone bool) {
 	kind := pick(t, storageKinds, "kind")
 	ns := ""
@@ -81,6 +86,7 @@ func RandomStored(t *rapid.T) (o cluster.Object, gone bool) {
 }
 
 // randomStored draws an object of a kind; the namespace is for claims.
+// An attachment's name says nothing about what it attaches: node and volume are drawn anew.
 func randomStored(t *rapid.T, kind cluster.ObjectKind, namespace, name string) cluster.Object {
 	switch kind {
 	case cluster.StorageClassKind:
@@ -105,9 +111,12 @@ func randomStored(t *rapid.T, kind cluster.ObjectKind, namespace, name string) c
 	return randomClaim(t, namespace, name)
 }
 
+// randomCapacity draws what a driver has left in a segment of nodes. One without a topology
+// is for no node, and one with an empty selector for all.
 func randomCapacity(t *rapid.T, name string) *storagev1.CSIStorageCapacity {
 	c := &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kube-system"}, StorageClassName: pick(t, pools, "class")}
 	q := resource.MustParse(pick(t, lefts, "left"))
+	// The largest volume may be smaller than what is left, when that is in pieces.
 	if c.Capacity = &q; maybe(t, 20, "largest") {
 		largest := resource.MustParse(pick(t, sizes, "largest"))
 		c.MaximumVolumeSize = &largest
@@ -121,6 +130,7 @@ func randomCapacity(t *rapid.T, name string) *storagev1.CSIStorageCapacity {
 	return c
 }
 
+// randomCSINode draws which drivers a node has and how many volumes of each it attaches.
 func randomCSINode(t *rapid.T, name string) *storagev1.CSINode {
 	b := CSINode(name)
 	for _, driver := range drivers {
@@ -132,6 +142,8 @@ func randomCSINode(t *rapid.T, name string) *storagev1.CSINode {
 			b.Driver(driver, limit)
 		}
 	}
+	// In-tree volumes of these plugins count as volumes of the CSI driver on a node that
+	// says so.
 	if maybe(t, 50, "migrated") {
 		b.Migrated("kubernetes.io/aws-ebs,kubernetes.io/gce-pd")
 	}
@@ -139,6 +151,7 @@ func randomCSINode(t *rapid.T, name string) *storagev1.CSINode {
 }
 
 // randomClass draws a storage class: its name says how it binds and provisions.
+// Only the allowed topologies of zoned are random: two zones, or one of them twice.
 func randomClass(t *rapid.T, name string) *storagev1.StorageClass {
 	c := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: "csi.example"}
 	mode := storagev1.VolumeBindingWaitForFirstConsumer
@@ -162,6 +175,7 @@ func randomClass(t *rapid.T, name string) *storagev1.StorageClass {
 	return c
 }
 
+// randomVolume draws a volume of any source, free, claimed or released.
 func randomVolume(t *rapid.T, name string) *v1.PersistentVolume {
 	pv := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"}}
 	// All sizes differ: of equal volumes kube-scheduler chooses any one.
@@ -182,6 +196,7 @@ func randomVolume(t *rapid.T, name string) *v1.PersistentVolume {
 	case 0, 1, 2:
 		pv.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: pick(t, drivers, "driver"), VolumeHandle: name}
 		if maybe(t, 20, "same") {
+			// Two volumes may be the same disk; it counts once against a node's limit.
 			pv.Spec.CSI.VolumeHandle = "handle"
 		}
 	case 3:
@@ -195,18 +210,21 @@ func randomVolume(t *rapid.T, name string) *v1.PersistentVolume {
 	case 2:
 		pv = b.In(v1.LabelHostname, pick(t, storageNames[cluster.CSINodeKind], "host")).Obj()
 	}
+	// The claim may be another one by now: its UID tells, where the volume has one.
 	if maybe(t, 35, "claimed") {
 		pv.Spec.ClaimRef = &v1.ObjectReference{Namespace: pick(t, spaces, "ns"), Name: pick(t, storageNames[cluster.ClaimKind], "by")}
 		if maybe(t, 30, "uid") {
 			pv.Spec.ClaimRef.UID = types.UID(pick(t, []string{"claim-" + pv.Spec.ClaimRef.Namespace + "-" + pv.Spec.ClaimRef.Name, "stranger"}, "claim uid"))
 		}
 	}
+	// The labels of in-tree volumes list zones with __ between them.
 	if maybe(t, 25, "labelled") {
 		pv.Labels = map[string]string{pick(t, []string{v1.LabelTopologyZone, v1.LabelFailureDomainBetaZone, v1.LabelTopologyRegion}, "label"): pick(t, []string{"a", "b", "a__b", "a__"}, "zones")}
 	}
 	return pv
 }
 
+// randomClaim draws a claim: bound, lost, going, waiting for its node, or new.
 func randomClaim(t *rapid.T, namespace, name string) *v1.PersistentVolumeClaim {
 	c := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, ResourceVersion: "1", UID: types.UID("claim-" + namespace + "-" + name)}}
 	waits := slices.Contains(delayedClaims, name)
@@ -217,6 +235,8 @@ func randomClaim(t *rapid.T, namespace, name string) *v1.PersistentVolumeClaim {
 	c.Spec.StorageClassName = &class
 	c.Spec.AccessModes = []v1.PersistentVolumeAccessMode{pick(t, modes, "mode")}
 	c.Spec.Resources.Requests = v1.ResourceList{v1.ResourceStorage: resource.MustParse(pick(t, sizes, "size"))}
+	// An ephemeral volume's claim must belong to its pod; one that doesn't keeps the pod
+	// pending.
 	if pod, ok := strings.CutSuffix(name, "-eph"); ok && (pod == "p0" || maybe(t, 85, "owned")) {
 		c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod, UID: types.UID("pod-" + pod), Controller: new(true)}}
 	}
@@ -225,6 +245,8 @@ func randomClaim(t *rapid.T, namespace, name string) *v1.PersistentVolumeClaim {
 	case k < 9:
 		c.Spec.VolumeName = pick(t, append(storageNames[cluster.VolumeKind], "pv9"), "bound")
 		c.Status.Phase = v1.ClaimBound
+		// Without the annotation the binding isn't complete, and the claim counts as
+		// unbound.
 		if k > 0 {
 			c.Annotations = map[string]string{cluster.AnnBindCompleted: "yes"}
 		}

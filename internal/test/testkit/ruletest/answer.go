@@ -14,6 +14,8 @@ import (
 // This file calls a plugin's rules as the engine does, and checks the contract with each
 // call: a filter of one node alone and among others, scores in groups and alone, aspects of
 // a node that a local rule says it doesn't read, counts, reasons.
+// A problem fails a case even if its answers are right: the engine relies on the contract
+// for its caches.
 
 // answers are the answers of a plugin's rules about the nodes of a cluster. Problems are
 // violations of the contract.
@@ -55,8 +57,10 @@ func (a *answers) filter(n *cluster.Node) string {
 		return ""
 	}
 	g := a.groups([]*cluster.Node{n}, func(*cluster.Node) bool { return true })
+	// A rule must set every code, so the slice begins with one that is wrong.
 	codes := []framework.Code{framework.Final} // to be overwritten
 	group.Filter(g.Groups, codes)
+	// Counting by a group rule is of one node only where nodes don't share hostnames.
 	if a.c.Topology(v1.LabelHostname).Unshared() {
 		a.checkCount(n, group, codes[0])
 	}
@@ -70,6 +74,7 @@ func (a *answers) filter(n *cluster.Node) string {
 }
 
 // leavesOut reports whether a local rule names nodes to which it keeps the pod, and this isn't one.
+// The contract wants the list sorted.
 func (a *answers) leavesOut(local framework.LocalRule, n *cluster.Node) bool {
 	narrower, ok := local.(framework.Narrower)
 	if !ok || narrower.NarrowsTo() == nil {
@@ -84,6 +89,7 @@ func (a *answers) leavesOut(local framework.LocalRule, n *cluster.Node) bool {
 
 // filterTogether lets the group rule filter all nodes at once, half of them as groups
 // without candidates, and compares the codes with those of each node alone.
+// With both halves in turn each node is once a candidate and once not.
 func (a *answers) filterTogether() {
 	if a.rules.Group == nil {
 		return
@@ -116,10 +122,12 @@ func neverFilters(g framework.GroupRule) bool {
 
 // checkAspects evaluates the node again without the parts that, by Reads, the local rule
 // doesn't read: the answer must be the same.
+// A rule that reads more than it says would give stale answers from the engine's columns.
 func (a *answers) checkAspects(n *cluster.Node, code framework.Code, score int64) {
 	without := *n
 	reads := a.rules.Local.Reads()
 	if reads&framework.ReadsObject == 0 {
+		// An object with a name and nothing else; what is derived from it is empty, too.
 		bare := cluster.NodeInfo{Name: n.Name, NodeBasics: cluster.NodeBasics{Object: &v1.Node{}}}
 		bare.Object.Name = n.Name
 		without.NodeInfo, without.NodeBasics = &bare, bare.NodeBasics
@@ -134,6 +142,7 @@ func (a *answers) checkAspects(n *cluster.Node, code framework.Code, score int64
 
 // checkCount asks a rule that can count how many pods the node takes, outside of its
 // state: some if the rule's code is OK, otherwise none.
+// Detached, because counting is done for nodes that don't exist.
 func (a *answers) checkCount(n *cluster.Node, rule any, code framework.Code) {
 	if counter, ok := rule.(framework.Counter); ok {
 		if pods := counter.Count(n.Detached()); (pods > 0) != (code == framework.OK) {
@@ -161,6 +170,7 @@ func (a *answers) text(r *framework.Reason) string {
 	if r.Plugin != a.plugin.Name() {
 		a.problem("plugin %s gives its reason the plugin %q", a.plugin.Name(), r.Plugin)
 	}
+	// Without that a pod that it rejects would wait for ever.
 	if w, ok := a.plugin.(framework.Waker); !ok || w.WakesWhen() == "" {
 		a.problem("the plugin rejects pods and doesn't say what wakes them (WakesWhen)")
 	}
@@ -181,6 +191,7 @@ func (a *answers) text(r *framework.Reason) string {
 
 // score returns the scores of the candidates, and those before normalising where
 // the rule shows them (nil otherwise).
+// Scores of the group rule and of the local one add up.
 func (a *answers) score(nodes []*cluster.Node, candidate func(*cluster.Node) bool) (scores, raws []int64) {
 	scores = make([]int64, len(nodes))
 	group := a.rules.Group
@@ -188,6 +199,8 @@ func (a *answers) score(nodes []*cluster.Node, candidate func(*cluster.Node) boo
 		g := a.groups(nodes, candidate)
 		alone := a.groupScores(g.Groups)
 		merged := g.merge(func(n *cluster.Node) any { return group.HostKey(n.Index) })
+		// A rule must give nodes that its keys don't tell apart the same score, alone or
+		// together.
 		together := a.groupScores(merged.Groups)
 		for i := range nodes {
 			scores[i] = alone[i]
@@ -205,6 +218,7 @@ func (a *answers) score(nodes []*cluster.Node, candidate func(*cluster.Node) boo
 			_, s := a.rules.Local.EvalNode(n)
 			scores[i] += s
 		}
+		// Before the weight each score is from 0 to MaxScore, as kube-scheduler wants it.
 		if candidate(n) && (scores[i] < 0 || scores[i] > framework.MaxScore) {
 			a.problem("%s: score %d is not within 0 and %d", n.Name, scores[i], framework.MaxScore)
 		}
@@ -214,6 +228,7 @@ func (a *answers) score(nodes []*cluster.Node, candidate func(*cluster.Node) boo
 
 // groupScores returns the group rule's scores. Score must add them, times the weight, to
 // what out holds.
+// A base that isn't 0 shows a rule that overwrites.
 func (a *answers) groupScores(g *framework.Groups) []int64 {
 	const weight, base = 3, 1000
 	once, more := make([]int64, g.Len()), make([]int64, g.Len())
@@ -239,6 +254,7 @@ type grouping struct {
 
 // groups puts every node into a group of its own. The group of a node that is no candidate
 // counts no nodes, as in the engine.
+// Keys are asked of the rule itself.
 func (a *answers) groups(nodes []*cluster.Node, candidate func(*cluster.Node) bool) grouping {
 	rule := a.rules.Group
 	g := grouping{Groups: &framework.Groups{}, nodes: nodes}
@@ -252,6 +268,8 @@ func (a *answers) groups(nodes []*cluster.Node, candidate func(*cluster.Node) bo
 		for _, f := range rule.HostFacts() {
 			counted = counted || f.CountAt(n.Index) != 0
 		}
+		// A host key says that the node differs by pods on it; without such pods it must be
+		// 0.
 		if host != 0 && !counted {
 			a.problem("%s: HostKey %d though its host facts are 0", n.Name, host)
 		}
@@ -271,6 +289,7 @@ func (a *answers) groups(nodes []*cluster.Node, candidate func(*cluster.Node) bo
 }
 
 // merge returns a grouping with one group for all nodes that no key tells apart.
+// The order of groups is that of their first nodes.
 func (g grouping) merge(host func(*cluster.Node) any) grouping {
 	out := grouping{Groups: &framework.Groups{Domains: make([][]cluster.Domain, len(g.Domains))}, nodes: g.nodes}
 	seen := map[string]int{}

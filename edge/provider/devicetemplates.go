@@ -1,7 +1,4 @@
-// Package nodedevices reads files with templates of devices (--node-device-templates): which devices drivers
-// will publish on new nodes of a node group (dynamic resource allocation). They are for groups that have
-// no node to show them.
-package nodedevices
+package provider
 
 import (
 	"bytes"
@@ -18,77 +15,80 @@ import (
 	"github.com/berthproject/berth/internal/simulateddevices"
 )
 
-// APIVersion and Kind are those of a file.
+// This file reads files with templates of devices (--node-device-templates): which devices drivers will publish on
+// new nodes of a node group (dynamic resource allocation). They are for groups that have no node to show them.
+
+// What a file of device templates says that it is.
 const (
-	APIVersion = "berth.dev/v1alpha1"
-	Kind       = "NodeDeviceTemplates"
+	templatesAPIVersion = "berth.dev/v1alpha1"
+	templatesKind       = "NodeDeviceTemplates"
 )
 
-// maxSize is how many bytes a file may have: room for a thousand groups with a dozen kinds of devices each,
+// maxTemplates is how many bytes a file may have: room for a thousand groups with a dozen kinds of devices each,
 // and little enough to be read at once.
-const maxSize = 4 << 20
+const maxTemplates = 4 << 20
 
-// file is what a file has.
-type file struct {
-	APIVersion string     `json:"apiVersion"`
-	Kind       string     `json:"kind"`
-	Templates  []template `json:"templates"`
+// templatesFile is what a file has.
+type templatesFile struct {
+	APIVersion string           `json:"apiVersion"`
+	Kind       string           `json:"kind"`
+	Templates  []deviceTemplate `json:"templates"`
 }
 
-// template is the devices of new nodes of some groups.
-type template struct {
+// deviceTemplate is the devices of new nodes of some groups.
+type deviceTemplate struct {
 	// NodeGroups are the IDs of the groups, as berth explain group shows them.
 	NodeGroups []string `json:"nodeGroups"`
 	// Devices of each node, as scenarios describe them.
 	Devices []simulateddevices.Devices `json:"devices"`
 }
 
-// Templates are the devices of new nodes, by node group. Nil has none.
-type Templates struct {
+// deviceTemplates are the devices of new nodes, by node group. Nil has none.
+type deviceTemplates struct {
 	byGroup map[string][]resourcev1.ResourceSlice
 }
 
-// Of returns the slices that drivers will publish on a new node of a group, without the node's name; nil
+// of returns the slices that drivers will publish on a new node of a group, without the node's name; nil
 // if nothing is said of the group. Nobody changes them.
-func (t *Templates) Of(group string) []resourcev1.ResourceSlice {
+func (t *deviceTemplates) of(group string) []resourcev1.ResourceSlice {
 	if t == nil {
 		return nil
 	}
 	return t.byGroup[group]
 }
 
-// Groups returns of how many groups there are templates.
-func (t *Templates) Groups() int { return len(t.byGroup) }
+// groups returns of how many groups there are templates.
+func (t *deviceTemplates) groups() int { return len(t.byGroup) }
 
-// Read returns the text of a file. It reads no more than a file may have.
-func Read(path string) ([]byte, error) {
+// readTemplates returns the text of a file. It reads no more than a file may have.
+func readTemplates(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading device templates: %w", err)
 	}
 	defer func() { _ = f.Close() }() // nothing was written
-	raw, err := io.ReadAll(io.LimitReader(f, maxSize+1))
+	raw, err := io.ReadAll(io.LimitReader(f, maxTemplates+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("reading device templates: %w", err)
-	case len(raw) > maxSize:
-		return nil, fmt.Errorf("device templates in %s: the file has more than %d bytes; keep the templates of groups that may be empty", path, maxSize)
+	case len(raw) > maxTemplates:
+		return nil, fmt.Errorf("device templates in %s: the file has more than %d bytes; keep the templates of groups that may be empty", path, maxTemplates)
 	}
 	return raw, nil
 }
 
-// Parse reads the text of a file; path names it in errors. The error joins all that is wrong, one a line:
+// parseTemplates reads the text of a file; path names it in errors. The error joins all that is wrong, one a line:
 // the field, its value and what would be accepted.
-func Parse(path string, raw []byte) (*Templates, error) {
-	var in file
+func parseTemplates(path string, raw []byte) (*deviceTemplates, error) {
+	var in templatesFile
 	if len(bytes.TrimSpace(raw)) == 0 {
-		return nil, fmt.Errorf("device templates in %s: the file is empty; it must have apiVersion %s, kind %s and templates", path, APIVersion, Kind)
+		return nil, fmt.Errorf("device templates in %s: the file is empty; it must have apiVersion %s, kind %s and templates", path, templatesAPIVersion, templatesKind)
 	}
-	if err := decode(raw, &in); err != nil {
+	if err := decodeTemplates(raw, &in); err != nil {
 		return nil, fmt.Errorf("device templates in %s: %w", path, err)
 	}
-	if in.APIVersion != APIVersion || in.Kind != Kind {
-		return nil, fmt.Errorf("device templates in %s: apiVersion is %q and kind %q; they must be %q and %q", path, in.APIVersion, in.Kind, APIVersion, Kind)
+	if in.APIVersion != templatesAPIVersion || in.Kind != templatesKind {
+		return nil, fmt.Errorf("device templates in %s: apiVersion is %q and kind %q; they must be %q and %q", path, in.APIVersion, in.Kind, templatesAPIVersion, templatesKind)
 	}
 	out, errs := in.templates()
 	if len(errs) > 0 {
@@ -97,9 +97,9 @@ func Parse(path string, raw []byte) (*Templates, error) {
 	return out, nil
 }
 
-// decode reads the text of a file as scenarios are read: YAML or JSON, with quantities and durations as
+// decodeTemplates reads the text of a file as scenarios are read: YAML or JSON, with quantities and durations as
 // Kubernetes writes them. An error names a field that isn't known, or is there twice, with its path.
-func decode(raw []byte, in *file) error {
+func decodeTemplates(raw []byte, in *templatesFile) error {
 	text, err := yaml.YAMLToJSONStrict(raw)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func decode(raw []byte, in *file) error {
 
 // templates returns what the file says, and all that is wrong with it. A template with errors counts for
 // no group: half a description of a node's devices would have nodes bought that pods don't fit on.
-func (f *file) templates() (*Templates, []error) {
+func (f *templatesFile) templates() (*deviceTemplates, []error) {
 	var errs []error
 	bad := func(field, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s %s", field, fmt.Sprintf(format, args...)))
@@ -121,7 +121,7 @@ func (f *file) templates() (*Templates, []error) {
 	if len(f.Templates) == 0 {
 		bad("templates", "is empty; give at least one with nodeGroups and devices")
 	}
-	out := &Templates{map[string][]resourcev1.ResourceSlice{}}
+	out := &deviceTemplates{map[string][]resourcev1.ResourceSlice{}}
 	for i := range f.Templates {
 		t, at := &f.Templates[i], fmt.Sprintf("templates[%d]", i)
 		if len(t.NodeGroups) == 0 {
