@@ -70,7 +70,7 @@ func TestProviderCheckOfTheSimulatedProvider(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err = berthCommand(t, "provider", "check", address)
-	if want := "checking " + address + ": the server does not meet all of Berth's requirements"; err == nil || err.Error() != want || !strings.Contains(out, "nothing listens at this address; start the server, or correct the address") {
+	if want := "checking " + address + ": the server does not meet all of Berth's requirements"; err == nil || err.Error() != want || !strings.Contains(out, "nothing listens at this address; start the server (if it has ended, its own log says why), or correct the address") {
 		t.Errorf("without a server: %v\n%s", err, out)
 	}
 }

@@ -89,6 +89,9 @@ func (f *shadowFlags) run(ctx context.Context, out io.Writer) error {
 // read returns the report of a file or of a running shadow.
 func (f *shadowFlags) read(ctx context.Context) (*v1alpha1.Shadow, error) {
 	if f.file != "" {
+		if err := f.reach.RefuseBeside("--file"); err != nil {
+			return nil, term.Usage(err)
+		}
 		raw, err := scenario.ReadFile(f.file)
 		if err != nil {
 			return nil, term.Usage(fmt.Errorf("--file: %w; it must be the path of a report saved with berth shadow report -o json", err))

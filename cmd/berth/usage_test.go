@@ -87,6 +87,8 @@ var unusable = []usage{
 	{"status --file MISSING", "--file: open MISSING: no such file"},
 	{"status --file GARBAGE", "GARBAGE:1: "},
 	{"status --server x", `--server is "x"; give an address such as https://localhost:10259`},
+	{"status --server https://x --pod a/b", "--pod and --server can't be given together: with --server that address is queried, and no pod; omit one or the other"},
+	{"status --file DUMP --server https://x", "--server and --file can't be given together: with --file no running Berth is queried; omit one or the other"},
 	{"status --kubeconfig MISSING", "--kubeconfig: stat MISSING: no such file"},
 
 	{"top --wrong", "unknown flag: --wrong; see berth top --help"},
@@ -94,6 +96,9 @@ var unusable = []usage{
 	{"top --interval 1ms", "--interval is 1ms; it must be at least 500ms"},
 	{"top --interval x", `--interval is "x"; it must be a duration such as 30s`},
 	{"top --file MISSING", "--file: open MISSING: no such file"},
+	{"top --once --file DUMP --context c --lease kube-system/berth", "--context, --lease and --file can't be given together"},
+	{"top --file DUMP --request-timeout 5s", "--request-timeout and --file can't be given together"},
+	{"top --server https://x --port 1", "--port and --server can't be given together"},
 	{"top --pod x", `--pod is "x"; it must be the pod of Berth as NAMESPACE/NAME`},
 
 	{"explain", "name a pod: berth explain pod NAMESPACE/NAME"},
@@ -108,6 +113,9 @@ var unusable = []usage{
 	{"explain node a b", "name one node: berth explain node NAME"},
 	{"explain pod a/b -o x", `--output is "x"; it must be text, wide, name`},
 	{"explain pod a/b --file MISSING", "--file: open MISSING: no such file"},
+	{"explain pod a/b --file DUMP --pod a/b", "--pod and --file can't be given together"},
+	{"explain pod b --file DUMP --kubeconfig KUBECONFIG", "--kubeconfig and --file can't be given together"},
+	{"explain pod a/b --server https://x --service-account a/b", "--service-account and --server can't be given together"},
 	{"explain pod a/b --lease x", `--lease is "x"; it must be the Lease as NAMESPACE/NAME`},
 
 	{"ui --wrong", "unknown flag: --wrong; see berth ui --help"},
@@ -116,6 +124,7 @@ var unusable = []usage{
 	{"ui --compare x", "--compare lays runs over that of --file; give --file, too"},
 	{"ui --file MISSING", "--file: open MISSING: no such file"},
 	{"ui --file SCENARIO --compare MISSING", "--compare: open MISSING: no such file"},
+	{"ui --file SCENARIO --token-file GARBAGE", "--token-file and --file can't be given together"},
 	{"ui --token-file MISSING", "--token-file needs --server"},
 
 	{"shadow foo", `unknown command "foo" for "berth shadow"; see berth shadow --help`},
@@ -124,6 +133,7 @@ var unusable = []usage{
 	{"shadow report -o x", `--output is "x"; it must be text, html, json`},
 	{"shadow report --file MISSING", "--file: reading MISSING: no such file"},
 	{"shadow report --file GARBAGE", "it must be one saved with berth shadow report -o json"},
+	{"shadow report --file GARBAGE --insecure-skip-tls-verify", "--insecure-skip-tls-verify and --file can't be given together"},
 	{"shadow report --port 65536", "--port is 65536; it must be from 1 to 65535"},
 
 	{"dump --wrong", "unknown flag: --wrong; see berth dump --help"},

@@ -53,23 +53,49 @@ func holds(client kubernetes.Interface, lease string) func(context.Context) bool
 	}
 }
 
-// swapped is a cluster under load, and what the checker sees of it.
+// swapped is a cluster that is served by one pair of programs after the other, and what the checker sees of it.
 type swapped struct {
-	t      *testing.T
-	client kubernetes.Interface
-	watch  *checker.Watcher
-	mu     sync.Mutex
-	waves  int                     // of pods that took a node each and are all placed; guarded by mu
-	placed map[types.UID]time.Time // when the API server took each pod's binding, in whole seconds; guarded by mu
+	t       *testing.T
+	cluster *controlplane.Cluster
+	client  kubernetes.Interface
+	groups  []string // flags by which a program has the node groups
+	watch   *checker.Watcher
+	mu      sync.Mutex
+	waves   int                     // of pods that took a node each and are all placed; guarded by mu
+	placed  map[types.UID]time.Time // when the API server took each pod's binding, in whole seconds; guarded by mu
 }
 
-// newSwapped has the checker watch a cluster until the test ends.
-func newSwapped(t *testing.T, client kubernetes.Interface) *swapped {
-	s := &swapped{t: t, client: client, placed: map[types.UID]time.Time{}, watch: checker.NewWatcher(client, checker.Config{
-		GroupLabel: groupOf, WholeNode: func(g string) bool { return g == "whole" }, Patience: time.Minute})}
+// startSwapped has kube-scheduler and another autoscaler serve a cluster with two nodes and node groups of a file. The
+// checker watches until the test ends.
+func startSwapped(t *testing.T, c *controlplane.Cluster, client kubernetes.Interface, groups string) (s *swapped, scheduler, foreign *controlplane.Process) {
+	t.Helper()
+	makeNode(t, client, "n1", "8Gi")
+	makeNode(t, client, "n2", "8Gi")
+	s = &swapped{t: t, cluster: c, client: client, groups: nodeGroups(t, c, groups), placed: map[types.UID]time.Time{},
+		watch: checker.NewWatcher(client, checker.Config{GroupLabel: groupOf, WholeNode: func(g string) bool { return g == "whole" }, Patience: time.Minute})}
 	s.runs(s.watch.Run)
 	s.runs(s.times)
-	return s
+	scheduler, foreign = s.scheduler(), s.foreign()
+	within(t, "both Leases to be held", time.Minute, func(ctx context.Context) bool {
+		return holds(client, "kube-scheduler")(ctx) && holds(client, "cluster-autoscaler")(ctx)
+	})
+	return s, scheduler, foreign
+}
+
+// scheduler starts kube-scheduler.
+func (s *swapped) scheduler() *controlplane.Process {
+	return startScheduler(s.t, s.cluster, schedulerConfig(s.t, s.cluster, schedulerDefaults))
+}
+
+// foreign starts the other autoscaler.
+func (s *swapped) foreign() *controlplane.Process { return startForeign(s.t, s.cluster, s.groups...) }
+
+// standBy starts Berth with more flags, with the rights that the chart gives for the values of docs/migration.md, and
+// waits until it stands by. It returns Berth and the path of its log.
+func (s *swapped) standBy(more ...string) (berth *controlplane.Process, log string) {
+	berth, log = startBerth(s.t, s.cluster, slices.Concat(s.groups, scaleSoon, more)...)
+	within(s.t, "Berth to stand by", time.Minute, logs(log, "standing by: another instance is the leader"))
+	return berth, log
 }
 
 // times records when pods are placed, until the context ends.
@@ -192,48 +218,26 @@ func (s *swapped) served(by string) {
 func TestSwap(t *testing.T) {
 	t.Parallel()
 	c, client := startCluster(t)
-	makeNode(t, client, "n1", "8Gi")
-	makeNode(t, client, "n2", "8Gi")
-	provider := nodeGroups(t, c, swapGroups)
-	s := newSwapped(t, client)
-	disturbed := func(is bool) {
-		s.watch.Do(func(h *checker.History) {
-			if h.Disturb(); !is {
-				h.Calm(time.Now())
-			}
-		})
-	}
-
-	scheduler, foreign := startScheduler(t, c, schedulerConfig(t, c, schedulerDefaults)), startForeign(t, c, provider...)
-	within(t, "both Leases to be held", time.Minute, func(ctx context.Context) bool {
-		return holds(client, "kube-scheduler")(ctx) && holds(client, "cluster-autoscaler")(ctx)
-	})
+	s, scheduler, foreign := startSwapped(t, c, client, swapGroups)
 	calm := s.load()
-	disturbed(false)
-	s.served("kube-scheduler and the other autoscaler")
+	s.calmly(func() { s.served("kube-scheduler and the other autoscaler") })
 
-	// Berth waits for kube-scheduler's Lease, with the rights that the chart gives for the values
-	// of docs/migration.md. The other autoscaler goes first: with the Lease Berth scales, too.
-	ours, log := startBerth(t, c, slices.Concat(provider, scaleSoon, []string{"--leader-elect-resource-name=kube-scheduler"})...)
-	within(t, "Berth to stand by", time.Minute, logs(log, "standing by: another instance is the leader"))
-	disturbed(true)
+	// Berth waits for kube-scheduler's Lease. The other autoscaler goes first: with the Lease Berth scales, too.
+	ours, log := s.standBy("--leader-elect-resource-name=kube-scheduler")
 	foreign.Stop(10 * time.Second)
 	stopped := time.Now()
 	scheduler.Stop(10 * time.Second)
 	within(t, "Berth to take over", time.Minute, logs(log, "taking over"))
-	disturbed(false)
-	s.served("Berth")
+	s.calmly(func() { s.served("Berth") })
 	s.paused(stopped, "kube-scheduler")
 
 	// And back.
-	scheduler = startScheduler(t, c, schedulerConfig(t, c, schedulerDefaults))
-	disturbed(true)
+	scheduler = s.scheduler()
 	stopped = time.Now()
 	ours.Stop(10 * time.Second)
-	foreign = startForeign(t, c, provider...)
+	foreign = s.foreign()
 	s.served("kube-scheduler and the other autoscaler, which are back")
 	s.paused(stopped, "kube-scheduler")
-	disturbed(false)
 
 	calm()
 	s.ends()
@@ -248,6 +252,7 @@ func TestSwap(t *testing.T) {
 // found: pods bound twice or lost, nodes bought twice.
 func (s *swapped) ends() {
 	s.t.Helper()
+	s.watch.Do(func(h *checker.History) { h.Calm(time.Now()) })
 	if err := s.client.CoreV1().Pods(v1.NamespaceDefault).DeleteCollection(s.t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		s.t.Fatal(err)
 	}
@@ -268,31 +273,20 @@ func (s *swapped) ends() {
 func TestSwapOfTheAutoscaler(t *testing.T) {
 	t.Parallel()
 	c, client := startCluster(t)
-	makeNode(t, client, "n1", "8Gi")
-	makeNode(t, client, "n2", "8Gi")
-	provider := nodeGroups(t, c, swapGroups)
-	s := newSwapped(t, client)
-	startScheduler(t, c, schedulerConfig(t, c, schedulerDefaults))
-	foreign := startForeign(t, c, provider...)
-	within(t, "both Leases to be held", time.Minute, func(ctx context.Context) bool {
-		return holds(client, "kube-scheduler")(ctx) && holds(client, "cluster-autoscaler")(ctx)
-	})
-	began := time.Now()
-	calm := s.load()
+	s, _, foreign := startSwapped(t, c, client, swapGroups)
+	began, calm := time.Now(), s.load()
 	s.calmly(func() { s.served("kube-scheduler and the other autoscaler") })
 
-	ours, log := startBerth(t, c, slices.Concat(provider, scaleSoon, []string{"--mode=autoscaler"})...)
-	within(t, "Berth to stand by", time.Minute, logs(log, "standing by: another instance is the leader"))
+	ours, _ := s.standBy("--mode=autoscaler")
 	foreign.Stop(10 * time.Second)
 	s.calmly(func() { s.served("kube-scheduler and Berth") })
 
-	startForeign(t, c, provider...)
+	s.foreign()
 	ours.Stop(10 * time.Second)
 	s.calmly(func() { s.served("kube-scheduler and the other autoscaler, which is back") })
 	s.paused(began, "kube-scheduler")
 
 	calm()
-	s.watch.Do(func(h *checker.History) { h.Calm(time.Now()) })
 	s.ends()
 }
 

@@ -237,7 +237,11 @@ func TestFlagsThatCantBeUsed(t *testing.T) {
 		"--server https://x --token-file /missing": "--token-file: stat /missing: no such file or directory; give the path of a file",
 		"--certificate-authority /missing":         "--certificate-authority: stat /missing: no such file or directory; give the path of a file",
 		"--server https://x --token-file " + file + " --client-certificate c": "--client-certificate and --client-key are not sent with --token-file or --insecure-skip-tls-verify; omit those, so that Berth's certificate is verified, or these",
-		"": "", "--server https://x --token-file " + file + " --as x --request-timeout 0 --port 1": "",
+		"": "", "--server https://x --token-file " + file + " --as x --request-timeout 0 --lease a/b": "",
+		"--server https://x --pod a/b":             "--pod and --server can't be given together: with --server that address is queried, and no pod; omit one or the other",
+		"--server https://x --port 1":              "--port and --server can't be given together: with --server that address is queried, and no pod; omit one or the other",
+		"--server https://x --service-account a/b": "--service-account and --server can't be given together: with --server that address is queried, and no pod; omit one or the other",
+		"--pod a/b --port 1 --service-account a/b": "",
 	} {
 		var f Flags
 		fs := pflag.NewFlagSet("", pflag.ContinueOnError)

@@ -43,6 +43,8 @@ type Flags struct {
 	Shadow bool
 	// kube are kubectl's flags; nil before they are asked for.
 	kube *genericclioptions.ConfigFlags
+	// registered has the flags that a command line may set; nil before Register.
+	registered *pflag.FlagSet
 }
 
 // kubeFlags returns the flags by which kubectl chooses a cluster and a user. Those that kubectl has for the API
@@ -90,6 +92,7 @@ func (f *Flags) Complete(cmd *cobra.Command) {
 
 // Register adds the flags to a command. Namespace has none: only some commands name pods.
 func (f *Flags) Register(fs *pflag.FlagSet) {
+	f.registered = fs
 	f.RegisterKubeconfig(fs)
 	fs.StringVar(&f.Lease, "lease", "kube-system/berth", "Lease held by the leader; with --mode=autoscaler kube-system/cluster-autoscaler")
 	fs.StringVar(&f.Pod, "pod", "", "pod of Berth to query, as NAMESPACE/NAME (default: the holder of the Lease)")

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -15,6 +17,9 @@ import (
 func (f *Flags) Validate() error {
 	if f.Server != "" {
 		if _, err := f.address(); err != nil {
+			return err
+		}
+		if err := f.besideServer(); err != nil {
 			return err
 		}
 	} else if err := f.needServer(); err != nil {
@@ -39,6 +44,35 @@ func (f *Flags) Validate() error {
 		}
 		if _, err := os.Stat(file.path); err != nil {
 			return fmt.Errorf("%s: %w; give the path of a file", file.flag, err)
+		}
+	}
+	return nil
+}
+
+// RefuseBeside returns an error that names the flags which the command line has of these, nil when it has none. what is
+// the flag that leaves nothing for them to do, because no running Berth is queried.
+func (f *Flags) RefuseBeside(what string) error {
+	var given []string
+	f.registered.VisitAll(func(flag *pflag.Flag) {
+		if flag.Changed {
+			given = append(given, "--"+flag.Name)
+		}
+	})
+	if len(given) == 0 {
+		return nil
+	}
+	slices.Sort(given)
+	return fmt.Errorf("%s and %s can't be given together: with %[2]s no running Berth is queried; omit one or the other", strings.Join(given, ", "), what)
+}
+
+// besideServer refuses flags that mean nothing with --server: they say which pod is queried through the API server.
+func (f *Flags) besideServer() error {
+	for _, x := range []struct {
+		flag  string
+		given bool
+	}{{"--pod", f.Pod != ""}, {"--port", f.Port != 0}, {"--service-account", f.ServiceAccount != ""}} {
+		if x.given {
+			return fmt.Errorf("%s and --server can't be given together: with --server that address is queried, and no pod; omit one or the other", x.flag)
 		}
 	}
 	return nil

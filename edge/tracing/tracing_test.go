@@ -385,43 +385,77 @@ func TestACollectorThatIsAwayIsToldOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkSteps takes Steps in which a pod is placed and bound: without tracing, with spans of which none is sampled, and
-// with all of them.
+// steps returns a function that takes 24 Steps of a core with hooks: eight pods are placed, bound and gone.
+func steps(t testing.TB, hooks []drive.Hook) (round func()) {
+	schema := cluster.NewSchema()
+	cfg := core.DefaultConfig(plugins.Default(schema, plugins.Options{}))
+	d, err := drive.New(drive.Config{Schema: schema, Core: cfg, Workers: drive.Unanswered{}, Inbox: func(step.Input) {}, Hooks: hooks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1000, 0)
+	run := func(in ...step.Input) {
+		if _, err := d.Step(now, in...); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(time.Millisecond)
+	}
+	run(step.NodeSet{Node: testkit.Node("n").Alloc("cpu", "4", "memory", "8Gi", "pods", "10").Obj()})
+	var pods []*v1.Pod
+	for i := range 8 {
+		pods = append(pods, testkit.Pod(fmt.Sprint("p", i)).Req("cpu", "100m").Obj())
+	}
+	return func() {
+		for _, p := range pods {
+			run(step.PodSet{Pod: p})
+			run(step.BindDone{UID: p.UID})
+			run(step.PodGone{UID: p.UID})
+		}
+	}
+}
+
+// unsampled returns a tracer that makes spans of which none is sent.
+func unsampled() *Tracer {
+	return newTracer(provider{sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample()))})
+}
+
+// TestOffAllocatesNothing: without the file, Steps allocate what they allocate in a program without tracing. With it they
+// allocate more, so the comparison notices a tracer that is there.
+func TestOffAllocatesNothing(t *testing.T) {
+	off, err := Open(t.Context(), "", slog.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	allocs := func(hooks []drive.Hook) float64 {
+		round := steps(t, hooks)
+		for range 100 { // what the core keeps has its size then
+			round()
+		}
+		return testing.AllocsPerRun(100, round)
+	}
+	without, with := allocs(nil), allocs(unsampled().Hooks())
+	if got := allocs(off.Hooks()); got != without || with <= without {
+		t.Errorf("24 Steps have %v allocations without tracing, %v with tracing off and %v with it on; want the same when it is off, and more when it is on", without, got, with)
+	}
+}
+
+// BenchmarkSteps takes Steps in which pods are placed and bound: in a program that knows no tracing, with tracing off,
+// with spans of which none is sampled, and with all of them.
 func BenchmarkSteps(b *testing.B) {
 	for _, x := range []struct {
-		name   string
-		tracer *Tracer
+		name  string
+		hooks []drive.Hook
 	}{
-		{"off", nil},
-		{"none", newTracer(provider{sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample()))})},
-		{"all", newTracer(provider{sdktrace.NewTracerProvider()})},
+		{"without", nil},
+		{"off", (*Tracer)(nil).Hooks()},
+		{"none", unsampled().Hooks()},
+		{"all", newTracer(provider{sdktrace.NewTracerProvider()}).Hooks()},
 	} {
 		b.Run(x.name, func(b *testing.B) {
-			schema := cluster.NewSchema()
-			cfg := core.DefaultConfig(plugins.Default(schema, plugins.Options{}))
-			d, err := drive.New(drive.Config{Schema: schema, Core: cfg, Workers: drive.Unanswered{}, Inbox: func(step.Input) {}, Hooks: x.tracer.Hooks()})
-			if err != nil {
-				b.Fatal(err)
-			}
-			now := time.Unix(1000, 0)
-			run := func(in ...step.Input) {
-				if _, err := d.Step(now, in...); err != nil {
-					b.Fatal(err)
-				}
-				now = now.Add(time.Millisecond)
-			}
-			run(step.NodeSet{Node: testkit.Node("n").Alloc("cpu", "4", "memory", "8Gi", "pods", "10").Obj()})
-			var pods []*v1.Pod
-			for i := range 8 {
-				pods = append(pods, testkit.Pod(fmt.Sprint("p", i)).Req("cpu", "100m").Obj())
-			}
+			round := steps(b, x.hooks)
 			b.ReportAllocs()
 			for b.Loop() {
-				for _, p := range pods {
-					run(step.PodSet{Pod: p})
-					run(step.BindDone{UID: p.UID})
-					run(step.PodGone{UID: p.UID})
-				}
+				round()
 			}
 		})
 	}

@@ -94,15 +94,15 @@ func (o *options) run(ctx context.Context, out, log io.Writer) error {
 
 // answers returns the API that the page reads.
 func (o *options) answers(ctx context.Context, log io.Writer) (http.Handler, error) {
-	if o.from.File != "" {
-		h, err := Offline(ctx, o.from.File, o.compare, log)
-		return h, term.FileError(ctx, err)
-	}
-	if len(o.compare) > 0 {
+	if len(o.compare) > 0 && o.from.File == "" {
 		return nil, term.Usage(errors.New("--compare lays runs over that of --file; give --file, too"))
 	}
 	if err := o.from.Validate(); err != nil {
 		return nil, term.Usage(err)
+	}
+	if o.from.File != "" {
+		h, err := Offline(ctx, o.from.File, o.compare, log)
+		return h, term.FileError(ctx, err)
 	}
 	leader := o.from.Forwarder(ctx)
 	if err := leader.Connect(ctx); err != nil {

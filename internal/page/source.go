@@ -29,17 +29,25 @@ func (s *Source) Register(fs, connection *pflag.FlagSet) {
 	s.Flags.Register(connection)
 }
 
+// Validate refuses flags that can't be used, and those of a running Berth beside --file.
+func (s *Source) Validate() error {
+	if s.File != "" {
+		return s.RefuseBeside("--file")
+	}
+	return s.Flags.Validate()
+}
+
 // Open returns what answers, and what ends that; log is told how far the simulation of a file is.
 func (s *Source) Open(ctx context.Context, log io.Writer) (from term.Source, end func(), err error) {
+	if err := s.Validate(); err != nil {
+		return nil, nil, term.Usage(err)
+	}
 	if s.File != "" {
 		h, err := Offline(ctx, s.File, nil, log)
 		if err != nil {
 			return nil, nil, term.FileError(ctx, err)
 		}
 		return offline{h}, func() {}, nil
-	}
-	if err := s.Validate(); err != nil {
-		return nil, nil, term.Usage(err)
 	}
 	c, err := s.Flags.Open(ctx)
 	if err != nil {

@@ -125,9 +125,11 @@ func (c *check) expect(l *line, id string, want int, when string) bool {
 	return got == want
 }
 
-// await asks until there is an answer, nil when there is none in time.
+// await asks until there is an answer, nil when there is none in time. Each time it calls Refresh before, as Berth does
+// when it reads the groups: servers may answer from a cache, and look for what is new only then.
 func (c *check) await(l *line, ask func(*line) *protocol.Instance) *protocol.Instance {
 	for until := time.Now().Add(c.what.Wait); ; {
+		_, _ = attempt(c, &line{}, c.server.Refresh, &protocol.RefreshRequest{}) // a failure was found when the check began, or shows in the answer
 		if in := ask(l); in != nil || l.wrong != "" || time.Now().After(until) {
 			return in
 		}

@@ -75,6 +75,36 @@ ok         NodeGroupDeleteNodes         instance fake://a/1 was created and dele
 	}
 }
 
+// TestCheckOfAServerWithACache: one that looks at its cloud in Refresh alone, as Cluster Autoscaler's providers do, shows the
+// instance that was ordered, and that it is deleted, when it is asked as Berth asks.
+func TestCheckOfAServerWithACache(t *testing.T) {
+	var mu sync.Mutex
+	cached := map[string]any{} // answers since the last Refresh, by group
+	server := func(_ context.Context, call string, request any, next func() (any, error)) (any, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch call {
+		case "Refresh":
+			clear(cached)
+		case "NodeGroupNodes":
+			id := request.(*protocol.NodeGroupNodesRequest).GetId()
+			if answer, ok := cached[id]; ok {
+				return answer, nil
+			}
+			answer, err := next()
+			if err == nil {
+				cached[id] = answer
+			}
+			return answer, err
+		}
+		return next()
+	}
+	got, err := checked(t, externalgrpc.Checking{Change: "a"}, twoGroups(), server)
+	if want := "ok         NodeGroupDeleteNodes         instance fake://a/1 was created and deleted"; err != nil || !strings.Contains(got, want) {
+		t.Errorf("%v, got\n%s\nwant with it\n%s", err, got, want)
+	}
+}
+
 // TestCheckFindsWhatIsWrong has a server do one thing wrong at a time.
 func TestCheckFindsWhatIsWrong(t *testing.T) {
 	instead := func(call string, answer any) intercept {

@@ -79,7 +79,7 @@ var remedies = []struct{ has, remedy string }{
 	{"looked like an HTTP/1.1 header", "an HTTP/1.1 server listens at this address, not one of the externalgrpc protocol"},
 	{"error reading server preface", "the server at this address does not speak gRPC, or requires TLS; if it does, set cert, key and cacert"},
 	{"broken pipe", closed}, {"connection reset by peer", closed},
-	{"connection refused", "nothing listens at this address; start the server, or correct the address"},
+	{"connection refused", "nothing listens at this address; start the server (if it has ended, its own log says why), or correct the address"},
 	{"no such host", "the host in address can't be resolved; correct it"},
 }
 

@@ -105,7 +105,7 @@ func TestWhoIsThere(t *testing.T) {
 		{"a web server", &externalgrpc.Config{Address: strings.TrimPrefix(web.URL, "http://")}, "an HTTP/1.1 server listens at this address, not one of the externalgrpc protocol"},
 		{"a server of something else", &externalgrpc.Config{Address: greeter(t)}, "the server at this address does not speak gRPC, or requires TLS; if it does, set cert, key and cacert"},
 		{"another grpc service", &externalgrpc.Config{Address: healthServer(t)}, "another gRPC service listens at this address, not one of the externalgrpc protocol"},
-		{"nobody", &externalgrpc.Config{Address: nobody(t)}, "nothing listens at this address; start the server, or correct the address"},
+		{"nobody", &externalgrpc.Config{Address: nobody(t)}, "nothing listens at this address; start the server (if it has ended, its own log says why), or correct the address"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			b := &bed{now: now}

@@ -17,6 +17,9 @@ var commandLine = []Mutant{
 	{"what is asked of a file bears the time of the question", "edge/api/api.go", "!m.Now.IsZero() {\n		return m.Now.UTC()", "false {\n		return m.Now.UTC()", "./internal/page", "TestAnswersOfAFileBearItsTime", "1"},
 	{"an unmet expectation is like any error", "internal/term/errors.go", "		return ExitUnmet\n", "		return ExitError\n", "./cmd/berth", "TestExitCodes", "1"},
 	{"the Lease names the host where the pod is known", "edge/leader/identity.go", "	if name == \"\" || len(name) > longestName {", "	if true {", "./edge/leader", "TestThePodsNameIsInTheIdentity", "1"},
+	{"flags of a running Berth beside a file are ignored", "edge/reach/validate.go", "		if flag.Changed {", "		if false && flag.Changed {", "./cmd/berth", "TestUsageErrors", "1"},
+	{"a pod beside an address is ignored", "edge/reach/validate.go", "if err := f.besideServer(); err != nil {", "if err := f.besideServer(); false {", "./cmd/berth", "TestUsageErrors", "1"},
+	{"a check waits for what a server's cache doesn't have", "edge/provider/externalgrpc/check_change.go", "		_, _ = attempt(c, &line{}, c.server.Refresh, &protocol.RefreshRequest{})", "		_ = &protocol.RefreshRequest{}", "./edge/provider/externalgrpc", "TestCheckOfAServerWithACache", "1"},
 }
 
 func init() { All = append(All, commandLine...) }
