@@ -83,7 +83,7 @@ func (f *statusFlags) run(ctx context.Context, called string, out, log io.Writer
 	}
 	var nodes []v1alpha1.Node
 	if own == term.Wide {
-		if nodes, err = term.AllNodes(ctx, from); err != nil {
+		if nodes, _, err = term.AllNodes(ctx, from); err != nil {
 			return err
 		}
 	}

@@ -21,6 +21,9 @@ type Choice struct {
 	// Next and Dearest are the cheapest and the dearest alternative; nil where there is none, or Price is 0.
 	Next    *Alternative `json:"next,omitempty"`
 	Dearest *Alternative `json:"dearest,omitempty"`
+	// LowerBound is proved: what any purchase for the same pods costs an hour at least. 0 where it isn't known, as by
+	// other expanders than cost.
+	LowerBound float64 `json:"lowerBound,omitempty"`
 }
 
 // Alternative is what else would have held all pods of a choice, and has a price: another option, or, beside the

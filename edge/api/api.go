@@ -112,7 +112,7 @@ func New(o Options) *API {
 		"groups/":    {answer: a.group},
 		"podgroups":  {answer: a.podGroups, query: with("namespace", "q")},
 		"podgroups/": {answer: a.podGroup},
-		"devices":    {answer: a.devices},
+		"devices":    {answer: a.devices, query: with()},
 		"decisions":  {answer: a.decisions, query: []string{"limit", "before", "since", "kind", "pod", "node", "group", "from", "to"}},
 		"decisions/": {answer: a.decision},
 		"shadow":     {answer: a.shadow},
@@ -179,7 +179,8 @@ func standby(leader string) error {
 	return fmt.Errorf("%w, %s", errStandby, leader)
 }
 
-// StandbyHeader is set on an answer of an instance that stands by: who forwards requests looks for the leader.
+// StandbyHeader is set on each answer of an instance that stands by, errors and others: a forwarder of requests looks for
+// the leader then.
 const StandbyHeader = "Berth-Standby"
 
 // ServeHTTP implements http.Handler.
@@ -200,6 +201,10 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p == nil {
 		fail(w, http.StatusNotFound, fmt.Errorf("no such path; the API has %s", strings.Join(a.Paths(), ", ")))
 		return
+	}
+	// What an instance that stands by answers all the same says so, too: who forwards requests looks for the leader.
+	if p.standby && !a.opt.Meta().Leading {
+		w.Header().Set(StandbyHeader, "true")
 	}
 	body, err := a.body(r, p, object)
 	if err != nil {

@@ -26,7 +26,8 @@ type Ledger interface {
 	OfNode(node string) []step.Decision
 }
 
-// chunk is how many decisions are read at a time.
+// chunk is how many decisions are read at a time. The ledger is locked while a chunk is copied, so it bounds for how long
+// a viewer holds up whoever adds a decision.
 const chunk = 512
 
 // scan calls f for the decisions of a ledger, the newest first, until it returns false.
@@ -49,7 +50,7 @@ func scan(l Ledger, f func(*step.Decision) bool) {
 	}
 }
 
-// run is decisions of one kind that follow each other.
+// run is decisions of one kind, about one node group or about none, that follow each other.
 type run struct {
 	last step.Decision
 	more int // how many came before it
@@ -96,6 +97,7 @@ func decision(v *viewer, d *step.Decision, how detail) v1alpha1.Decision {
 	hidden := 0
 	// The sentence is made of all fields at once. So it is left out whole where one of them may not be shown, rather than
 	// searched for names.
+	// The first half is a decision about a pod with victims elsewhere, the second one about nodes, whose reason may name pods.
 	if out.Victims, hidden = v.pods(d.Victims); hidden > 0 || about == "" && !v.all {
 		out.Hidden = hidden > 0 || d.Reason != "" || d.Headroom != ""
 	} else {
@@ -119,7 +121,8 @@ type filter struct {
 	from, to                   time.Time
 }
 
-// newFilter reads the filter of a query.
+// newFilter reads the filter of a query. Values of one parameter are alternatives, different parameters must all match, and
+// names are compared whole.
 func newFilter(r *request) (f filter, err error) {
 	f.kinds, f.pods, f.nodes, f.groups = r.query["kind"], r.query["pod"], r.query["node"], r.query["group"]
 	// The order of the two doesn't matter: the first error is as good as the second.
@@ -147,7 +150,8 @@ func (f *filter) takes(d *step.Decision) bool {
 		(f.before == 0 || d.Seq < f.before) && (f.to.IsZero() || !d.Time.After(f.to))
 }
 
-// ended reports whether no decision is asked for that is as old as this one.
+// ended reports whether no decision is asked for that is as old as this one. Times and numbers rise together, so the walk
+// from the newest may end here.
 func (f *filter) ended(d *step.Decision) bool {
 	return d.Seq <= f.since || !f.from.IsZero() && d.Time.Before(f.from)
 }

@@ -17,7 +17,7 @@ import (
 //
 // What must hold: a claim belongs to its namespace as a pod does, and is hidden as one. Pools are the cluster's.
 
-// devicePool is the name of a pool.
+// devicePool is the name of a pool. Two drivers may each have a pool of one name.
 type devicePool struct{ driver, pool string }
 
 // devices answers devices: ?limit= and ?continue= are of the claims.
@@ -47,7 +47,7 @@ func (a *API) devices(r *request) (any, error) {
 			claim.Devices = append(claim.Devices, res.Driver+"/"+res.Pool+"/"+res.Device)
 		}
 		for _, p := range c.Status.ReservedFor {
-			claim.Pods = append(claim.Pods, p.Name)
+			claim.Pods = append(claim.Pods, p.Name) // of the claim's namespace
 		}
 		out.Claims = append(out.Claims, claim)
 	}
@@ -60,6 +60,7 @@ func pools(d *explain.Devices) []v1alpha1.DevicePool {
 	// While a driver replaces the slices of a pool, both generations are there for a moment. Devices of both would be
 	// counted twice, and the allocator reads the newest alone.
 	newest := map[devicePool]int64{}
+	// Two walks: slices come in no order, so that an older generation may come first.
 	for _, s := range d.Slices {
 		key := devicePool{s.Spec.Driver, s.Spec.Pool.Name}
 		newest[key] = max(newest[key], s.Spec.Pool.Generation)
@@ -97,7 +98,8 @@ func pools(d *explain.Devices) []v1alpha1.DevicePool {
 	return out
 }
 
-// allocated returns the devices that a claim holds.
+// allocated returns the devices that a claim holds, one entry for each device of each request; none while the claim waits.
+// Admin access is among them, though it takes a device from nobody.
 func allocated(c *resourcev1.ResourceClaim) []resourcev1.DeviceRequestAllocationResult {
 	if c.Status.Allocation == nil {
 		return nil

@@ -44,7 +44,7 @@ func (a *API) groupsOf(r *request) (*groupsView, time.Time, error) {
 	return x.(*groupsView), at, nil
 }
 
-// groups answers groups.
+// groups answers groups, all of them by name: there are few enough for one page, so limit and continue aren't parameters.
 func (a *API) groups(r *request) (any, error) {
 	x, at, err := a.groupsOf(r)
 	if err != nil {
@@ -63,6 +63,7 @@ func (a *API) group(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Clusters have tens of groups, rarely hundreds: a search from the first on is as fast as any other.
 	i := slices.IndexFunc(x.groups, func(g explain.GroupExplanation) bool { return g.Group == r.object })
 	if i < 0 {
 		names := make([]string, len(x.groups))
@@ -77,13 +78,15 @@ func (a *API) group(r *request) (any, error) {
 	for _, m := range g.Instances {
 		out.Instances = append(out.Instances, v1alpha1.Instance(m))
 	}
+	// The oldest first, as many as the ledger keeps for a group. Pods that an order was made for are cut by decision.
 	for _, d := range a.opt.Ledger.OfGroup(r.object) {
 		out.Decisions = append(out.Decisions, decision(r.viewer, &d, whole))
 	}
 	return out, nil
 }
 
-// group returns a group in one row.
+// group returns a group in one row. Room is how many nodes more may be ordered now; Limit says what holds at 0, and
+// NextLimit what will hold first. Total and Removable are of nodes that the cluster has, not of those that are coming.
 func (x *groupsView) group(g *explain.GroupExplanation) v1alpha1.Group {
 	nodes := x.nodes[g.Group]
 	out := v1alpha1.Group{
@@ -92,6 +95,7 @@ func (x *groupsView) group(g *explain.GroupExplanation) v1alpha1.Group {
 		Room: g.Room, Limit: g.Limit, NextLimit: g.NextLimit, TemplateError: g.TemplateError, MaxOrder: g.MaxOrder,
 		Next: expectation(g.Next), LaunchControl: g.LaunchControl, Ordered: order(g.Ordered),
 	}
+	// Empty while the provider can't describe a node of the group; TemplateError then says why.
 	for _, u := range x.capacity[g.Group] {
 		out.Capacity = append(out.Capacity, v1alpha1.Amount{Resource: string(u.Name), Quantity: quantity(u.Name, u.Allocatable)})
 	}
@@ -102,13 +106,16 @@ func (x *groupsView) group(g *explain.GroupExplanation) v1alpha1.Group {
 	if l := g.Launches; l != nil {
 		out.Launches = &v1alpha1.LaunchTimes{Launches: l.Launches, P50: seconds(l.MedianSeconds), P90: seconds(l.P90Seconds)}
 	}
+	// Why is the provider's message, word for word: it names what the provider would have needed.
 	if f := g.Failed; f != nil {
 		out.Failed = &v1alpha1.Failure{At: f.At, Nodes: f.Nodes, Why: f.Why}
 	}
 	return out
 }
 
-// order returns the last scale-up of a node group with the options that it was chosen from, nil for none.
+// order returns the last scale-up of a node group with the options that it was chosen from, nil for none. Wanted may be
+// more than To minus From: a limit of the group or of the cluster has cut the order then. It is kept after the nodes have
+// come, so that it can be asked what a node was bought for.
 func order(o *explain.Order) *v1alpha1.Order {
 	if o == nil {
 		return nil
@@ -116,12 +123,13 @@ func order(o *explain.Order) *v1alpha1.Order {
 	return &v1alpha1.Order{Group: o.Group, At: o.At.UTC(), From: o.From, To: o.To, Wanted: o.Wanted, Pods: o.Pods, Choice: choice(o.Choice, o.Group), Failed: o.Failed}
 }
 
-// choice returns how the group of an order was chosen.
+// choice returns how the group of an order was chosen, nil when nothing is known of that. Options are in the order of the
+// plan, the chosen one among them.
 func choice(c *autoscaler.Choice, group string) *v1alpha1.Choice {
 	if c == nil {
 		return nil
 	}
-	out := &v1alpha1.Choice{Plan: c.Plan, By: c.By, Unpriced: c.Unpriced, Nodes: c.Nodes, Price: v1alpha1.Price(c.Price), Next: alternative(c.Next), Dearest: alternative(c.Dearest)}
+	out := &v1alpha1.Choice{Plan: c.Plan, By: c.By, Unpriced: c.Unpriced, Nodes: c.Nodes, Price: v1alpha1.Price(c.Price), Next: alternative(c.Next), Dearest: alternative(c.Dearest), LowerBound: v1alpha1.Price(c.LowerBound)}
 	chosen := c.Of(group)
 	for i := range c.Options {
 		o := &c.Options[i]
@@ -132,7 +140,7 @@ func choice(c *autoscaler.Choice, group string) *v1alpha1.Choice {
 	return out
 }
 
-// alternative returns an option that wasn't chosen, with its price an hour; nil for none.
+// alternative returns an option that wasn't chosen, with its price an hour for all of its nodes; nil for none.
 func alternative(a *autoscaler.Alternative) *v1alpha1.Alternative {
 	if a == nil {
 		return nil

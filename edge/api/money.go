@@ -15,7 +15,7 @@ import (
 //
 // Prices are an hour's, in the currency of meta; a node without a price counts as unpriced and adds nothing.
 
-// maxBlockers is how many blockers are listed.
+// maxBlockers is how many blockers are listed: the dearest, since these are the ones to do something about.
 const maxBlockers = 100
 
 // money answers money.
@@ -33,6 +33,8 @@ func (a *API) money(r *request) (any, error) {
 	if sum := moneySum(g); sum != nil {
 		out.MoneySum = *sum
 	}
+	// What a node of a group costs is the group's; what its nodes cost is the sum of theirs, which may differ after a change
+	// of prices.
 	price := map[string]float64{}
 	for i := range g.groups {
 		price[g.groups[i].ID] = g.groups[i].Price
@@ -48,11 +50,13 @@ func (a *API) money(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	// These are the only names of pods in the answer beside the examples of reasons, which nodesOfReasons has cut.
 	out.Blockers, out.HiddenBlockers = blockers(r.viewer, rows)
 	return out, nil
 }
 
-// blockers returns the pods that keep nodes, by falling price.
+// blockers returns the pods that keep nodes, by falling price, and how many may not be named. A node that several pods keep
+// is listed with the first that was found to keep it; its drawer has the others.
 func blockers(v *viewer, rows []explain.NodeRow) (out []v1alpha1.Blocker, hidden int) {
 	out = []v1alpha1.Blocker{}
 	for i := range rows {
@@ -72,7 +76,8 @@ func blockers(v *viewer, rows []explain.NodeRow) (out []v1alpha1.Blocker, hidden
 	return out[:min(len(out), maxBlockers)], hidden
 }
 
-// bought adds up the scale-ups of the ledger that had an alternative with a price; nil without any. Of an
+// bought adds up the scale-ups of the ledger that had an alternative with a price, or of which it is proved what they cost at
+// least, in O(decisions kept); nil without any. Of an
 // order of fewer nodes than were chosen, their share counts.
 func (a *API) bought() *v1alpha1.Bought {
 	// One choice may be ordered in several parts, each a decision of its own: they share the choice, which tells them apart
@@ -81,7 +86,7 @@ func (a *API) bought() *v1alpha1.Bought {
 	var choices []*autoscaler.Choice // in the order of the ledger
 	out := &v1alpha1.Bought{}
 	scan(a.opt.Ledger, func(d *step.Decision) bool {
-		if d.Kind == step.ScaledUp && d.Choice != nil && d.Choice.Next != nil && d.Choice.Nodes > 0 {
+		if c := d.Choice; d.Kind == step.ScaledUp && c != nil && (c.Next != nil || c.LowerBound > 0) && c.Nodes > 0 {
 			if ordered[d.Choice] == 0 {
 				choices = append(choices, d.Choice)
 			}
@@ -90,13 +95,22 @@ func (a *API) bought() *v1alpha1.Bought {
 		}
 		return true
 	})
+	// Sums of floating-point numbers depend on their order: that of the ledger is the same for all who ask.
 	for _, c := range choices {
 		share := float64(min(ordered[c], c.Nodes)) / float64(c.Nodes)
-		out.Chosen += v1alpha1.Price(share * c.Price)
-		out.Next += v1alpha1.Price(share * c.Next.Price)
-		out.Dearest += v1alpha1.Price(share * c.Dearest.Price)
+		if c.Next != nil {
+			out.Orders++
+			out.Chosen += v1alpha1.Price(share * c.Price)
+			out.Next += v1alpha1.Price(share * c.Next.Price)
+			out.Dearest += v1alpha1.Price(share * c.Dearest.Price)
+		}
+		if c.LowerBound > 0 {
+			out.Bounded++
+			out.BoundedChosen += v1alpha1.Price(share * c.Price)
+			out.LowerBound += v1alpha1.Price(share * c.LowerBound)
+		}
 	}
-	if out.Orders = len(choices); out.Orders == 0 {
+	if len(choices) == 0 {
 		return nil
 	}
 	return out

@@ -61,6 +61,7 @@ func Distance(a, b string) int {
 	if a != "" && strings.Contains(b, a) {
 		return 0
 	}
+	// One row of the table is kept, and bytes are compared rather than letters: names of Kubernetes are ASCII.
 	row := make([]int, len(b)+1) // row[j] is the distance of what was read of a to b[:j]
 	for j := range row {
 		row[j] = j

@@ -20,7 +20,8 @@ import (
 // What must hold: the pages of one answer have every node once, whatever the order. So the key of a page is the
 // place in the order, where nodes that are equal are by name.
 
-// nodeRows asks for all nodes, which are shared: they are by name.
+// nodeRows asks for all nodes, which are shared: they are by name. Sorting is done in the core's goroutine, unlike that of
+// pods: there are a tenth as many.
 func (a *API) nodeRows(r *request) ([]explain.NodeRow, time.Time, error) {
 	x, at, err := a.questions.of(r.Context(), "nodes", func(c *core.Core) (any, error) {
 		rows := c.View().NodeRows()
@@ -49,7 +50,8 @@ var nodeOrders = map[string]func(a, b *explain.NodeRow) int{
 	},
 }
 
-// nodes answers nodes.
+// nodes answers nodes: those that match, in an order, a page at a time. Names of nodes are for every viewer; the pods that
+// keep them are cut by node.
 func (a *API) nodes(r *request) (any, error) {
 	rows, at, err := a.nodeRows(r)
 	if err != nil {
@@ -128,6 +130,7 @@ func (a *API) node(r *request) (any, error) {
 		}
 		return nil, noSuch("node", r.object, names)
 	}
+	// One question a node and tick: who follows a node in its drawer asks the core no more often than an overview does.
 	// A viewer from whom something is hidden may still have it explained: what names pods is left out.
 	x, at, err := a.questions.of(r.Context(), "node/"+r.object, func(c *core.Core) (any, error) {
 		x, _ := c.View().ExplainNode(r.object) // empty when Berth only schedules
@@ -143,6 +146,7 @@ func (a *API) node(r *request) (any, error) {
 	}
 	out := nodeDetail(r.viewer, &rows[i], x.(*explain.NodeExplanation))
 	out.At = at
+	// O(pods), and no index by node: few drawers are open at a time, and an index would be made with each tick.
 	for j := range lines.all {
 		if p := &lines.all[j]; p.Node != r.object {
 		} else if !r.viewer.sees(p.Object.Namespace) {
@@ -157,7 +161,8 @@ func (a *API) node(r *request) (any, error) {
 	return out, nil
 }
 
-// nodeDetail returns what there is to say about a node, but for the pods on it and its decisions.
+// nodeDetail returns what there is to say about a node, but for the pods on it and its decisions. x is empty where nothing
+// is removed: then the node's object and its use are all there is.
 func nodeDetail(v *viewer, row *explain.NodeRow, x *explain.NodeExplanation) *v1alpha1.NodeDetail {
 	out := &v1alpha1.NodeDetail{
 		Node: node(v, row), Labels: row.Object.Labels, Detail: v.text(x.Detail),
@@ -168,6 +173,7 @@ func nodeDetail(v *viewer, row *explain.NodeRow, x *explain.NodeExplanation) *v1
 	if v.all {
 		out.Changes = x.Changes
 	}
+	// A share of 0 is one that was measured; nil says that scale-down hasn't looked at the node.
 	if x.Utilization != nil {
 		share := v1alpha1.Share(*x.Utilization)
 		out.Utilization = &share
@@ -176,6 +182,7 @@ func nodeDetail(v *viewer, row *explain.NodeRow, x *explain.NodeExplanation) *v1
 		l := leaving(v, x.Leaving)
 		out.Leaving = &l
 	}
+	// All taints, those of Berth among them: they are what the API shows, and what other schedulers heed.
 	for _, t := range row.Object.Spec.Taints {
 		out.Taints = append(out.Taints, v1alpha1.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
 	}
@@ -190,6 +197,7 @@ func nodeDetail(v *viewer, row *explain.NodeRow, x *explain.NodeExplanation) *v1
 			out.Moves = append(out.Moves, v1alpha1.Move{Pod: p.Pod, Node: p.Home, Why: p.Why})
 		}
 	}
+	// How many are left out isn't said either: waiting for a hidden pod shows in the step that the removal is at.
 	out.WaitsFor, _ = v.pods(x.WaitsFor)
 	out.Awaits, _ = v.pods(x.Awaits)
 	return out

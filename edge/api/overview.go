@@ -29,7 +29,8 @@ type glance struct {
 	unpriced      int // nodes
 }
 
-// shownRuns is how many runs of decisions an overview has.
+// shownRuns is how many runs of decisions an overview has. A burst of a thousand placements is one run, so that what came
+// before it stays in sight.
 const shownRuns = 20
 
 // glance asks for the overview.
@@ -42,7 +43,8 @@ func (a *API) glance(r *request) (*glance, time.Time, error) {
 	return x.(*glance), at, nil
 }
 
-// look reads what an overview is made of.
+// look reads what an overview is made of, in the core's goroutine: the counts that the core keeps, and a walk over nodes and
+// node groups.
 func look(v *explain.View) *glance {
 	g := &glance{Overview: v.Overview()}
 	g.use, g.unpriced = v.Utilization()
@@ -71,7 +73,8 @@ func (a *API) overview(r *request) (any, error) {
 	return a.overviewOf(r.viewer, g, at), nil
 }
 
-// overviewOf returns the overview for a viewer.
+// overviewOf returns the overview for a viewer. It reads a glance that others read at the same time, and changes nothing
+// in it.
 func (a *API) overviewOf(v *viewer, g *glance, at time.Time) *v1alpha1.Overview {
 	o := &v1alpha1.Overview{
 		At: at, Pods: v1alpha1.PodCounts{Placed: g.Placed, Pending: g.pending, Ours: g.ours, Oldest: g.oldest},
@@ -104,10 +107,12 @@ func (a *API) overviewOf(v *viewer, g *glance, at time.Time) *v1alpha1.Overview 
 	for _, c := range g.CoolingDown {
 		o.CoolingDown = append(o.CoolingDown, v1alpha1.CoolingDown(c))
 	}
+	// Without an autoscaler nothing is said of money either: prices are those of node groups.
 	if s := g.Nodes.ScaleDown; s != nil {
 		o.ScaleDown = &v1alpha1.ScaleDown{Status: string(s.Status), Why: s.Why, Planned: timeOf(s.Planned), Reasons: nodesOfReasons(v, s.Reasons)}
 		o.Money = moneySum(g)
 	}
+	// Some groups have prices and others none: sums are too low then, and the page says so.
 	if u := g.Unpriced; u != nil {
 		unpriced := v1alpha1.Unpriced(*u)
 		o.Unpriced = &unpriced
@@ -119,8 +124,8 @@ func (a *API) overviewOf(v *viewer, g *glance, at time.Time) *v1alpha1.Overview 
 	return o
 }
 
-// pendingReason returns the pods that wait for the same. The example is left out where its name may not be shown, and the
-// counts stay.
+// pendingReason returns the pods that wait for the same: counts are of all namespaces. The example is left out where its name
+// may not be shown.
 func pendingReason(v *viewer, p *explain.PendingPods) v1alpha1.PendingReason {
 	return v1alpha1.PendingReason{State: v1alpha1.PendingState(p.State), Reason: p.Reason, Plugin: p.Plugin, Pods: p.Pods, Example: v.pod(p.Pod), Since: p.Since}
 }
@@ -137,6 +142,7 @@ func nodeCounts(g *glance) v1alpha1.NodeCounts {
 	for i := range g.groups {
 		n.Target += g.groups[i].Target
 	}
+	// Nodes that were ordered and haven't registered are in no list of nodes, so Total lacks them.
 	for i := range g.Buying {
 		n.Launching += g.Buying[i].Nodes
 	}
@@ -162,7 +168,8 @@ func nodesOfReasons(v *viewer, in []explain.NodesOfReason) []v1alpha1.NodesOfRea
 	return out
 }
 
-// uses returns requested and allocatable amounts by resource, cpu and memory first.
+// uses returns requested and allocatable amounts by resource, cpu and memory first: the order of the question, which the
+// page and the screens of the command line rely on.
 func uses(in []explain.NamedUse) []v1alpha1.ResourceUse {
 	out := []v1alpha1.ResourceUse{}
 	for _, u := range in {
@@ -218,7 +225,8 @@ func (a *API) attention(v *viewer, g *glance) []v1alpha1.Attention {
 	return out
 }
 
-// groupAttention returns what there is about node groups.
+// groupAttention returns what there is about node groups: those that aren't asked for nodes, those whose nodes can't be
+// described, and prices that are missing. Groups at their maximum aren't listed; the pods that this leaves waiting are.
 func groupAttention(g *glance) (out []v1alpha1.Attention) {
 	for _, b := range g.BackingOff {
 		out = append(out, v1alpha1.Attention{Severity: v1alpha1.Warning, Kind: "GroupBackingOff", Group: b.Group, Until: b.Until,
@@ -237,7 +245,8 @@ func groupAttention(g *glance) (out []v1alpha1.Attention) {
 	return out
 }
 
-// nodeAttention returns what there is about nodes.
+// nodeAttention returns what there is about nodes: those that aren't ready, scale-down that is held as a whole, and nodes
+// that stay for a pod alone. Without an autoscaler only the first can be said.
 func nodeAttention(v *viewer, g *glance) (out []v1alpha1.Attention) {
 	if n := g.Nodes.NotReady; n > 0 {
 		out = append(out, v1alpha1.Attention{Severity: v1alpha1.Warning, Kind: "NodesNotReady", Count: n, Message: count(n, "node is", "nodes are") + " not ready"})

@@ -27,6 +27,7 @@ func (a *API) pod(r *request) (any, error) {
 	if !ok || strings.Contains(name, "/") || namespace == "" || name == "" {
 		return nil, bad("give the pod as pods/NAMESPACE/NAME")
 	}
+	// Made before anything is looked up, so that a pod of a hidden namespace takes the same way as one that isn't there.
 	gone := missing("pod %s not found; it may have finished, or you may not list pods in its namespace", r.object)
 	if !r.viewer.sees(namespace) {
 		return nil, gone
@@ -36,14 +37,18 @@ func (a *API) pod(r *request) (any, error) {
 		return nil, err
 	}
 	decisions := a.opt.Ledger.Of(r.object)
+	// The list is sorted by namespace and name (lines), so that one pod of 50,000 costs 16 comparisons.
 	wanted := explain.PodLine{Object: &v1.Pod{}}
 	wanted.Object.Namespace, wanted.Object.Name = namespace, name
 	i, found := slices.BinarySearchFunc(lines.all, wanted, func(p, wanted explain.PodLine) int { return comparePods(&p, &wanted) })
+	// A pod that was deleted a minute ago is still asked about: as long as the ledger has decisions about it, there is an
+	// answer, whose pod has nothing but its name.
 	if !found && len(decisions) == 0 {
 		return nil, missing("%w%s", gone, similarPods(r.viewer, lines, r.object))
 	}
 	out := &v1alpha1.PodDetail{At: at, Pod: v1alpha1.Pod{Namespace: namespace, Name: name}, Timeline: []v1alpha1.TimelineEntry{}, Decisions: []v1alpha1.Decision{}}
 	if found {
+		// The pod may have gone since the list was made. Then the explanation is empty, and the row of the list stays.
 		x, at, err := a.questions.of(r.Context(), "pods/"+r.object, func(c *core.Core) (any, error) {
 			x, _ := c.View().Explain(namespace, name)
 			return &x, nil
@@ -60,17 +65,20 @@ func (a *API) pod(r *request) (any, error) {
 		shown := decision(r.viewer, d, whole)
 		out.Decisions = append(out.Decisions, shown)
 		text := shown.Text
+		// The entry stays, as it would without the text: gaps between the times would tell that something was left out.
 		if text == "" && shown.Hidden {
 			text = "(it names pods that you may not list)"
 		}
 		out.Timeline = append(out.Timeline, v1alpha1.TimelineEntry{At: d.Time.UTC(), Kind: string(d.Kind), Text: text, Seq: d.Seq})
 	}
+	// Stable, since times of the object have seconds: what comes first at one time is what was added first.
 	slices.SortStableFunc(out.Timeline, func(a, b v1alpha1.TimelineEntry) int { return a.At.Compare(b.At) })
 	return out, nil
 }
 
 // similarPods returns the names of pods of the same namespace that are most like one, as the end of a
-// sentence; "" for none.
+// sentence; "" for none. Only names of a namespace that the viewer may read are compared: a suggestion is as good as a
+// list.
 func similarPods(v *viewer, lines *podLines, pod string) string {
 	namespace, name, _ := strings.Cut(pod, "/")
 	var names []string
@@ -82,7 +90,9 @@ func similarPods(v *viewer, lines *podLines, pod string) string {
 	return Similar("there ", name, names)
 }
 
-// beginning returns what a pod's object says about its time before decisions, and when it was bound.
+// beginning returns what a pod's object says about its time before decisions, and when it was bound. It has no decision
+// behind it, so its entries have no number: a pod that was bound by another scheduler, or before Berth started, has only
+// these.
 func beginning(p *explain.PodLine) (out []v1alpha1.TimelineEntry) {
 	if at := p.Object.CreationTimestamp; !at.IsZero() {
 		out = append(out, v1alpha1.TimelineEntry{At: at.UTC(), Kind: "Created"})
@@ -98,11 +108,13 @@ func beginning(p *explain.PodLine) (out []v1alpha1.TimelineEntry) {
 	return out
 }
 
-// podDetail fills in what is explained of a pod.
+// podDetail fills in what is explained of a pod. What names other pods (victims, holders of reserved room) is cut to what
+// the viewer may read; names of nodes and node groups aren't.
 func podDetail(v *viewer, x *explain.Explanation, out *v1alpha1.PodDetail) {
 	out.Outcome, out.Message, out.Queue, out.Attempts = x.Outcome, x.Message, x.Queue, x.Attempts
 	out.Queued, out.Tried, out.Backoff = timeOf(x.Queued), timeOf(x.Tried), timeOf(x.Backoff)
 	out.Nominated, out.Preemption = x.Nominated, x.Preemption
+	// The explanation is newer than the row, which may be a tick old: its node counts where there is one.
 	out.Node = cmp.Or(x.Node, out.Node)
 	out.Victims, out.Hidden = v.pods(x.Victims)
 	for _, p := range x.Permissions {
@@ -119,7 +131,8 @@ func podDetail(v *viewer, x *explain.Explanation, out *v1alpha1.PodDetail) {
 	out.Matrix, out.Scaling = matrix(x), scaling(x.Scaling)
 }
 
-// helps returns what would help a pod that waits.
+// helps returns what would help a pod that waits, in this order: rules that alone reject nodes, changes after which it is
+// tried again, and room that is reserved for others.
 func helps(v *viewer, x *explain.Explanation) (out []v1alpha1.Help) {
 	for _, r := range x.Relax {
 		out = append(out, v1alpha1.Help{Kind: "Relax", Plugin: r.Plugin, Nodes: r.Nodes, Text: fmt.Sprintf("%s would take it without %s", count(r.Nodes, "node", "nodes"), r.Plugin)})
@@ -129,6 +142,7 @@ func helps(v *viewer, x *explain.Explanation) (out []v1alpha1.Help) {
 	}
 	for _, k := range x.Reserved {
 		help := v1alpha1.Help{Kind: "Reserved", Nodes: k.Nodes, Text: fmt.Sprintf("room on %s is reserved for others", count(k.Nodes, "node", "nodes"))}
+		// For names a pod, a pod group or headroom, and doesn't say which; so it is shown only where nothing is hidden.
 		if v.all {
 			help.For, help.Text = k.For, fmt.Sprintf("room on %s is reserved for %s", count(k.Nodes, "node", "nodes"), k.For)
 		}
@@ -137,11 +151,13 @@ func helps(v *viewer, x *explain.Explanation) (out []v1alpha1.Help) {
 	return out
 }
 
-// matrix returns the scores of the best nodes, nil without any.
+// matrix returns the scores of the best nodes, nil without any. Rows are plugins in the order in which the first node has
+// them, columns are nodes from the best on. A plugin that scored some of the nodes alone has 0 for the others.
 func matrix(x *explain.Explanation) *v1alpha1.ScoreMatrix {
 	if len(x.Candidates) == 0 {
 		return nil
 	}
+	// -1 when the pod's node isn't among the best now: it may have been when the pod was placed.
 	m := &v1alpha1.ScoreMatrix{Chosen: -1}
 	rows := map[string]*v1alpha1.ScoreRow{}
 	var plugins []string
@@ -164,7 +180,7 @@ func matrix(x *explain.Explanation) *v1alpha1.ScoreMatrix {
 	return m
 }
 
-// scaling returns what node groups do for a pod.
+// scaling returns what node groups do for a pod; nil where the core says nothing of them, as without an autoscaler.
 func scaling(x *explain.Scaling) *v1alpha1.Scaling {
 	if x == nil {
 		return nil
@@ -182,7 +198,8 @@ func scaling(x *explain.Scaling) *v1alpha1.Scaling {
 	return out
 }
 
-// groupAnswer returns what a node group does for a pod.
+// groupAnswer returns what a node group does for a pod: whether a node of it would take the pod, and otherwise why not.
+// What is missing is compared with an empty node of the group, so shortfalls name no node.
 func groupAnswer(g *explain.GroupAnswer) v1alpha1.GroupAnswer {
 	out := v1alpha1.GroupAnswer{Group: g.Group, Answer: g.Answer, Reasons: g.Reasons, Plugin: g.Plugin, Detail: g.Detail}
 	for _, m := range g.Missing {
@@ -191,7 +208,7 @@ func groupAnswer(g *explain.GroupAnswer) v1alpha1.GroupAnswer {
 	return out
 }
 
-// weighed says what became of a weighing, in a sentence.
+// weighed says what became of a weighing, in a sentence that ends without a full stop; "" for none.
 func weighed(w *weighing.Result) string {
 	if w == nil {
 		return ""
@@ -203,7 +220,8 @@ func weighed(w *weighing.Result) string {
 	return out
 }
 
-// weighingOf returns what a weighing has compared, nil for none.
+// weighingOf returns what a weighing has compared, nil for none. Costs are in the currency of meta; Price is an hour's,
+// and Share is the part of the node that the pod would use.
 func weighingOf(w *weighing.Result) *v1alpha1.Weighing {
 	if w == nil {
 		return nil
@@ -226,6 +244,7 @@ func shortfall(resource string, needed, available int64, node string) v1alpha1.S
 }
 
 // rejections returns why nodes were rejected, by plugin and message: the words of kube-scheduler, with the nearest node.
+// A message counts nodes and names no pod, so that nothing is cut here.
 func rejections(in []step.Why) (out []v1alpha1.Rejection) {
 	for _, w := range in {
 		r := v1alpha1.Rejection{Plugin: w.Plugin, Message: w.Message, Nodes: w.Nodes}

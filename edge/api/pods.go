@@ -52,7 +52,8 @@ func (a *API) lines(r *request, key string, list func(*explain.View) []explain.P
 	return x.(*podLines), at, nil
 }
 
-// pods answers pods.
+// pods answers pods, by namespace and name. It costs O(pods) for each request that isn't of pending pods alone: matching
+// is done for everybody anew, outside of the core's goroutine.
 func (a *API) pods(r *request) (any, error) {
 	ask := a.podLines
 	switch r.query.Get("state") {
@@ -125,7 +126,8 @@ func matchesPod(r *request, p *explain.PodLine) bool {
 	return strings.Contains(p.Object.Namespace+"/"+p.Object.Name, r.query.Get("q"))
 }
 
-// pod returns a pod in one row.
+// pod returns a pod in one row, made of its object and of what the core knows of it. A pod that waits for a node which is
+// coming has the node's group, and when it is expected.
 func pod(p *explain.PodLine) v1alpha1.Pod {
 	obj := p.Object
 	out := v1alpha1.Pod{
@@ -136,6 +138,7 @@ func pod(p *explain.PodLine) v1alpha1.Pod {
 	if obj.Spec.Priority != nil {
 		out.Priority = *obj.Spec.Priority
 	}
+	// The name alone: the group is of the pod's namespace.
 	if g := obj.Spec.SchedulingGroup; g != nil && g.PodGroupName != nil {
 		out.PodGroup = *g.PodGroupName
 	}
@@ -157,10 +160,11 @@ func requests(obj *v1.Pod) (out []v1alpha1.Amount) {
 	return out
 }
 
-// maxWorkloads is how many workloads of a reason are listed.
+// maxWorkloads is how many workloads of a reason are listed. A cluster of bare pods has one for each namespace.
 const maxWorkloads = 200
 
-// pending answers pending.
+// pending answers pending: the reasons by falling number of pods, each with its workloads by falling number. It is for
+// people who ask why, where a list of pods would have one answer a thousand times.
 func (a *API) pending(r *request) (any, error) {
 	lines, at, err := a.pendingLines(r)
 	if err != nil {
@@ -215,9 +219,11 @@ func (x *pendingReasons) add(v *viewer, p *explain.PodLine) {
 		return
 	}
 	name := p.Object.Namespace + "/" + p.Object.Name
+	// The one that has waited longest stands for all: it is the one that somebody will be asked about.
 	if x.Example == "" || p.Since.Before(x.exampleSince) {
 		x.Example, x.exampleSince = name, p.Since
 	}
+	// Pods of all ReplicaSets of a Deployment are one workload (owner): a rollout doesn't split them.
 	o := owner(p.Object)
 	key := workload{namespace: p.Object.Namespace}
 	if o != nil {
@@ -233,7 +239,8 @@ func (x *pendingReasons) add(v *viewer, p *explain.PodLine) {
 	}
 }
 
-// reason returns the pods with their workloads.
+// reason returns the pods with their workloads, of which maxWorkloads are listed. Pods of hidden namespaces are in Pods and
+// Hidden, and in no workload: its name would be one of a namespace that the viewer may not read.
 func (x *pendingReasons) reason() v1alpha1.PendingByReason {
 	out := x.PendingByReason
 	out.Workloads = []v1alpha1.PendingWorkload{}

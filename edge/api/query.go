@@ -68,6 +68,7 @@ func page[T any](query url.Values, items []T, key func(*T) string, list *v1alpha
 	if err != nil {
 		return nil, err
 	}
+	// total was counted by the caller, over all pages: a client may show how many there are after the first.
 	// The key isn't signed and needn't be: a made-up one only says where in the list to begin, and what is there is checked
 	// as on any other page. An item that has gone since leaves no gap, since the next greater key is taken.
 	if from := query.Get("continue"); from != "" {

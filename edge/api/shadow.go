@@ -15,10 +15,11 @@ import (
 // What must hold: a difference whose pod may not be named is counted and left out whole, since its nodes and scores
 // would tell what the pod is like; and nothing is left out of what `berth shadow report` prints as text.
 
-// errNoShadow says why there is no report.
+// errNoShadow says why there is no report. It is a 404: the capability shadow in meta tells clients beforehand, so that
+// none has to ask in order to learn it.
 var errNoShadow = errors.New("this instance is not a shadow: it makes decisions and compares nothing; start a shadow with berth run --shadow")
 
-// shadow answers shadow.
+// shadow answers shadow. Counts are those of all pods, whoever asks; only differences name some.
 func (a *API) shadow(r *request) (any, error) {
 	x, at, err := a.questions.of(r.Context(), "shadow", func(c *core.Core) (any, error) {
 		report := c.ShadowReport()
@@ -35,7 +36,8 @@ func (a *API) shadow(r *request) (any, error) {
 	return out, nil
 }
 
-// ShadowOf returns a report as the API has it. shown returns the name of a pod, "" for one that may not be
+// ShadowOf returns a report as the API has it. It serves the API and the files that berth shadow report writes, so that a
+// saved report can be shown as a live one. shown returns the name of a pod, "" for one that may not be
 // shown.
 func ShadowOf(x *core.ShadowReport, shown func(pod string) string) *v1alpha1.Shadow {
 	out := &v1alpha1.Shadow{
@@ -47,6 +49,7 @@ func ShadowOf(x *core.ShadowReport, shown func(pod string) string) *v1alpha1.Sha
 	for _, verdict := range step.Verdicts {
 		out.Verdicts = append(out.Verdicts, v1alpha1.VerdictCount{Verdict: string(verdict), Count: x.Verdicts[verdict]})
 	}
+	// The largest first, as the core keeps them; each with the scores of both nodes at the moment of the binding.
 	for i := range x.Differences {
 		c := &x.Differences[i]
 		if shown(c.Pod) == "" {
@@ -75,7 +78,8 @@ func scores(in []engine.PluginScore) (out []v1alpha1.PluginScore) {
 	return out
 }
 
-// shadowTimes returns how long pods took to get a node, as quantiles.
+// shadowTimes returns how long pods took to get a node, as quantiles of those that were compared; all are 0 when none
+// was.
 func shadowTimes(q core.ShadowQuantiles) v1alpha1.ShadowTimes {
 	return v1alpha1.ShadowTimes{Pods: q.Pods, Max: duration(q.Max), P50: duration(q.P50), P90: duration(q.P90), P99: duration(q.P99)}
 }
@@ -98,6 +102,7 @@ func shadowNodes(n *core.ShadowNodes, shown func(pod string) string) *v1alpha1.S
 		Since: n.Since.UTC(), Buying: n.Buying, Removing: n.Removing, Early: n.Early, Again: n.Again, BoughtAhead: duration(n.BoughtAhead), RemovedAhead: duration(n.RemovedAhead),
 		Cluster: hours(n.Cluster), Berth: hours(n.Berth), Unpriced: n.Unpriced, Differences: []v1alpha1.ShadowNodeDifference{},
 	}
+	// In the order in which the text of the report has them.
 	for _, verdict := range step.NodeVerdicts {
 		out.Verdicts = append(out.Verdicts, v1alpha1.VerdictCount{Verdict: string(verdict), Count: n.Verdicts[verdict]})
 	}
@@ -108,6 +113,7 @@ func shadowNodes(n *core.ShadowNodes, shown func(pod string) string) *v1alpha1.S
 		if !c.Wished.IsZero() {
 			d.Wished = c.Wished.UTC()
 		}
+		// A node is no pod's secret: the difference stays, with those of its pods that may be named.
 		for _, pod := range c.Pods {
 			if shown(pod) != "" {
 				d.Pods = append(d.Pods, pod)

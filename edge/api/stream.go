@@ -129,7 +129,8 @@ func (s *stream) resume(id string) {
 	}
 }
 
-// run writes events until the stream ends.
+// run writes events until the stream ends: at once, and then once a tick. The ticker drops what a slow write has missed,
+// so that a viewer who falls behind is sent fewer events and not a burst of them.
 func (s *stream) run() {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
@@ -148,7 +149,8 @@ func (s *stream) run() {
 	}
 }
 
-// tick writes what is new. An error says that the stream is over.
+// tick writes what is new: decisions first, so that whoever reads an overview has had the decisions that it counts. An error
+// says that the stream is over.
 func (s *stream) tick() error {
 	if m := s.api.opt.Meta(); !m.Leading {
 		_ = s.event(v1alpha1.EventEnd, v1alpha1.Error{Error: standby(m.Leader).Error()})
@@ -174,7 +176,8 @@ func (s *stream) tick() error {
 	return err
 }
 
-// overview writes an overview that says something new.
+// overview writes an overview that says something new. Bytes are compared rather than fields: the encoding of a value is
+// always the same, and no field can be forgotten.
 func (s *stream) overview(o *v1alpha1.Overview) error {
 	at := o.At
 	// Without its time an overview of a quiet cluster is the same each tick, and isn't sent.
@@ -194,12 +197,14 @@ func (s *stream) decisions(v *viewer) error {
 		return nil
 	}
 	out := v1alpha1.StreamedDecisions{Items: []v1alpha1.Decision{}, Reset: s.reset}
+	// What the ledger has dropped meanwhile is gone for everybody, and counts as dropped here.
 	from := max(s.seen+1, first)
 	// A reader who was away for an hour gets the newest, and the number of those that he has missed; decisions?since= has
 	// them.
 	if last-from >= maxStreamed && last >= from {
 		from = last - maxStreamed + 1
 	}
+	// Numbers have no gaps, so this counts decisions of hidden namespaces, too.
 	out.Dropped = from - s.seen - 1
 	var list []step.Decision
 	if last >= from {

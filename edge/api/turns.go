@@ -18,6 +18,7 @@ type turn struct {
 	users  int           // requests that wait for a token or have one; guarded by turns.mu
 }
 
+// newTurns returns turns of nobody.
 func newTurns() *turns { return &turns{of: map[string]*turn{}} }
 
 // begin waits until it is a user's turn. end is to be called when the answer is made; ok is false when the context

@@ -14,7 +14,8 @@ import (
 // This file writes values as the API has them: amounts as Kubernetes quantities in the unit of their resource, times
 // in UTC, durations to the millisecond, and nothing where something isn't known.
 
-// quantity returns an amount in the base unit of a resource as Kubernetes writes it.
+// quantity returns an amount in the base unit of a resource as Kubernetes writes it: thousandths of a core as 250m, bytes as
+// 16Gi, and whatever else there is as a number of pieces.
 func quantity(name v1.ResourceName, amount int64) resource.Quantity {
 	switch name {
 	case v1.ResourceCPU:
@@ -31,7 +32,7 @@ func use(name v1.ResourceName, u explain.Use) v1alpha1.ResourceUse {
 	return v1alpha1.ResourceUse{Resource: string(name), Requested: quantity(name, u.Requested), Allocatable: quantity(name, u.Allocatable), Share: v1alpha1.Share(u.Share())}
 }
 
-// timeOf returns a time of an explanation, zero for nil.
+// timeOf returns a time of an explanation in UTC, zero for nil: the JSON leaves it out then (omitzero).
 func timeOf(t *time.Time) time.Time {
 	if t == nil {
 		return time.Time{}
@@ -45,6 +46,7 @@ func duration(d time.Duration) v1alpha1.Duration {
 	return metav1.Duration{Duration: d.Round(time.Millisecond)}
 }
 
+// seconds returns a duration that is given in seconds, as the core's statistics have it.
 func seconds(s float64) v1alpha1.Duration { return duration(time.Duration(s * float64(time.Second))) }
 
 // expectation returns when an ordered node should come: likely is p50 and late p90 of the launches of its group so far, both

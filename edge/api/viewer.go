@@ -15,6 +15,12 @@ import (
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 )
 
+// This file says whose names a viewer sees: those of pods that the API server lets this user list (SubjectAccessReview). There
+// is no second set of rights beside that.
+//
+// What must hold: what isn't known is hidden; no answer holds longer than rightHolds; and no request asks the API server
+// more than newRights times.
+
 // Rights say whose pods a user may read. A nil Rights allows all.
 type Rights struct {
 	authorizer authorizer.Authorizer
@@ -74,7 +80,8 @@ func (r *Rights) viewer(req *http.Request) *viewer {
 	return v
 }
 
-// name returns the user's name, "" when it isn't known.
+// name returns the user's name, "" when it isn't known. Turns and streams are counted by it: two tokens of one user share
+// them, unlike rights.
 func (v *viewer) name() string {
 	if v.user == nil {
 		return ""
@@ -82,7 +89,8 @@ func (v *viewer) name() string {
 	return v.user.GetName()
 }
 
-// sees reports whether the viewer may read the pods of a namespace.
+// sees reports whether the viewer may read the pods of a namespace. Within one request the answer stays as it was first,
+// so that counts and lists of one answer agree.
 func (v *viewer) sees(namespace string) bool {
 	if v.all {
 		return true
@@ -104,7 +112,7 @@ func (v *viewer) pod(name string) string {
 	return name
 }
 
-// pods returns those of the names that the viewer may read, and how many are left out.
+// pods returns those of the names that the viewer may read, in their order, and how many are left out.
 func (v *viewer) pods(names []string) (out []string, hidden int) {
 	for _, name := range names {
 		if v.pod(name) == "" {

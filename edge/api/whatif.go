@@ -47,7 +47,8 @@ func (a *API) whatIf(r *request) (any, error) {
 	return a.lessNodes(r, remove)
 }
 
-// lessNodes answers what would become of the pods of nodes that are removed.
+// lessNodes answers what would become of the pods of nodes that are removed: where each would go, or why it would wait.
+// Counts are of all pods, moves of those that the viewer may read. Saves is what the nodes cost an hour.
 func (a *API) lessNodes(r *request, nodes []string) (any, error) {
 	// Names of nodes have no slash, so the key is unambiguous.
 	x, at, err := a.questions.of(r.Context(), "whatif/remove/"+strings.Join(nodes, "/"), func(c *core.Core) (any, error) {
@@ -70,6 +71,7 @@ func (a *API) lessNodes(r *request, nodes []string) (any, error) {
 		} else {
 			out.Placed++
 		}
+		// Counted above all the same: what removing a node would leave without room isn't a viewer's own pods alone.
 		if r.viewer.pod(p.Pod) == "" {
 			out.Hidden++
 		} else if len(out.Moves) < maxMoves {
@@ -79,7 +81,8 @@ func (a *API) lessNodes(r *request, nodes []string) (any, error) {
 	return out, nil
 }
 
-// morePods answers where pods would go that are like one.
+// morePods answers where pods would go that are like one: on which nodes as they are, and what node groups say of those
+// that are left. The pod that they are like may wait or have a node, and stays what it is.
 func (a *API) morePods(r *request, pods int, like string) (any, error) {
 	namespace, name, ok := strings.Cut(like, "/")
 	// As for a pod that isn't there, and before the core is asked.
@@ -101,6 +104,7 @@ func (a *API) morePods(r *request, pods int, like string) (any, error) {
 	for i := range more.Groups {
 		out.Groups = append(out.Groups, groupAnswer(&more.Groups[i]))
 	}
+	// Nodes are for every viewer; that the made-up pods would go there tells nothing of pods that are there.
 	for node, n := range more.Nodes { // sorted below
 		out.Nodes = append(out.Nodes, v1alpha1.WhatIfNode{Node: node, Pods: n})
 	}

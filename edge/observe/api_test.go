@@ -12,6 +12,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/edge/api"
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 	"github.com/berthproject/berth/internal/test/testkit"
 	"github.com/berthproject/berth/ui"
@@ -26,6 +27,11 @@ func TestTheAPIIsServed(t *testing.T) {
 	s.Step(l.now, 0, nil, &ready)
 	if code, body := get(t.Context(), s, nil, "/api/v1alpha1/overview"); code != http.StatusServiceUnavailable || !strings.Contains(body, "standing by; query the leader, berth-b_1") {
 		t.Errorf("standing by: got %d %s", code, body)
+	}
+	w := httptest.NewRecorder()
+	s.handler(false).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1alpha1/meta", nil))
+	if w.Code != http.StatusOK || w.Header().Get(api.StandbyHeader) == "" || !strings.Contains(w.Body.String(), `"leading":false`) {
+		t.Errorf("standing by, who answers: got %d %v %s; want a header by which forwarders look for the leader", w.Code, w.Header(), w.Body)
 	}
 	s.BecomeLeader()
 	s.State(l.core)

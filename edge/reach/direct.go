@@ -142,7 +142,7 @@ func (f *Flags) vouchedFor(ctx context.Context, host string) (func(tls.Connectio
 		case err == nil:
 			return nil
 		case leased != "":
-			return fmt.Errorf("%w, and it isn't the certificate of the Berth that holds the Lease %s", err, f.Lease)
+			return noLeader{fmt.Errorf("%w, and it isn't the certificate of the Berth that holds the Lease %s: an instance that stands by has another one, and is sent no credentials; omit --server to query the leader", err, f.Lease)}
 		case unknown != nil:
 			return fmt.Errorf("%w, and the Lease can't vouch for it: %w", err, unknown)
 		}

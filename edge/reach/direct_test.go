@@ -141,6 +141,39 @@ func TestCredentialsGoToTheCertificateOfTheLease(t *testing.T) {
 	}
 }
 
+// TestAForwarderWaitsForTheInstanceToLead: one that stands by has another certificate than the Lease's, and gets no
+// credentials. Once it leads, and the Lease has its certificate, it answers.
+func TestAForwarderWaitsForTheInstanceToLead(t *testing.T) {
+	d := newDirect(t)
+	d.lease = leader.Fingerprint([]byte("another's"))
+	d.token.Store("")
+	flags := Flags{Kubeconfig: d.kubeconfig, Lease: "kube-system/berth", Server: d.berth.URL}
+	f := flags.Forwarder(t.Context())
+	defer f.Close()
+	if err := f.Connect(t.Context()); !NoLeader(err) || !strings.Contains(err.Error(), "an instance that stands by has another one, and is sent no credentials; omit --server to query the leader") {
+		t.Errorf("standing by: %v, want an error that waiting ends", err)
+	}
+	ask := func() (int, string) {
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1alpha1/meta", nil))
+		return w.Code, w.Body.String()
+	}
+	if code, body := ask(); code != http.StatusBadGateway || !strings.Contains(body, "omit --server") || d.token.Load() != "" {
+		t.Errorf("standing by: got %d %s, and it was sent %q", code, body, d.token.Load())
+	}
+	d.lease = leader.Fingerprint(d.berth.Certificate().Raw)
+	if code, body := ask(); code != http.StatusOK || d.token.Load() != "Bearer secret" {
+		t.Errorf("leading: got %d %s, and it was sent %q", code, body, d.token.Load())
+	}
+	flags.CA = filepath.Join(t.TempDir(), "other.pem")
+	if err := os.WriteFile(flags.CA, otherCertificate(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := flags.Forwarder(t.Context()).Connect(t.Context()); err == nil || NoLeader(err) {
+		t.Errorf("a certificate of another authority: %v, want an error that waiting doesn't end", err)
+	}
+}
+
 // TestNoCredentialsInClearText, nor after a redirect.
 func TestNoCredentialsInClearText(t *testing.T) {
 	d := newDirect(t)

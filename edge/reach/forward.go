@@ -53,7 +53,8 @@ func (f *Forwarder) Close() {
 }
 
 // Connect opens the connection and asks who answers, so that an error is told before anybody asks. An instance that
-// stands by answers, too: the page waits for the leader.
+// stands by answers, too: the page waits for the leader. After an error that NoLeader reports the forwarder can be used
+// all the same: each request looks for the leader anew.
 func (f *Forwarder) Connect(ctx context.Context) error {
 	c, err := f.connection(nil)
 	if err != nil {

@@ -26,6 +26,9 @@ func newInstance(t *testing.T, name string) *instance {
 		headers := r.Header.Clone()
 		i.headers.Store(&headers)
 		switch {
+		case !i.leads.Load() && r.URL.Path == "/api/v1alpha1/meta": // which is answered
+			w.Header().Set(api.StandbyHeader, "true")
+			fmt.Fprint(w, name, " stands by")
 		case !i.leads.Load():
 			w.Header().Set(api.StandbyHeader, "true")
 			http.Error(w, `{"error":"standing by"}`, http.StatusServiceUnavailable)
@@ -88,8 +91,25 @@ func TestTheForwarderFollowsTheLeader(t *testing.T) {
 	if code, body := ask("/api/v1alpha1/overview"); code != http.StatusOK || body != "b /api/v1alpha1/overview" || opened != 2 {
 		t.Errorf("with another leader: got %d %s by %d connections", code, body, opened)
 	}
+	// The page asks who answers until somebody leads: an instance that stands by answers, too, and isn't asked for ever.
+	b.leads.Store(false)
+	a.leads.Store(true)
+	leader = a
+	if code, body := ask("/api/v1alpha1/meta"); code != http.StatusOK || !strings.HasPrefix(body, "a ") {
+		t.Errorf("who answers: got %d %s, want the one that leads", code, body)
+	}
+	a.leads.Store(false)
+	if code, body := ask("/api/v1alpha1/meta"); code != http.StatusOK || body != "a stands by" {
+		t.Errorf("who answers while nobody leads: got %d %s", code, body)
+	}
+	b.leads.Store(true)
+	leader = b
+	if code, body := ask("/api/v1alpha1/overview"); code != http.StatusOK || !strings.HasPrefix(body, "b ") {
+		t.Errorf("with the other leader again: got %d %s", code, body)
+	}
 	// It goes, and nobody leads; then the first leads again.
 	b.Close()
+	a.leads.Store(false)
 	leader = a
 	if code, body := ask("/api/v1alpha1/overview"); code != http.StatusServiceUnavailable || !strings.Contains(body, "standing by") {
 		t.Errorf("without a leader: got %d %s", code, body)

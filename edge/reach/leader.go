@@ -171,13 +171,13 @@ func leaderOf(lease *coordinationv1.Lease, now time.Time) (*target, error) {
 	look := fmt.Sprintf("check Berth's pods: kubectl -n %s get pods -l app.kubernetes.io/name=berth", cmp.Or(lease.Labels[leader.NamespaceLabel], lease.Namespace))
 	spec := &lease.Spec
 	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" {
-		return nil, fmt.Errorf("no leader: the Lease %s has no holder; %s", name, look)
+		return nil, noLeader{fmt.Errorf("no leader: the Lease %s has no holder; %s", name, look)}
 	}
 	if spec.RenewTime != nil && spec.LeaseDurationSeconds != nil {
 		age, valid := now.Sub(spec.RenewTime.Time), time.Duration(*spec.LeaseDurationSeconds)*time.Second
 		// Two seconds for rounding at both ends.
 		if age > valid+2*time.Second { // the API server's Date has seconds
-			return nil, fmt.Errorf("no leader: the Lease of %s, %s, was last renewed %s ago and has expired (lease duration %s); %s", *spec.HolderIdentity, name, age.Round(time.Second), valid, look)
+			return nil, noLeader{fmt.Errorf("no leader: the Lease of %s, %s, was last renewed %s ago and has expired (lease duration %s); %s", *spec.HolderIdentity, name, age.Round(time.Second), valid, look)}
 		}
 	}
 	l := &target{namespace: cmp.Or(lease.Labels[leader.NamespaceLabel], lease.Namespace), port: observe.Port, certificate: lease.Labels[leader.CertificateLabel]}

@@ -228,6 +228,16 @@ func (c *Connection) refusal(resp *http.Response, path string, body []byte) erro
 	return fmt.Errorf("%s answered with status %s", c.to, resp.Status)
 }
 
+// noLeader is an error that ends by itself once an instance leads, or a new leader has written the Lease.
+type noLeader struct{ error }
+
+// Unwrap lets callers see what is wrapped.
+func (e noLeader) Unwrap() error { return e.error }
+
+// NoLeader reports whether an error is that no instance leads, or that the instance which was reached isn't the one
+// that does: waiting may help, and other flags won't.
+func NoLeader(err error) bool { return errors.As(err, &noLeader{}) }
+
 // answered is an error that the API answers with.
 type answered struct{ error }
 

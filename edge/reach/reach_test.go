@@ -56,6 +56,8 @@ func TestLeaderOfALease(t *testing.T) {
 			Spec: coordinationv1.LeaseSpec{HolderIdentity: &x.holder, RenewTime: &renewed, LeaseDurationSeconds: &seconds}}
 		l, err := leaderOf(lease, now)
 		switch {
+		case NoLeader(err) != strings.HasPrefix(x.want, "no leader"):
+			t.Errorf("held %s: %v: that waiting ends it is %t", x.name, err, NoLeader(err))
 		case err != nil && !strings.Contains(err.Error(), x.want):
 			t.Errorf("held %s: %v\nwant …%s…", x.name, err, x.want)
 		case err == nil && sayLeader(l) != x.want:

@@ -24,6 +24,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/berthproject/berth/edge/loopback"
+	"github.com/berthproject/berth/edge/reach"
 	"github.com/berthproject/berth/internal/term"
 )
 
@@ -105,7 +106,10 @@ func (o *options) answers(ctx context.Context, log io.Writer) (http.Handler, err
 		return h, term.FileError(ctx, err)
 	}
 	leader := o.from.Forwarder(ctx)
-	if err := leader.Connect(ctx); err != nil {
+	switch err := leader.Connect(ctx); {
+	case reach.NoLeader(err):
+		fmt.Fprintf(log, "%v\nThe page waits until an instance leads.\n", err)
+	case err != nil:
 		return nil, err
 	}
 	context.AfterFunc(ctx, leader.Close)

@@ -90,6 +90,13 @@ func TestARunIsShownAtAnyOfItsTimes(t *testing.T) {
 						t.Errorf("%s after %s:\n%.1000s\nwant\n%.1000s", ask, after, got, want)
 					}
 				}
+				// What both play too far is the same: by the clock nothing is from later than what is asked for.
+				for _, d := range get[v1alpha1.DecisionList](t, h, "decisions?limit=1000&at="+url.QueryEscape(at.Format(time.RFC3339Nano))).Items {
+					if d.Time.After(at) {
+						t.Errorf("after %s there is a decision of %s later", after, d.Time.Sub(at))
+						break
+					}
+				}
 				if len(f.reels) > maxReels {
 					t.Fatalf("%d reels are kept", len(f.reels))
 				}

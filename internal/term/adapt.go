@@ -170,7 +170,7 @@ func choiceOf(x *v1alpha1.Choice) *autoscaler.Choice {
 	if x == nil {
 		return nil
 	}
-	out := &autoscaler.Choice{Plan: x.Plan, By: x.By, Unpriced: x.Unpriced, Nodes: x.Nodes, Price: float64(x.Price)}
+	out := &autoscaler.Choice{Plan: x.Plan, By: x.By, Unpriced: x.Unpriced, Nodes: x.Nodes, Price: float64(x.Price), LowerBound: float64(x.LowerBound)}
 	for _, o := range x.Options {
 		out.Options = append(out.Options, autoscaler.Option{Group: o.Group, With: o.With, Nodes: o.Nodes, Pods: o.Pods, Wasted: 2 * float64(o.Unused), Price: float64(o.Price)})
 	}

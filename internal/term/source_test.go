@@ -69,7 +69,7 @@ func TestNoControlCharacters(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			nodes, err := AllNodes(t.Context(), hostile{t})
+			nodes, _, err := AllNodes(t.Context(), hostile{t})
 			if err != nil {
 				return err
 			}

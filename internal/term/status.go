@@ -65,18 +65,19 @@ func PrintStatus(out io.Writer, s *Status, nodes []v1alpha1.Node, called string)
 
 // AllNodes returns all nodes: those on their way out first, then unready ones, then removable ones, then the
 // others by utilization, the least utilized first.
-// The list is read page by page.
-func AllNodes(ctx context.Context, from Source) ([]v1alpha1.Node, error) {
+// The list is read page by page; at is when the core was asked for the first of them.
+func AllNodes(ctx context.Context, from Source) (list []v1alpha1.Node, at time.Time, err error) {
 	all, err := ReadAll(ctx, from, nodeKind.list)
 	if err != nil {
-		return nil, err
+		return nil, at, err
 	}
-	list, err := itemsOf[v1alpha1.Node](all)
-	if err != nil {
-		return nil, err
+	if list, err = itemsOf[v1alpha1.Node](all); err != nil {
+		return nil, at, err
 	}
 	SortNodes(list)
-	return list, nil
+	text, _ := all["at"].(string)
+	at, _ = time.Parse(time.RFC3339, text) // zero when an older Berth doesn't say
+	return list, at, nil
 }
 
 // statusLines returns the screen of berth status, section by section, with an empty line between two

@@ -28,6 +28,9 @@ type model struct {
 	// A stream brings the overview; tables are asked for.
 	streaming, stale bool
 	asked            time.Time // when the tables were read
+	// told is the time of the newest overview of the stream, by the clock of the leader that sends it: tables from before
+	// lack what it tells of. Zero without a stream.
+	told time.Time
 
 	tab   int
 	views [tabs]view
@@ -117,11 +120,12 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case changed:
 		// While paused the screen stays as it is; stale has the tables read when it goes
 		// on.
+		m.told = msg.overview.At
 		if m.streaming, m.stale = true, true; !m.paused {
 			m.shown = m.shown.with(msg.overview) // the tables may still lack an answer: failed stays
 		}
 	case lost:
-		m.streaming = false
+		m.streaming, m.told = false, time.Time{} // the next leader may have another clock
 	case due:
 		// The next look comes with the next interval.
 		if m.paused || !m.wants() {
@@ -136,7 +140,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if m.failed = msg.failed; msg.shown != nil {
 			// After a failure the last snapshot stays on the screen, with the error in the
 			// last line.
-			m.shown = msg.shown
+			m.take(msg.shown)
 		}
 		return m, m.wait()
 	case explained:
@@ -159,6 +163,16 @@ const quietFor = 15 * time.Second
 // A file doesn't change, and isn't read again.
 func (m *model) wants() bool {
 	return !m.shown.still() && (!m.streaming || m.stale || m.failed != nil || time.Since(m.asked) >= quietFor)
+}
+
+// take shows a snapshot. What of it was asked of the core before the newest overview that the stream has brought is older
+// than the head of the screen: that overview stays, and the tables are read once more.
+func (m *model) take(s *snapshot) {
+	if shown := &m.shown.status.Overview; !m.told.IsZero() && s.status.Overview.At.Before(shown.At) {
+		s = s.with(shown)
+	}
+	m.shown = s
+	m.stale = m.stale || s.at.Before(m.told) && !s.at.IsZero()
 }
 
 // with returns the snapshot with another overview.

@@ -71,7 +71,7 @@ func (t *Top) Print(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	nodes, err := term.AllNodes(ctx, l)
+	nodes, _, err := term.AllNodes(ctx, l)
 	if err != nil {
 		return err
 	}
@@ -84,6 +84,9 @@ type snapshot struct {
 	nodes  []v1alpha1.Node
 	groups []v1alpha1.Group
 	pods   []v1alpha1.Pod
+	// at is when the core was asked for the oldest of the tables: answers are shared for a while, so that a table may be
+	// older than a change which was told of before it was asked for. Zero if nothing says so.
+	at time.Time
 }
 
 // still reports whether nothing will change any more: it is of a file.
@@ -99,7 +102,7 @@ func read(ctx context.Context, from term.Source) (*snapshot, error) {
 		return nil, err
 	}
 	out := &snapshot{status: s}
-	if out.nodes, err = term.AllNodes(ctx, from); err != nil {
+	if out.nodes, out.at, err = term.AllNodes(ctx, from); err != nil {
 		return nil, err
 	}
 	groups, err := term.Read[v1alpha1.GroupList](ctx, from, "groups")
@@ -111,5 +114,10 @@ func read(ctx context.Context, from term.Source) (*snapshot, error) {
 		return nil, err
 	}
 	out.groups, out.pods = groups.Items, pods.Items
+	for _, at := range []time.Time{groups.At, pods.At} {
+		if at.Before(out.at) {
+			out.at = at
+		}
+	}
 	return out, nil
 }

@@ -345,6 +345,45 @@ func TestNothingIsAskedWhileNothingChanges(t *testing.T) {
 	}
 }
 
+// TestTablesAreReadAgainWhileTheyAreOlder than the overview that the stream has brought: their answers are shared with
+// other viewers for some seconds, and may be from before the change.
+func TestTablesAreReadAgainWhileTheyAreOlder(t *testing.T) {
+	m := newExample(t, 100, 30)
+	before := m.shown.at
+	if before.IsZero() {
+		t.Fatal("the tables have no time")
+	}
+	o := m.shown.status.Overview
+	o.At, o.Pods.Pending = before.Add(time.Second), 4711
+	m.Update(changed{&o})
+	m.Update(due{})
+	cached, err := read(t.Context(), example{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Update(answered{shown: cached}); !m.wants() {
+		t.Error("the tables are from before the change, and aren't read again")
+	}
+	if got := screen(m); !strings.Contains(got, "Pending pods 4711") {
+		t.Errorf("an older overview is shown than there was:\n%s", got)
+	}
+	m.Update(due{})
+	fresh, err := read(t.Context(), example{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh.at, fresh.status.Overview.At, fresh.status.Overview.Pods.Pending = o.At, o.At, 4712
+	if m.Update(answered{shown: fresh}); m.wants() || !strings.Contains(screen(m), "Pending pods 4712") {
+		t.Errorf("the tables are as new as the change, and are read again, or not shown:\n%s", screen(m))
+	}
+	// Another leader's clock may be behind: what it answers is shown.
+	m.Update(lost{})
+	m.Update(due{})
+	if m.Update(answered{shown: cached}); strings.Contains(screen(m), "Pending pods 471") {
+		t.Errorf("the answer of another leader isn't shown:\n%s", screen(m))
+	}
+}
+
 // terminal collects what a program writes to a terminal.
 type terminal struct {
 	mu   sync.Mutex

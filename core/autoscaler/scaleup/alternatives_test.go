@@ -10,7 +10,7 @@ import (
 )
 
 // TestPropertyAlternativesHaveAsManyPods: what stands beside a choice could hold all of its pods, and its price is
-// that of its group.
+// that of its group; and no choice costs less than what is proved of any purchase for its pods.
 func TestPropertyAlternativesHaveAsManyPods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := newFixture(t)
@@ -21,6 +21,9 @@ func TestPropertyAlternativesHaveAsManyPods(t *testing.T) {
 		}
 		for _, up := range plan.ScaleUps {
 			c := up.Choice
+			if c != nil && (c.LowerBound < 0 || c.LowerBound > c.Price*(1+1e-9) || c.LowerBound > 0 && c.By != "cost") {
+				t.Fatalf("any purchase costs %v at least, and this one, by %s, %v", c.LowerBound, c.By, c.Price)
+			}
 			if c == nil || c.Next == nil {
 				continue
 			}

@@ -1,6 +1,7 @@
 package scaleup
 
 import (
+	"math"
 	"slices"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -77,6 +78,10 @@ func (b *builder) recordMix(models []*model, bought *packed, problem *mixProblem
 			groups++
 		}
 		choice.Options = append(choice.Options, option)
+	}
+	// The bound is of all pods of the problem. When some of what was solved couldn't be bought it is of too many.
+	if solved := b.mix.Price; math.Abs(choice.Price-solved) <= solved*1e-9 {
+		choice.LowerBound = b.mix.LowerBound
 	}
 	for i, o := range choice.Options {
 		if groups == 1 && o.Nodes > 0 {

@@ -106,6 +106,9 @@ type Choice struct {
 	// Next and Dearest are the cheapest and the dearest alternative: bounds from below.
 	Next    *Alternative `json:"next,omitempty"`
 	Dearest *Alternative `json:"dearest,omitempty"`
+	// LowerBound is proved: any purchase for the same pods costs that at least. Left out where it isn't known, as by
+	// other expanders than cost.
+	LowerBound Price `json:"lowerBound,omitempty"`
 }
 
 // Alternative is what else would have held the same pods.

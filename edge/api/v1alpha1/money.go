@@ -27,7 +27,7 @@ type Money struct {
 	// HiddenBlockers are those whose pods the viewer may not read.
 	HiddenBlockers int `json:"hiddenBlockers,omitempty"`
 	// Bought are the scale-ups that the ledger still has, beside what else would have held the same
-	// pods; nil where no scale-up had an alternative with a price.
+	// pods, and what they would have cost at least; nil where neither is known of any scale-up.
 	Bought *Bought `json:"bought,omitempty"`
 }
 
@@ -55,11 +55,17 @@ type Blocker struct {
 }
 
 // Bought adds scale-ups up: an hour's prices of what was ordered, and of alternatives for the same pods.
-// The alternatives are bounds from below.
+// The alternatives are bounds from below. Orders whose choice had neither an alternative nor a lower bound aren't
+// among them.
 type Bought struct {
 	Since   time.Time `json:"since"`
 	Orders  int       `json:"orders"`
 	Chosen  Price     `json:"chosen"`
 	Next    Price     `json:"next"`    // cheapest alternative
 	Dearest Price     `json:"dearest"` // dearest alternative
+	// Bounded are the orders of which it is proved what any purchase for the same pods costs at least, by the expander
+	// cost: BoundedChosen is what these cost, and LowerBound what they cost at least.
+	Bounded       int   `json:"bounded,omitempty"`
+	BoundedChosen Price `json:"boundedChosen,omitempty"`
+	LowerBound    Price `json:"lowerBound,omitempty"`
 }

@@ -20,6 +20,12 @@ var commandLine = []Mutant{
 	{"flags of a running Berth beside a file are ignored", "edge/reach/validate.go", "		if flag.Changed {", "		if false && flag.Changed {", "./cmd/berth", "TestUsageErrors", "1"},
 	{"a pod beside an address is ignored", "edge/reach/validate.go", "if err := f.besideServer(); err != nil {", "if err := f.besideServer(); false {", "./cmd/berth", "TestUsageErrors", "1"},
 	{"a check waits for what a server's cache doesn't have", "edge/provider/externalgrpc/check_change.go", "		_, _ = attempt(c, &line{}, c.server.Refresh, &protocol.RefreshRequest{})", "		_ = &protocol.RefreshRequest{}", "./edge/provider/externalgrpc", "TestCheckOfAServerWithACache", "1"},
+	{"tables older than the stream's overview count as read", "internal/top/model.go", "m.stale = m.stale || s.at.Before(m.told) && !s.at.IsZero()", "m.stale = m.stale || false && s.at.Before(m.told)", "./internal/top", "TestTablesAreReadAgain", "1"},
+	{"an older overview takes the place of the stream's", "internal/top/model.go", "!m.told.IsZero() && s.status.Overview.At.Before(shown.At)", "false && s.status.Overview.At.Before(shown.At)", "./internal/top", "TestTablesAreReadAgain", "1"},
+	{"the page ends where nobody leads yet", "internal/page/command.go", "case reach.NoLeader(err):", "case reach.NoLeader(err) && false:", "./internal/page", "TestUIWaitsForALeader", "1"},
+	{"whoever stands by answers for ever who leads", "edge/api/api.go", "if p.standby && !a.opt.Meta().Leading {", "if p.standby && false {", "./edge/observe", "TestTheAPIIsServed", "1"},
+	{"a certificate of an instance that stands by is wrong for ever", "edge/reach/direct.go", "return noLeader{fmt.Errorf(\"%w, and it isn't", "return struct{ error }{fmt.Errorf(\"%w, and it isn't", "./edge/reach", "TestAForwarderWaits", "1"},
+	{"a lower bound is more than is proved", "core/autoscaler/scaleup/choice.go", "choice.LowerBound = b.mix.LowerBound", "choice.LowerBound = 2 * b.mix.LowerBound", "./core/autoscaler/scaleup", "TestPropertyAlternatives", "200"},
 }
 
 func init() { All = append(All, commandLine...) }
