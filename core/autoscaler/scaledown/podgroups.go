@@ -60,7 +60,9 @@ func (s *Simulator) goesWith(i cluster.NodeIndex) *nodeSet {
 		s.sets[i] = nil
 		return nil
 	}
-	slices.SortFunc(set.nodes, func(a, b cluster.NodeIndex) int { return strings.Compare(s.primary.Node(a).Name, s.primary.Node(b).Name) })
+	slices.SortFunc(set.nodes, func(a, b cluster.NodeIndex) int {
+		return strings.Compare(s.primary.Node(a).Name, s.primary.Node(b).Name)
+	})
 	for _, n := range set.nodes {
 		set.names = append(set.names, s.primary.Node(n).Name)
 		s.sets[n] = set

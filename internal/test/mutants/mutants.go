@@ -43,7 +43,7 @@ var All = slices.Concat(faults, deviceFaults)
 var faults = []Mutant{
 	{"devices of members stay where none can be", "core/lifecycle/podgroups/podgroups.go", "	m.freeDevices(t, r, d)\n", "", "./core", "TestAMemberLosesDevices", "1"},
 	{"preferred levels are given up from the outermost", "core/scheduler/podgroup_levels.go", "		if l.Required || preferred >= 0 {", "		if l.Required || preferred < 0 {", "./core/scheduler", "TestPropertyTopologyLevels", "300"},
-	{"the group of a preferred attempt requires for good", "core/scheduler/podgroup_levels.go", "			t.state.SetObject(group)\n		}\n		t.inDomain", "		}\n		t.inDomain", "./core/scheduler", "TestPropertyTopologyLevels", "300"},
+	{"members that are left keep the outermost preferred level", "core/scheduler/podgroup_levels.go", "			t.state.SetObject(group)\n		}\n		t.inDomain", "		}\n		t.inDomain", "./core/scheduler", "TestMembersThatComeLater", "1"},
 	{"domains of one name in several outer ones are one", "core/scheduler/podgroup_domains.go", "		value += v\n", "		value = v\n", "./core/scheduler", "TestPropertyTopologyLevels", "1000"},
 	{"members that are left stay in the preferred domain", "core/scheduler/podgroup_levels.go", "	for k := preferred - 1; k >= 0; k-- {\n		if k > 0 {", "	for k := 0; k >= 0; k-- {\n		if false {", "./core/scheduler", "TestMembersThatComeLater", "1"},
 	{"a group whose levels can't be read is tried", "core/lifecycle/podgroups/hold.go", "; err != nil {\n		return err.Error(), true", "; err != nil && false {\n		return err.Error(), true", "./core", "TestTopologyLevelsThat", "1"},
