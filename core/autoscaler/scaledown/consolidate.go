@@ -319,7 +319,7 @@ func (x *search) askFor(req *autoscaler.Request, pod *cluster.Pod) {
 	i := slices.IndexFunc(req.Gangs, func(g autoscaler.Gang) bool { return g.Key == key })
 	if i < 0 {
 		i = len(req.Gangs)
-		req.Gangs = append(req.Gangs, autoscaler.Gang{Key: key, Topology: cluster.RequiredTopology(x.primary.PodGroup(key))})
+		req.Gangs = append(req.Gangs, autoscaler.Gang{Key: key, Topologies: cluster.RequiredTopologies(x.primary.PodGroup(key))})
 	}
 	g := &req.Gangs[i]
 	g.Members = append(g.Members, pod)
