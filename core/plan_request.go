@@ -194,7 +194,7 @@ func (x gangs) toPlan() (out []autoscaler.Gang, early []*record.Pod) {
 		if early = append(early, waiting...); !may {
 			continue
 		}
-		gang := autoscaler.Gang{Key: g.Key(), MinCount: podgroups.MinCount(object), Topology: cluster.RequiredTopology(object), Members: make([]*cluster.Pod, 0, len(g.Members()))}
+		gang := autoscaler.Gang{Key: g.Key(), MinCount: podgroups.MinCount(object), Topologies: cluster.RequiredTopologies(object), Members: make([]*cluster.Pod, 0, len(g.Members()))}
 		for _, item := range g.Members() {
 			gang.Members = append(gang.Members, item.Pod())
 		}

@@ -125,8 +125,10 @@ func (w *World) checkMembersBound(r *step.Ready) {
 		if placed := state.PlacedMembers(key); g.Spec.SchedulingPolicy.Gang != nil && placed < podgroups.MinCount(g) {
 			w.violation("a member of pod group %s is to be bound, and only %d of %d have nodes", key, placed, podgroups.MinCount(g))
 		}
-		if label := cluster.RequiredTopology(g); label != "" && len(state.MemberDomains(key, label)) != 1 {
-			w.violation("members of pod group %s are to be bound in the domains %q of %s", key, state.MemberDomains(key, label), label)
+		for _, label := range cluster.RequiredTopologies(g) {
+			if in := state.MemberDomains(key, label); len(in) != 1 {
+				w.violation("members of pod group %s are to be bound in the domains %q of %s", key, in, label)
+			}
 		}
 	}
 }

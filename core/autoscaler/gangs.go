@@ -14,8 +14,9 @@ type Gang struct {
 	Members []*cluster.Pod
 	// MinCount is how many members must have a node, those on nodes in the state included.
 	MinCount int
-	// Topology is the node label of which all members' nodes must have one value; "" for none.
-	Topology string
+	// Topologies are the node labels of each of which all members' nodes must have one value, outermost first; nil
+	// for none.
+	Topologies []string
 }
 
 // GangPlan is what a plan has for a pod group.
@@ -29,7 +30,7 @@ type GangPlan struct {
 	// isn't known.
 	Nodes int
 	Price float64
-	// Domain is the value of Gang.Topology on the nodes, as it was predicted for those that are
+	// Domain is the value of Gang.Topologies on the nodes, a/b for two, as it was predicted for those that are
 	// bought; "" for none.
 	Domain string
 	// Anew says that the places that members had before are for others now.

@@ -71,9 +71,21 @@ func (t *transaction) findPreferred(preferred int) bool {
 		t.places[i].Class = members[t.places[i].Member].Class
 	}
 	failed := t.placeRest(group, preferred)
-	t.state.Release(mark)
+	t.state.Rollback(mark)
+	t.placeAgain()
 	t.explain(failed)
 	return true
+}
+
+// placeAgain puts the members back onto the nodes that were found for them, now that the group's object is the
+// old one. The attempt can't be kept instead: whoever follows the journal would see the object change twice, and the queue
+// would try the members without a place again at once.
+func (t *transaction) placeAgain() {
+	for i := range t.places {
+		p := &t.places[i]
+		p.Choice.Writes = t.engine.PlaceOn(t.request.Members[p.Member].Pod, p.Choice.Node)
+	}
+	t.inDomain, t.vain = map[*engine.Class]*engine.Class{}, nil
 }
 
 // placeRest places members that found no place in the domain of all levels, with one preferred level fewer

@@ -83,9 +83,16 @@ func TestPropertyTopologyLevels(t *testing.T) {
 		group := w.PodGroup(cluster.PodGroupKey{Namespace: "default", Name: "gang"})
 		want := w.mostLevels(r)
 		before := dump(w.State)
+		at := w.Head()
 		d := w.DecideGroup(r)
 		if w.PodGroup(cluster.PodGroupKey{Namespace: "default", Name: "gang"}) != group {
 			rt.Fatalf("the group's object has changed")
+		}
+		changes, _ := w.Since(at)
+		for i := range changes {
+			if changes[i].Op == cluster.ObjectSet {
+				rt.Fatalf("%s: a change of the group's object is in the journal: whoever follows it would try the members without a place again", annotation)
+			}
 		}
 		if len(d.Places) == 0 {
 			if after := since(before, w.State); after != before || want >= 0 {

@@ -19,6 +19,7 @@ package scheduler
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/berthproject/berth/core/framework"
 )
@@ -76,10 +77,10 @@ func (t *transaction) postFilter(d *GroupDecision) {
 func (t *transaction) findVictims(d *GroupDecision) (message string, keep bool) {
 	first, preempter := t.request.Members[0].Pod, t.engine.Profile().Preempter
 	if preempter == nil {
-		return "", false
+		return "", t.anyReserved()
 	}
 	if why := preempter.Eligible(first); why != nil {
-		return why.Messages[0], false
+		return why.Messages[0], t.anyReserved()
 	}
 	for i := range t.request.Members {
 		switch uid := t.request.Members[i].Pod.UID; {
@@ -110,6 +111,12 @@ func (t *transaction) findVictims(d *GroupDecision) (message string, keep bool) 
 	}
 	d.Victims = &v.Victims
 	return fmt.Sprintf(messageGroupPlace, len(v.Pods)), true
+}
+
+// anyReserved reports whether a place is kept for a member on a node that is coming. To withdraw it and nominate
+// the member again would be a change of its node, which wakes the group.
+func (t *transaction) anyReserved() bool {
+	return slices.ContainsFunc(t.request.Members, func(m Member) bool { return t.Reserved(m.Pod.UID) })
 }
 
 // awaitsVictims reports whether pods that had to leave a node for a member are still on their way.

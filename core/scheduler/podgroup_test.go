@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/internal/test/testkit"
 )
@@ -175,6 +176,43 @@ func TestWhoLeavesForAGroup(t *testing.T) {
 			slices.Sort(at)
 			if got := strings.Join(leave, " ") + "; " + strings.Join(at, " "); got != c.want {
 				t.Errorf("%s, want %s (%s)", got, c.want, d.Message)
+			}
+		})
+	}
+}
+
+// TestPlacesStayWhereAGroupMayNotPreempt: members keep their places on nodes that are coming when an attempt fails, and
+// nothing of it is in the journal, whatever keeps the group from preempting.
+func TestPlacesStayWhereAGroupMayNotPreempt(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*framework.Profile)
+		policy v1.PreemptionPolicy
+	}{
+		{"by its policy", func(*framework.Profile) {}, v1.PreemptNever},
+		{"nobody preempts", func(p *framework.Profile) { p.Preempter = nil }, v1.PreemptLowerPriority},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorldWith(t, c.change, fours("n1"))
+			var members []*testkit.PodBuilder
+			for _, name := range []string{"a", "b"} {
+				m := testkit.Pod(name).Req("cpu", "3")
+				m.Spec.PreemptionPolicy = &c.policy
+				members = append(members, m)
+			}
+			r := w.group(2, "", members...)
+			w.Reserved = func(uid types.UID) bool { return uid == r.Members[1].Pod.UID }
+			w.Nominate(r.Members[1].Pod, "n1")
+			at := w.Head()
+			if d := w.DecideGroup(r); len(d.Places) > 0 {
+				t.Fatalf("members have places: %v", w.where(r))
+			}
+			if changes, known := w.Since(at); !known || len(changes) > 0 || w.NominatedTo(r.Members[1].Pod.UID) != "n1" {
+				t.Errorf("%d changes, and the member is nominated to %q", len(changes), w.NominatedTo(r.Members[1].Pod.UID))
+			}
+			w.Reserved = func(types.UID) bool { return false }
+			if w.DecideGroup(r); w.NominatedTo(r.Members[1].Pod.UID) != "" {
+				t.Error("a member for which no place is kept stays nominated")
 			}
 		})
 	}

@@ -19,7 +19,7 @@ func BenchmarkPlanGangs(b *testing.B) {
 			schema := cluster.NewSchema()
 			req := autoscaler.Request{Number: 1, Now: time.Unix(1000, 0), ServerNow: time.Unix(1000, 0)}
 			for i := range x.gangs {
-				g := autoscaler.Gang{Key: cluster.PodGroupKey{Namespace: "default", Name: fmt.Sprint("g", i)}, MinCount: 64, Topology: "rack"}
+				g := autoscaler.Gang{Key: cluster.PodGroupKey{Namespace: "default", Name: fmt.Sprint("g", i)}, MinCount: 64, Topologies: []string{"rack"}}
 				for k := range 64 {
 					g.Members = append(g.Members, schema.ParsePod(testkit.Pod(fmt.Sprint("g", i, "-", k)).Req("cpu", "16", "memory", "64Gi").PodGroup(g.Key.Name).Obj()))
 				}

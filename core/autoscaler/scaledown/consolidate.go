@@ -121,12 +121,22 @@ func (x *search) replaceables(plan *autoscaler.Plan) (out []*replaceable) {
 		if seen[k.Node] || k.Reason != autoscaler.KeptUtilized && k.Reason != autoscaler.KeptNoPlace {
 			continue
 		}
-		r := x.replaceable(x.world.NodeByName(k.Node), kept)
+		n := x.world.NodeByName(k.Node)
+		if n == nil {
+			continue
+		}
+		nodes := []cluster.NodeIndex{n.Index}
+		if set := x.goesWith(n.Index); set != nil {
+			nodes = set.nodes
+			for _, name := range set.names {
+				seen[name] = true // whether or not they may be replaced
+			}
+		}
+		r := x.replaceable(nodes, kept)
 		if r == nil {
 			continue
 		}
 		for _, part := range r.parts {
-			seen[part.node.Name] = true
 			for i, id := range resources {
 				if all[i] > 0 {
 					r.worth += x.price / float64(len(all)) * float64(part.node.Requested.At(id)) / all[i]
@@ -149,23 +159,17 @@ func (x *search) priceOf(n *cluster.Node) float64 {
 	return 0
 }
 
-// replaceable returns a node as one that may be replaced, with those that go together with it; nil when one of them
+// replaceable returns nodes that go together as one that may be replaced; nil when one of them
 // mayn't be: its price isn't known, it is a home, it stays for another reason than its use or its pods' homes (by kept, why
 // the nodes stay), or one of its pods has to stay or to end by itself.
-func (x *search) replaceable(n *cluster.Node, kept map[string]autoscaler.KeptReason) *replaceable {
-	if n == nil {
-		return nil
-	}
-	set := x.goesWith(n.Index)
-	if set.nodes == nil {
-		set.nodes = []cluster.NodeIndex{n.Index}
-	}
+func (x *search) replaceable(nodes []cluster.NodeIndex, kept map[string]autoscaler.KeptReason) *replaceable {
 	r := &replaceable{}
 	var movers []*cluster.Pod
-	for _, i := range set.nodes {
+	for _, i := range nodes {
+		x.world.Turn()
 		part, ok := x.part(x.world.Node(i))
 		reason := kept[x.world.Node(i).Name]
-		together := reason == autoscaler.KeptBlockedByPod && len(set.nodes) > 1 // the reason of nodes whose pods must leave with those of other nodes
+		together := reason == autoscaler.KeptBlockedByPod && len(nodes) > 1 // the reason of nodes whose pods must leave with those of other nodes
 		if !ok || reason != autoscaler.KeptUtilized && reason != autoscaler.KeptNoPlace && !together {
 			return nil
 		}
@@ -315,7 +319,7 @@ func (x *search) askFor(req *autoscaler.Request, pod *cluster.Pod) {
 	i := slices.IndexFunc(req.Gangs, func(g autoscaler.Gang) bool { return g.Key == key })
 	if i < 0 {
 		i = len(req.Gangs)
-		req.Gangs = append(req.Gangs, autoscaler.Gang{Key: key, Topology: cluster.RequiredTopology(x.primary.PodGroup(key))})
+		req.Gangs = append(req.Gangs, autoscaler.Gang{Key: key, Topologies: cluster.RequiredTopologies(x.primary.PodGroup(key))})
 	}
 	g := &req.Gangs[i]
 	g.Members = append(g.Members, pod)

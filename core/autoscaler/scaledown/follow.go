@@ -39,6 +39,7 @@ func (s *Simulator) Follow() {
 	s.version++
 	changes = slices.Clone(changes)
 	s.checks.follow(changes)
+	clear(s.sets)
 	touched, tainted := touchedNodes(changes)
 	for _, i := range touched {
 		if c := s.byNode[i]; c != nil {

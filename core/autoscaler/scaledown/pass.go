@@ -31,7 +31,8 @@ type pass struct {
 	replaced map[string]int     // the nodes of a consolidation that is under way, from 1 on in their order
 	grown    map[string]bool    // the groups that nodes were ordered of for it
 
-	together map[cluster.NodeIndex]bool // nodes that were looked at with others whose pods leave with theirs
+	together map[*nodeSet]bool         // that were looked at
+	listed   map[cluster.NodeIndex]int // where nodes are among those that may be candidates; nil before the first set
 
 	movers []*cluster.Pod // scratch memory: the pods of a node that are to be evicted
 	uses   []use          // scratch memory: what they take from budgets
@@ -42,6 +43,9 @@ func (s *Simulator) newPass(req *autoscaler.Request) *pass {
 	p := &pass{Simulator: s, req: req, down: req.ScaleDown, kept: make([]*autoscaler.Kept, s.world.Len()),
 		check: Check{Rules: &req.ScaleDown.Rules, State: s.world.State, Readiness: &req.Readiness, Now: req.ServerNow},
 		judge: drainability.Context{Rules: &req.ScaleDown.Rules, State: s.world.State, Now: req.ServerNow},
+	}
+	if s.rebuilt {
+		clear(s.sets)
 	}
 	p.startCounting()
 	p.readReplacing()

@@ -7,78 +7,96 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 )
 
-// nodeSet are nodes that go together, by index; nil for a node that goes alone.
+// nodeSet are nodes that go together, at least two, sorted by name: whichever of them was found first, they are
+// simulated in one order.
 type nodeSet struct {
 	nodes []cluster.NodeIndex
-	names []string // sorted
+	names []string
 }
 
-// same reports whether a set has these names.
-func (s nodeSet) same(names []string) bool { return slices.Equal(s.names, names) }
+// same reports whether a set, nil for a node that goes alone, has these names.
+func (s *nodeSet) same(names []string) bool {
+	if s == nil {
+		return len(names) == 0
+	}
+	return slices.Equal(s.names, names)
+}
 
 // goesWith returns a node with all others that have pods which leave with its own, or with pods of
-// such a node.
-func (p *pass) goesWith(i cluster.NodeIndex) (out nodeSet) {
-	if !p.primary.AnyMemberOn(i) {
-		return nodeSet{}
+// such a node; nil for a node that goes alone. It takes O(1) but for the first node of a set since the primary
+// changed: then O(the pods on the set's nodes).
+func (s *Simulator) goesWith(i cluster.NodeIndex) *nodeSet {
+	if !s.primary.AnyMemberOn(i) {
+		return nil
 	}
-	seen := map[cluster.PodGroupKey]bool{}
-	out.nodes = []cluster.NodeIndex{i}
-	for k := 0; k < len(out.nodes); k++ {
-		for _, pod := range p.primary.Node(out.nodes[k]).Pods {
-			key, whole := p.primary.GoesWhole(pod)
+	if set, known := s.sets[i]; known {
+		return set
+	}
+	seen, in := map[cluster.PodGroupKey]bool{}, map[cluster.NodeIndex]bool{i: true}
+	set := &nodeSet{nodes: []cluster.NodeIndex{i}}
+	for k := 0; k < len(set.nodes); k++ {
+		s.world.Turn()
+		for _, pod := range s.primary.Node(set.nodes[k]).Pods {
+			key, whole := s.primary.GoesWhole(pod)
 			if !whole || seen[key] {
 				continue
 			}
 			seen[key] = true
-			for _, n := range p.primary.MemberNodes(key) {
-				if !slices.Contains(out.nodes, n) {
-					out.nodes = append(out.nodes, n)
+			for _, n := range s.primary.MemberNodes(key) {
+				if !in[n] {
+					in[n] = true
+					set.nodes = append(set.nodes, n)
 				}
 			}
 		}
 	}
-	if len(out.nodes) == 1 {
-		return nodeSet{}
+	if len(set.nodes) == 1 {
+		s.sets[i] = nil
+		return nil
 	}
-	for _, n := range out.nodes {
-		out.names = append(out.names, p.primary.Node(n).Name)
+	slices.SortFunc(set.nodes, func(a, b cluster.NodeIndex) int {
+		return strings.Compare(s.primary.Node(a).Name, s.primary.Node(b).Name)
+	})
+	for _, n := range set.nodes {
+		set.names = append(set.names, s.primary.Node(n).Name)
+		s.sets[n] = set
 	}
-	slices.Sort(out.names)
-	return out
+	return set
 }
 
 // simulateWith simulates the removal of a node and of all that go together with it. list are the nodes that
 // may be candidates.
 func (p *pass) simulateWith(x eligibleNode, list []eligibleNode) {
 	set := p.goesWith(x.node.Index)
-	if set.nodes == nil {
+	if set == nil {
 		p.simulate(x)
 		return
 	}
-	if p.together[x.node.Index] {
+	if p.together[set] {
 		return // with another of them
 	}
+	if p.together == nil {
+		p.together, p.listed = map[*nodeSet]bool{}, map[cluster.NodeIndex]int{}
+		for at := range list {
+			p.listed[list[at].node.Index] = at
+		}
+	}
+	p.together[set] = true
 	var all []eligibleNode
 	missing := ""
 	for _, i := range set.nodes {
-		at := slices.IndexFunc(list, func(y eligibleNode) bool { return y.node.Index == i })
-		if at < 0 || p.byNode[i] != nil || p.isHome(i) {
+		at, listed := p.listed[i]
+		if !listed || p.byNode[i] != nil || p.isHome(i) {
 			missing = p.world.Node(i).Name
 			continue
 		}
 		all = append(all, list[at])
-	}
-	if p.together == nil {
-		p.together = map[cluster.NodeIndex]bool{}
-	}
-	for _, y := range all {
-		p.together[y.node.Index] = true
 	}
 	if missing == "" {
 		missing = p.simulateSet(all, set.names)
@@ -138,21 +156,33 @@ func (p *pass) keepWhole(n *cluster.Node, other string, utilization float64) {
 }
 
 // wholePodGroups undoes the candidates that go together with nodes that stay, and reports whether there
-// were any.
+// were any. It takes O(candidates).
 func (p *pass) wholePodGroups() (undone bool) {
+	stays := map[*nodeSet]string{} // one node of the set that stays, "" for none
 	for _, c := range slices.Clone(p.candidates) {
-		if p.byNode[c.node] != c {
+		set := p.goesWith(c.node)
+		if set == nil || p.byNode[c.node] != c {
 			continue
 		}
-		for _, name := range c.removal.With {
-			if n := p.world.NodeByName(name); n == nil || p.byNode[n.Index] == nil {
-				node, utilization := p.world.Node(c.node), c.removal.Utilization
-				p.undo(c)
-				p.keepWhole(node, name, utilization)
-				undone = true
-				break
-			}
+		if _, known := stays[set]; !known {
+			stays[set] = p.staysOf(set)
+		}
+		if name := stays[set]; name != "" {
+			node, utilization := p.world.Node(c.node), c.removal.Utilization
+			p.undo(c)
+			p.keepWhole(node, name, utilization)
+			undone = true
 		}
 	}
 	return undone
+}
+
+// staysOf returns the first node of a set that isn't a candidate, "" when all are.
+func (p *pass) staysOf(set *nodeSet) string {
+	for _, name := range set.names {
+		if n := p.world.NodeByName(name); n == nil || p.byNode[n.Index] == nil {
+			return name
+		}
+	}
+	return ""
 }

@@ -59,12 +59,15 @@ type Simulator struct {
 	signed    uint64 // the world's SignatureVersion by which the classes of homes are
 
 	checks checks
+	// sets are the nodes that go together, by each of them (podgroups.go), since the primary changed; nil for a
+	// node that goes alone.
+	sets map[cluster.NodeIndex]*nodeSet
 	// version counts what has changed that the outcome of a pass depends on, but for the time.
 	version  uint64
 	last     *outcome // of the last pass; nil when it can't be that of the next
 	asked    asked    // by the request of the last pass
 	repeated bool     // the last pass came to the outcome of the one before
-	rebuilt  bool     // what Check says and outcomes are found from nothing in each pass
+	rebuilt  bool     // what Check says, sets and outcomes are found from nothing in each pass
 }
 
 // candidate is a node whose pods have moved.
@@ -107,7 +110,7 @@ func New(primary *cluster.State, profiles []*framework.Profile, how engine.Optio
 		return nil, err
 	}
 	return &Simulator{primary: primary, world: world, packers: packing, byNode: map[cluster.NodeIndex]*candidate{},
-		hints: map[types.UID]string{}, noPlace: map[string]*stuck{}, skipped: map[string]uint64{}, rebuilt: how.Rebuilt}, nil
+		hints: map[types.UID]string{}, noPlace: map[string]*stuck{}, sets: map[cluster.NodeIndex]*nodeSet{}, skipped: map[string]uint64{}, rebuilt: how.Rebuilt}, nil
 }
 
 // Between has f called after each change of the simulated world, and for each node that a pass looks

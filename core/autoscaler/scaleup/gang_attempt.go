@@ -108,7 +108,7 @@ type failedGang struct {
 // is placed. Members about which objects of theirs have a say have a shape of their own.
 func (b *builder) shape(g *gang, pods []*cluster.Pod, need int) string {
 	b.gangs.work += len(pods)
-	key := fmt.Sprint(g.Topology, need, b.mayBuyFor(g))
+	key := fmt.Sprint(g.Topologies, need, b.mayBuyFor(g))
 	if b.State.PlacedMembers(g.Key) > 0 {
 		key += g.Key.String()
 	}
@@ -127,7 +127,7 @@ func (b *builder) growing(g *gang, d *gangDomain) map[string]bool {
 		return out
 	}
 	for id, m := range b.models {
-		if d.value == "" || m.domainOf(g.Topology) == d.value {
+		if d.value == "" || nameOf(m.domainOf(g.Topologies)) == d.value {
 			out[id] = true
 		}
 	}
@@ -141,10 +141,7 @@ func (b *builder) mayBuyFor(g *gang) bool { return !b.req.NotFor[g.Members[0].UI
 // places if these are too few. The state and the plan are as they were.
 func (b *builder) try(g *gang, pods []*cluster.Pod, need int, d *gangDomain, groups map[string]bool) (a *attempt, fits int) {
 	b.gangs.work += tryGangWork + len(pods) + len(b.models)
-	done := b.work
-	defer func() {
-		b.gangs.work += b.work.Nodes - done.Nodes + b.work.Asked - done.Asked + b.work.Tried - done.Tried
-	}()
+	defer b.countAnswers()()
 	b.plan.ScaleUps = slices.Clip(b.plan.ScaleUps) // the attempt goes on from these
 	before, proposed := *b.plan, b.proposed.clone()
 	mark := b.State.Mark()
@@ -170,6 +167,14 @@ func (b *builder) try(g *gang, pods []*cluster.Pod, need int, d *gangDomain, gro
 	b.gangs.standing, b.gangs.only = false, nil
 	b.forgetOffers()
 	return a, fits
+}
+
+// countAnswers returns what adds the answers for nodes since its call to the work for gangs.
+func (b *builder) countAnswers() func() {
+	done := b.work
+	return func() {
+		b.gangs.work += b.work.Nodes - done.Nodes + b.work.Asked - done.Asked + b.work.Tried - done.Tried
+	}
 }
 
 // newNodes returns the nodes that are proposed beyond those before, by group and number.
@@ -381,11 +386,7 @@ func (b *builder) carryOut(g *gang, a *attempt) {
 	b.orderFor(g, a)
 	b.joinFor(g, a)
 	g.out.Placed, g.out.Nodes, g.out.Price = len(g.inPlace)+len(a.places), len(a.nodes), a.price
-	if g.Topology != "" {
-		if values := b.State.MemberDomains(g.Key, g.Topology); len(values) > 0 {
-			g.out.Domain = values[0]
-		}
-	}
+	g.out.Domain = nameOf(b.domainOfMembers(g))
 	g.left = slices.DeleteFunc(slices.Clone(g.left), func(pod *cluster.Pod) bool { return b.State.PodOn(pod.UID) != nil })
 	if len(g.left) > 0 {
 		b.noHelpForGang(g)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,8 +14,9 @@ import (
 	"github.com/berthproject/berth/core/engine"
 )
 
-// This file says in which domains of a required topology a gang could be, with nodes that are there,
-// coming or bought. In which domain a new node will be has to be predicted, as the value of a label:
+// This file says in which domains of the required topologies a gang could be, with nodes that are there,
+// coming or bought. A domain is one value of each label: rack 1 of block a isn't rack 1 of block b. In which
+// domain a new node will be has to be predicted, label by label:
 //
 //	the nodes of the group        the template        the group            predicted is
 //	have one value                -                   -                    that value
@@ -29,7 +31,8 @@ import (
 
 // gangDomain is a domain in which a gang could be.
 type gangDomain struct {
-	value string // "" when no topology is required
+	value  string   // "" when no topology is required, a/b when two are
+	values []string // of the labels, outermost first
 	// holds bounds how many members its nodes take; could, with the nodes that may be bought; room how
 	// many pods like the members its nodes take.
 	holds, could, room int
@@ -41,9 +44,7 @@ type predictedDomain struct{ label, value string }
 // domainLabels returns the labels that the gangs of a request require topologies of, sorted.
 func (b *builder) domainLabels() (out []string) {
 	for i := range b.req.Gangs {
-		if label := b.req.Gangs[i].Topology; label != "" {
-			out = append(out, label)
-		}
+		out = append(out, b.req.Gangs[i].Topologies...)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
@@ -124,24 +125,55 @@ func inPredictedDomains(info *cluster.NodeInfo, domains []predictedDomain, regis
 	return out
 }
 
-// domainOf returns the value of a label that is predicted for new nodes of a group, "" for none.
-func (m *model) domainOf(label string) string {
-	for _, d := range m.key.domains {
-		if d.label == label {
-			return d.value
+// domainOf returns the values of some labels that are predicted for new nodes of a group; nil when one isn't.
+func (m *model) domainOf(labels []string) []string {
+	return valuesOf(labels, func(label string) string {
+		for _, d := range m.key.domains {
+			if d.label == label {
+				return d.value
+			}
 		}
-	}
-	return ""
+		return ""
+	})
 }
+
+// domainOfMembers returns the values of the labels of a gang where its members are; nil when they aren't in one domain.
+func (b *builder) domainOfMembers(g *gang) []string {
+	return valuesOf(g.Topologies, func(label string) string {
+		if values := b.State.MemberDomains(g.Key, label); len(values) == 1 {
+			return values[0]
+		}
+		return ""
+	})
+}
+
+// valuesOf returns a value of each label, nil when one has none.
+func valuesOf(labels []string, valueOf func(label string) string) (values []string) {
+	for _, label := range labels {
+		value := valueOf(label)
+		if value == "" {
+			return nil
+		}
+		values = append(values, value)
+	}
+	return values
+}
+
+// nameOf returns the name of a domain by the values of its labels, "" for none.
+func nameOf(values []string) string { return strings.Join(values, "/") }
 
 // anchor keeps members in a domain, as long as it stands: a member without requests is on a node in
 // it that takes nobody else. It returns what takes it away.
 func (b *builder) anchor(g *gang, d *gangDomain) (weigh func()) {
-	if d.value == "" || len(b.State.MemberDomains(g.Key, g.Topology)) > 0 {
+	if d.value == "" || slices.ContainsFunc(g.Topologies, func(label string) bool { return len(b.State.MemberDomains(g.Key, label)) > 0 }) {
 		return func() {}
 	}
+	labels := map[string]string{}
+	for i, label := range g.Topologies {
+		labels[label] = d.values[i]
+	}
 	const name, uid = "pod-group/anchor", types.UID("pod-group/anchor")
-	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{g.Topology: d.value}}}
+	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: g.Key.Namespace, Name: "anchor", UID: uid}}
 	pod.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &g.Key.Name}
 	at := b.State.SetNode(b.State.Schema.ParseNode(node, ""))
@@ -155,7 +187,7 @@ func (b *builder) anchor(g *gang, d *gangDomain) (weigh func()) {
 // gangDomains returns the domains that could hold enough members, those first that nodes of theirs hold,
 // of these the one with the least room. Where none is required there is one of no value.
 func (b *builder) gangDomains(g *gang, pods []*cluster.Pod, need int) []*gangDomain {
-	if g.Topology == "" {
+	if len(g.Topologies) == 0 {
 		return []*gangDomain{{could: len(pods), holds: len(pods)}}
 	}
 	all := b.boundDomains(g, pods)
@@ -184,14 +216,15 @@ const unboundedPods = 1 << 20
 func (b *builder) boundDomains(g *gang, pods []*cluster.Pod) (out []*gangDomain) {
 	runs := byClass(b.memberRuns(pods))
 	byValue := map[string]*gangDomain{}
-	domain := func(value string) *gangDomain {
-		if byValue[value] == nil {
-			byValue[value] = &gangDomain{value: value}
-			out = append(out, byValue[value])
+	domain := func(values []string) *gangDomain {
+		name := nameOf(values)
+		if byValue[name] == nil {
+			byValue[name] = &gangDomain{value: name, values: values}
+			out = append(out, byValue[name])
 		}
-		return byValue[value]
+		return byValue[name]
 	}
-	values, nodes := b.State.Topology(g.Topology).Domains()
+	values, nodes := b.nodesByDomain(g.Topologies)
 	for _, r := range runs {
 		e, n := b.Engine(r.pods[0]), len(r.pods)
 		can := map[*gangDomain]int{}
@@ -202,9 +235,9 @@ func (b *builder) boundDomains(g *gang, pods []*cluster.Pod) (out []*gangDomain)
 		}
 		for _, group := range b.State.Groups() {
 			m := b.models[group.ID]
-			value := m.domainOf(g.Topology)
+			value := m.domainOf(g.Topologies)
 			room, _ := b.headroom(group)
-			if value == "" || room <= 0 {
+			if value == nil || room <= 0 {
 				continue
 			}
 			b.gangs.work++
@@ -214,11 +247,42 @@ func (b *builder) boundDomains(g *gang, pods []*cluster.Pod) (out []*gangDomain)
 			d.could += min(more, n)
 		}
 	}
-	if now := b.State.MemberDomains(g.Key, g.Topology); len(now) > 0 {
-		out = slices.DeleteFunc(out, func(d *gangDomain) bool { return len(now) > 1 || d.value != now[0] })
+	for i, label := range g.Topologies {
+		if now := b.State.MemberDomains(g.Key, label); len(now) > 0 {
+			out = slices.DeleteFunc(out, func(d *gangDomain) bool { return len(now) > 1 || d.values[i] != now[0] })
+		}
 	}
 	slices.SortFunc(out, func(x, y *gangDomain) int { return cmp.Compare(x.value, y.value) })
 	return out
+}
+
+// nodesByDomain returns the values that some labels have together, with the nodes that have them.
+func (b *builder) nodesByDomain(labels []string) (values [][]string, nodes [][]cluster.NodeIndex) {
+	inner, of := b.State.Topology(labels[len(labels)-1]).Domains()
+	if len(labels) == 1 {
+		for _, value := range inner {
+			values = append(values, []string{value})
+		}
+		return values, of
+	}
+	at := map[string]int{}
+	for _, some := range of {
+		b.gangs.work += len(some)
+		for _, i := range some {
+			all := b.State.Node(i).Object.Labels
+			these := valuesOf(labels, func(label string) string { return all[label] })
+			if these == nil {
+				continue
+			}
+			name := nameOf(these)
+			if _, known := at[name]; !known {
+				at[name] = len(values)
+				values, nodes = append(values, these), append(nodes, nil)
+			}
+			nodes[at[name]] = append(nodes[at[name]], i)
+		}
+	}
+	return values, nodes
 }
 
 // holds bounds how many pods of a class nodes take.

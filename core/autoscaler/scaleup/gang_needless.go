@@ -116,6 +116,7 @@ func (b *builder) giveUpComing(g *gang) (a *attempt) {
 	if b.gangs.givingUp >= maxGivingUp {
 		return nil
 	}
+	defer b.countAnswers()()
 	before, mark := *b.plan, b.State.Mark()
 	b.gangs.standing = true
 	if _, moved := b.dropNeedless(g, nil); moved {

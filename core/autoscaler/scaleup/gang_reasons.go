@@ -32,9 +32,11 @@ func (b *builder) whyNotGroup(g *gang, runs []*run, group *cluster.NodeGroup) []
 	if why := b.takesNone(m, runs); why != nil {
 		return why
 	}
-	value := m.domainOf(g.Topology)
-	if g.Topology != "" && value == "" {
-		return []string{fmt.Sprintf("topology domain of new nodes unknown: %s differs or is missing", g.Topology)}
+	value := nameOf(m.domainOf(g.Topologies))
+	for _, label := range g.Topologies {
+		if m.domainOf([]string{label}) == nil {
+			return []string{fmt.Sprintf("topology domain of new nodes unknown: %s differs or is missing", label)}
+		}
 	}
 	most := 0
 	for _, o := range g.out.Tried {

@@ -210,7 +210,7 @@ func (b *builder) placeGang(g *gang) {
 
 // scattered reports whether the places of a gang are in several domains, though it requires one.
 func (b *builder) scattered(g *gang) bool {
-	return g.Topology != "" && len(b.State.MemberDomains(g.Key, g.Topology)) > 1
+	return slices.ContainsFunc(g.Topologies, func(label string) bool { return len(b.State.MemberDomains(g.Key, label)) > 1 })
 }
 
 // takeBack takes the members off the nodes of their places, which are for others then.

@@ -12,8 +12,8 @@ import (
 // gangOf adds a pod group to a request that has to be in one domain of the label tenant, with two members that
 // keep apart from one another there, so that it never fits, and others.
 func gangOf(p *Packer, req *autoscaler.Request, name string, others int) {
-	g := autoscaler.Gang{Key: cluster.PodGroupKey{Namespace: "default", Name: name}, MinCount: others + 2, Topology: "tenant"}
-	p.State.SetObject(testkit.PodGroup(name, g.MinCount, g.Topology))
+	g := autoscaler.Gang{Key: cluster.PodGroupKey{Namespace: "default", Name: name}, MinCount: others + 2, Topologies: []string{"tenant"}}
+	p.State.SetObject(testkit.PodGroup(name, g.MinCount, "tenant"))
 	add := func(b *testkit.PodBuilder) {
 		g.Members = append(g.Members, p.State.Schema.ParsePod(b.PodGroup(name).Obj()))
 	}

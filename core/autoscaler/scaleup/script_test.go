@@ -355,7 +355,7 @@ func (f *fixture) addGang(args *script.Args) {
 	if at < 0 {
 		object := testkit.PodGroup(name, args.Int("min", members), args.String("topology", ""))
 		f.state.SetObject(object)
-		f.req.Gangs = append(f.req.Gangs, autoscaler.Gang{Key: key, MinCount: int(object.Spec.SchedulingPolicy.Gang.MinCount), Topology: cluster.RequiredTopology(object)})
+		f.req.Gangs = append(f.req.Gangs, autoscaler.Gang{Key: key, MinCount: int(object.Spec.SchedulingPolicy.Gang.MinCount), Topologies: cluster.RequiredTopologies(object)})
 		at = len(f.req.Gangs) - 1
 	}
 	for i := range members {
