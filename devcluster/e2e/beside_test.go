@@ -83,9 +83,16 @@ func TestBesideKubeScheduler(t *testing.T) {
 		}
 		return n
 	}
+	var last string
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%d conflicts are counted, and berth explain node says last:\n%s", conflicts(context.Background()), last)
+		}
+	})
 	explained := func(ctx context.Context, node string) string {
 		out, _ := exec.CommandContext(ctx, berth, "explain", "node", node, "--server", server, "--token-file", reader, "--insecure-skip-tls-verify").CombinedOutput()
-		return string(out)
+		last = string(out)
+		return last
 	}
 	within(t, "Berth to lead", time.Minute, func(ctx context.Context) bool { return conflicts(ctx) == 0 })
 
