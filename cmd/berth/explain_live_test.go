@@ -236,3 +236,28 @@ func TestNamesAreEscaped(t *testing.T) {
 		t.Errorf("the server was asked for\n%s\nwant\n%s", got, want)
 	}
 }
+
+// TestANodeOfABerthThatOnlySchedules: of its removal nothing is known, which is said, with what was decided about the node
+// all the same; without a decision it is an error.
+func TestANodeOfABerthThatOnlySchedules(t *testing.T) {
+	answer := `{"name": "n", "decisions": [{"seq": 7, "time": "2026-01-01T00:00:00Z", "kind": "RoomTakenTwice", "node": "n", "text": "RoomTakenTwice pod a/b node n: scheduler other has placed it there"}]}`
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) }))
+	defer server.Close()
+	ask := func() (string, error) {
+		var out bytes.Buffer
+		cmd := root()
+		cmd.SetOut(&out)
+		cmd.SetErr(&out)
+		cmd.SetArgs([]string{"explain", "node", "n", "--server", server.URL, "--insecure-skip-tls-verify"})
+		err := cmd.ExecuteContext(t.Context())
+		return out.String(), err
+	}
+	const want = "node n: Berth only schedules here and does not remove nodes\n\nDecisions:\n  2026-01-01 00:00:00.000  #7 RoomTakenTwice pod a/b node n: scheduler other has placed it there\n"
+	if got, err := ask(); err != nil || got != want {
+		t.Errorf("%v, got\n%s\nwant\n%s", err, got, want)
+	}
+	answer = `{"name": "n", "decisions": []}`
+	if got, err := ask(); err == nil || !strings.Contains(err.Error(), "Berth only schedules here") {
+		t.Errorf("without decisions: %v, and it prints %q", err, got)
+	}
+}

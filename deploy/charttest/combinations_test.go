@@ -51,6 +51,8 @@ var combinations = map[string]string{
 	"a provider by mutual TLS":       `{provider: {image: {repository: provider, digest: "sha256:0000000000000000000000000000000000000000000000000000000000000000"}, command: [/provider], tls: {secretName: tls}, check: true, serviceAccountToken: true, env: [{name: A, value: b}], envFrom: [{secretRef: {name: cloud}}], volumeMounts: [{name: cloud, mountPath: /etc/cloud}], resources: {limits: {memory: 256Mi}}}, extraVolumes: [{name: cloud, secret: {secretName: cloud}}], hostNetwork: true, flags: {secure-port: 10359}}`,
 	"a provider at a socket":         `{provider: {image: {repository: provider, tag: v1}, args: ["--listen=unix:///run/berth-provider/provider.sock"], socket: true, check: true}, hostNetwork: true, flags: {secure-port: 10359}}`,
 	"a provider at a socket, by TLS": `{provider: {image: {repository: provider, tag: v1}, socket: true, tls: {secretName: tls}}}`,
+	"a provider on IPv6":             `{provider: {image: {repository: provider, tag: v1}, args: ["--address=[::1]:8086"]}}`,
+	"a provider for all, by TLS":     `{provider: {image: {repository: provider, tag: v1}, args: ["--address=:8086"], tls: {secretName: tls}}}`,
 	"a provider for a shadow":        `{provider: {image: {repository: provider, tag: v1}, check: true}, shadow: {enabled: true}}`,
 	"pods of some namespaces":        `{schedulerNamePolicy: {enabled: true, namespaceSelector: {matchLabels: {berth.dev/scheduler: berth}}}}`,
 	"pods of all but some":           `{schedulerNamePolicy: {enabled: true, schedulerName: packed, failurePolicy: Fail, namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system, kube-public, own]}]}}, schedulerConfiguration: {profiles: [{schedulerName: packed}]}}`,

@@ -6,7 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"helm.sh/helm/v4/pkg/action"
@@ -156,6 +158,40 @@ func TestAlertsAndDashboardOfTheChart(t *testing.T) {
 	must(t, err)
 	if dashboard.Data["berth.json"] != string(raw) || dashboard.Labels["grafana_dashboard"] != "1" {
 		t.Errorf("the ConfigMap has the labels %v and a dashboard of %d bytes, the file has %d", dashboard.Labels, len(dashboard.Data["berth.json"]), len(raw))
+	}
+}
+
+// TestTemplatesDependOnValuesAlone: ArgoCD and Flux render the chart again and again, without the cluster. No template
+// looks something up there, takes the time or draws a random value: each rendering would differ from what is installed.
+func TestTemplatesDependOnValuesAlone(t *testing.T) {
+	impure := regexp.MustCompile(`\b(lookup|now|uuidv4|shuffle|htpasswd|bcrypt|rand[A-Z][A-Za-z]*|gen[A-Z][A-Za-z]*|getHostByName)\b`)
+	for text, is := range map[string]bool{`{{ lookup "v1" "Secret" "a" "b" }}`: true, `{{ randAlphaNum 5 }}`: true, `{{ now | date "2006" }}`: true, `{{ .Values.nowhere }}`: false} {
+		if impure.MatchString(text) != is {
+			t.Errorf("whether %s depends on more than values: %t, want %t", text, !is, is)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(root, "chart", "templates", "*"))
+	must(t, err)
+	for _, path := range files {
+		if info, err := os.Stat(path); err != nil || info.IsDir() {
+			continue
+		}
+		raw, err := os.ReadFile(path)
+		must(t, err)
+		for _, action := range regexp.MustCompile(`(?s)\{\{.*?\}\}`).FindAllString(string(raw), -1) {
+			if !strings.HasPrefix(action, "{{/*") && !strings.HasPrefix(action, "{{- /*") && !strings.HasPrefix(action, "{{- fail") && impure.MatchString(action) {
+				t.Errorf("%s: %s depends on more than values", path, action)
+			}
+		}
+	}
+	for _, name := range append([]string{""}, overlays...) {
+		first, err := template(t, valuesOf(t, name), current)
+		must(t, err)
+		second, err := template(t, valuesOf(t, name), current)
+		must(t, err)
+		if first != second {
+			t.Errorf("with the values %q two renderings differ", name)
+		}
 	}
 }
 

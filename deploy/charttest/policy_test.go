@@ -61,6 +61,46 @@ func TestSchedulerNamePolicy(t *testing.T) {
 	})
 }
 
+// TestSchedulerNamePolicyFailsAsChosen: while the policy can't be evaluated, new pods of selected namespaces are admitted as
+// they are, or refused, as failurePolicy says; those of other namespaces and of kube-system are never refused. The
+// policy's expression is exchanged for one that has an error for every pod.
+func TestSchedulerNamePolicyFailsAsChosen(t *testing.T) {
+	c := startCluster(t)
+	ctx := t.Context()
+	for _, name := range []string{"chosen", "other"} {
+		ns := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"team": name}}}
+		_, err := c.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+		must(t, err)
+	}
+	for _, x := range []struct{ policy, want string }{
+		{"Ignore", "default-scheduler"},
+		{"Fail", "denied"},
+	} {
+		values := policyFor("{matchLabels: {team: chosen}}")
+		values["schedulerNamePolicy"].(map[string]any)["failurePolicy"] = x.policy
+		must(t, c.install(values))
+		eventually(t, "the policy to be in force", func(ctx context.Context) bool { return c.schedulerOf(ctx, "chosen", v1.PodSpec{}) == "berth" })
+		policies := c.client.AdmissionregistrationV1().MutatingAdmissionPolicies()
+		p, err := policies.Get(ctx, "berth-scheduler-name", metav1.GetOptions{})
+		must(t, err)
+		p.Spec.Mutations[0].ApplyConfiguration.Expression = "Object{spec: Object.spec{schedulerName: object.metadata.annotations['nobody/has-it']}}"
+		_, err = policies.Update(ctx, p, metav1.UpdateOptions{})
+		must(t, err)
+		eventually(t, "pods to be treated as "+x.policy+" says", func(ctx context.Context) bool {
+			return strings.Contains(c.schedulerOf(ctx, "chosen", v1.PodSpec{}), x.want)
+		})
+		for _, spared := range []string{"other", namespace} {
+			if got := c.schedulerOf(ctx, spared, v1.PodSpec{}); got != "default-scheduler" {
+				t.Errorf("with %s a new pod in %s gets %s, want default-scheduler", x.policy, spared, got)
+			}
+		}
+		must(t, c.uninstall())
+		eventually(t, "the policy to be gone", func(ctx context.Context) bool {
+			return c.schedulerOf(ctx, "chosen", v1.PodSpec{}) == "default-scheduler"
+		})
+	}
+}
+
 // policyFor returns the values of a policy for the namespaces that a selector selects.
 func policyFor(selector string) map[string]any {
 	v := map[string]any{}

@@ -37,6 +37,10 @@ func TestValuesWithAMistake(t *testing.T) {
 		{"shadow: {enabled: true}\nflags: {cloud-provider: simulated}", "flags.cloud-provider and cloudConfig go together"},
 		{"shadow: {enabled: true}\nflags: {mode: autoscaler}", "shadow.enabled and flags.mode exclude each other"},
 		{"flags: {shadow: true}", "'shadow' not allowed"},
+		{"flags: {mode: autoscaler}", "flags.mode: autoscaler does nothing but change nodes, and nothing says where they come from"},
+		{"flags: {mode: scheduler, cloud-provider: clusterapi}", "flags.mode: scheduler changes no nodes, and flags.cloud-provider says where nodes come from"},
+		{"provider: {image: {repository: p, tag: v1}}\nflags: {mode: scheduler}", "flags.mode: scheduler changes no nodes, and provider.image.repository says where nodes come from"},
+		{"hostNetwork: true\nextraEnv: [{name: POD_NAME, value: a}]", "extraEnv has POD_NAME, which the chart sets with hostNetwork"},
 		{"shadow: {schedulerConfiguration: {kind: Pod}}", "/shadow/schedulerConfiguration/kind"},
 		{"cloudConfig: groups", "flags.cloud-provider and cloudConfig go together"},
 		{"fullnameOverride: Berth", "/fullnameOverride"},
@@ -62,6 +66,11 @@ func TestValuesWithAMistake(t *testing.T) {
 		{"provider: {image: {repository: p, tag: v1}}\ncloudConfig: a", "remove cloudConfig and cloudConfigSecret.name"},
 		{"provider: {image: {repository: p, tag: v1}}\nhostNetwork: true", "with hostNetwork everything on the node reaches the provider's port"},
 		{"provider: {image: {repository: p, tag: v1}, port: 10259}", "provider.port and flags.secure-port are both 10259"},
+		{"provider: {image: {repository: p, tag: v1}, args: [--address=127.0.0.1:8087]}", "provider.args has --address=127.0.0.1:8087, and Berth connects to provider.port, which is 8086"},
+		{"provider: {image: {repository: p, tag: v1}, port: 8087, args: ['-address=localhost:8086']}", "provider.args has -address=localhost:8086, and Berth connects to provider.port, which is 8087"},
+		{"provider: {image: {repository: p, tag: v1}, args: ['--address=:8086']}", "provider.args has --address=:8086, and without provider.tls.secretName whoever reaches that address can remove nodes"},
+		{"provider: {image: {repository: p, tag: v1}, args: ['--address=0.0.0.0:8086']}", "provider.args has --address=0.0.0.0:8086, and without provider.tls.secretName"},
+		{"provider: {image: {repository: p, tag: v1}, socket: true, args: ['--address=127.0.0.1:8086']}", "provider.args has --address=127.0.0.1:8086, and provider.socket has Berth connect to a socket"},
 		{"provider: {timeout: soon}", "/provider/timeout"},
 		{"schedulerNamePolicy: {failurePolicy: Open}", "/schedulerNamePolicy/failurePolicy"},
 		{"schedulerNamePolicy: {enabled: true}", "schedulerNamePolicy.namespaceSelector selects the namespace kube-system"},
@@ -69,7 +78,7 @@ func TestValuesWithAMistake(t *testing.T) {
 		{"schedulerNamePolicy: {enabled: true, schedulerName: other}", "schedulerNamePolicy.schedulerName is other, and schedulerConfiguration.profiles has no such profile: it has berth"},
 		{"schedulerNamePolicy: {enabled: true, schedulerName: default-scheduler}\nschedulerConfiguration: {profiles: []}", "schedulerNamePolicy.schedulerName is default-scheduler"},
 		{"schedulerNamePolicy: {enabled: true}\nshadow: {enabled: true}", "schedulerNamePolicy.enabled gives pods to a Berth that places none"},
-		{"schedulerNamePolicy: {enabled: true}\nflags: {mode: autoscaler}", "schedulerNamePolicy.enabled gives pods to a Berth that places none"},
+		{"schedulerNamePolicy: {enabled: true}\nflags: {mode: autoscaler, cloud-provider: clusterapi}", "schedulerNamePolicy.enabled gives pods to a Berth that places none"},
 	} {
 		values := map[string]any{}
 		if err := yaml.Unmarshal([]byte(c.values), &values); err != nil {

@@ -78,7 +78,7 @@ func (h *History) forgetOldest() {
 }
 
 // about returns what a decision is about: its pod, or its pod group or node group if it has none; and the
-// node, of a decision about a node's removal. The zero value is none of them.
+// node, of a decision about a node's removal or about room on it that was given away twice. The zero value is none of them.
 func about(d *step.Decision) [2]subject {
 	first := subject{pod: d.Pod}
 	switch {
@@ -89,7 +89,7 @@ func about(d *step.Decision) [2]subject {
 		first = subject{group: d.Group}
 	}
 	switch d.Kind {
-	case step.NodeTainted, step.NodeUnneeded, step.NodeNeeded, step.NodeStays, step.NodeKept, step.NodeRecalled, step.NodeRemoved, step.RemovalRepeated, step.PodEvicted, step.PodSurged:
+	case step.NodeTainted, step.NodeUnneeded, step.NodeNeeded, step.NodeStays, step.NodeKept, step.NodeRecalled, step.NodeRemoved, step.RemovalRepeated, step.PodEvicted, step.PodSurged, step.RoomTakenTwice:
 		return [2]subject{first, {node: d.Node}}
 	}
 	return [2]subject{first}
@@ -107,7 +107,8 @@ func (h *History) OfPodGroup(group string) []step.Decision { return h.last(subje
 // 20 at most.
 func (h *History) OfGroup(group string) []step.Decision { return h.last(subject{group: group}) }
 
-// OfNode returns the last decisions about the removal of a node, the oldest first: 20 at most.
+// OfNode returns the last decisions about the removal of a node, and about room on it that was given away twice, the
+// oldest first: 20 at most.
 func (h *History) OfNode(node string) []step.Decision { return h.last(subject{node: node}) }
 
 // last returns copies, so that what is written to the ring meanwhile doesn't show in an answer.

@@ -87,8 +87,8 @@ func TestHistoryIsBoundedInBytes(t *testing.T) {
 	}
 }
 
-// TestHistoryOfANodeIsAboutItsRemoval: the many decisions about pods that come
-// to a node don't push it out of the history.
+// TestHistoryOfANodeIsAboutItsRemoval: and about room that was given away twice. The many decisions about pods that
+// come to a node don't push it out of the history.
 func TestHistoryOfANodeIsAboutItsRemoval(t *testing.T) {
 	h := NewHistory(100)
 	var r step.Ready
@@ -97,7 +97,7 @@ func TestHistoryOfANodeIsAboutItsRemoval(t *testing.T) {
 		{Kind: step.NodeUnneeded, Node: "n", Group: "g"}, {Kind: step.NodeTainted, Node: "n", Group: "g"}, {Kind: step.NodeTainted, Node: "other", Group: "g"},
 		{Kind: step.PodEvicted, Node: "n", Pod: "default/web"}, {Kind: step.Placed, Node: "n", Pod: "default/late"},
 		{Kind: step.NodeKept, Node: "n"}, {Kind: step.NodeNeeded, Node: "n"}, {Kind: step.NodeRemoved, Node: "n", Group: "g"},
-		{Kind: step.PodSurged, Node: "n", Pod: "default/one"},
+		{Kind: step.PodSurged, Node: "n", Pod: "default/one"}, {Kind: step.RoomTakenTwice, Node: "n", Pod: "default/others"},
 	} {
 		d.Seq = uint64(i)
 		r.Decisions = append(r.Decisions, d)
@@ -113,7 +113,7 @@ func TestHistoryOfANodeIsAboutItsRemoval(t *testing.T) {
 		of        string
 		got, want []uint64
 	}{
-		{"the node", numbers(h.OfNode("n")), []uint64{0, 2, 3, 5, 7, 8, 9, 10}},
+		{"the node", numbers(h.OfNode("n")), []uint64{0, 2, 3, 5, 7, 8, 9, 10, 11}},
 		{"the pod that keeps it", numbers(h.Of("default/db")), []uint64{0}},
 		{"a pod that was evicted", numbers(h.Of("default/web")), []uint64{5}},
 		{"the group", numbers(h.OfGroup("g")), []uint64{2, 3, 4, 9}},

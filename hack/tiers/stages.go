@@ -36,9 +36,10 @@ var smoke = []string{
 // rendered are the tests of the chart that need neither the image nor a cluster.
 var rendered = []string{
 	"TestAShadowOfNodesMayOnlyRead", "TestAlertsAndDashboardOfTheChart", "TestAnnotationsForArtifactHub", "TestClustersOfOtherVersions",
-	"TestFlagsOfValues", "TestKustomizeHasWhatTheChartHas", "TestLint", "TestNamesFollowTheOverrides", "TestNamesOfValues",
-	"TestPoliciesThatSelectTooMuch", "TestProviderHasNoTokenUnlessItAsks", "TestRightsOfPagesAreJSON", "TestValuesWithAMistake", "TestViewers",
-	"TestWhatAMonitoredChartHas", "TestWhatTheChartHas",
+	"TestFlagsOfValues", "TestFlowSchemas", "TestKustomizeHasWhatTheChartHas", "TestLint", "TestMigratedValues", "TestMigration",
+	"TestNamesFollowTheOverrides", "TestNamesOfValues", "TestPoliciesThatSelectTooMuch", "TestProviderHasNoTokenUnlessItAsks",
+	"TestRightsOfPagesAreJSON", "TestRightsToLookForOtherPrograms", "TestTemplatesDependOnValuesAlone", "TestValuesWithAMistake",
+	"TestViewers", "TestWhatAMonitoredChartHas", "TestWhatTheChartHas",
 }
 
 // concurrent are the packages whose goroutines share memory.

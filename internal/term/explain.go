@@ -89,7 +89,12 @@ func explainNode(ctx context.Context, out io.Writer, from Source, path string) e
 	}
 	// Nodes have a state where Berth scales down.
 	if x.State == "" {
-		return errOnlySchedules
+		if len(x.Decisions) == 0 {
+			return errOnlySchedules
+		}
+		fmt.Fprintf(out, "node %s: %v\n", x.Name, errOnlySchedules)
+		printDecisions(out, x.Decisions)
+		return nil
 	}
 	if err := report.Node(out, nodeOf(x), moment(x.At)); err != nil {
 		return err

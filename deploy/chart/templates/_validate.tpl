@@ -28,6 +28,13 @@
 {{- if and (eq $provider "clusterapi") .Values.cloudConfig }}
 {{- fail "cloudConfig is a kubeconfig with flags.cloud-provider: clusterapi, and a ConfigMap is no place for one; put it into a Secret and name that in cloudConfigSecret.name" }}
 {{- end }}
+{{- $mode := index .Values.flags "mode" | default "" }}
+{{- if and (eq $mode "scheduler") (include "berth.scales" .) }}
+{{- fail (printf "flags.mode: scheduler changes no nodes, and %s says where nodes come from; remove one of them" (ternary "provider.image.repository" "flags.cloud-provider" (ne .Values.provider.image.repository ""))) }}
+{{- end }}
+{{- if and (eq $mode "autoscaler") (not (include "berth.scales" .)) }}
+{{- fail "flags.mode: autoscaler does nothing but change nodes, and nothing says where they come from; set flags.cloud-provider or provider.image.repository" }}
+{{- end }}
 {{- if and (not .Values.provider.image.repository) (ne $provider "clusterapi") (ne (not $given) (not $provider)) }}
 {{- fail "flags.cloud-provider and cloudConfig go together; set both or neither" }}
 {{- end }}
@@ -48,6 +55,20 @@
 {{- end }}
 {{- if and .Values.hostNetwork (not $p.tls.secretName) (not $p.socket) }}
 {{- fail "with hostNetwork everything on the node reaches the provider's port, and could remove nodes; set provider.socket or provider.tls.secretName, or hostNetwork to false" }}
+{{- end }}
+{{- range $arg := $p.args }}
+{{- if regexMatch "^--?address=" $arg }}
+{{- $address := regexReplaceAll "^--?address=" $arg "" }}
+{{- if $p.socket }}
+{{- fail (printf "provider.args has %s, and provider.socket has Berth connect to a socket; remove one of them" $arg) }}
+{{- end }}
+{{- if not (hasSuffix (printf ":%d" (int $p.port)) $address) }}
+{{- fail (printf "provider.args has %s, and Berth connects to provider.port, which is %d; give both the same port" $arg (int $p.port)) }}
+{{- end }}
+{{- if and (not $p.tls.secretName) (not (regexMatch "^(localhost|127[.][0-9.]+|\\[::1\\]):" $address)) }}
+{{- fail (printf "provider.args has %s, and without provider.tls.secretName whoever reaches that address can remove nodes; use 127.0.0.1:%d, or set provider.tls.secretName" $arg (int $p.port)) }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- if and (eq (int $p.port) (int (index .Values.flags "secure-port"))) (not $p.socket) }}
 {{- fail (printf "provider.port and flags.secure-port are both %d; choose another port for one of them" (int $p.port)) }}
@@ -85,6 +106,13 @@
 {{- range $label, $_ := .Values.podLabels }}
 {{- if hasKey $.Values.commonLabels $label }}
 {{- fail (printf "podLabels and commonLabels both have %s; remove one of them" $label) }}
+{{- end }}
+{{- end }}
+{{- if .Values.hostNetwork }}
+{{- range .Values.extraEnv }}
+{{- if eq .name "POD_NAME" }}
+{{- fail "extraEnv has POD_NAME, which the chart sets with hostNetwork; remove it" }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- range .Values.extraContainers }}

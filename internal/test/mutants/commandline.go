@@ -26,6 +26,8 @@ var commandLine = []Mutant{
 	{"whoever stands by answers for ever who leads", "edge/api/api.go", "if p.standby && !a.opt.Meta().Leading {", "if p.standby && false {", "./edge/observe", "TestTheAPIIsServed", "1"},
 	{"a certificate of an instance that stands by is wrong for ever", "edge/reach/direct.go", "return noLeader{fmt.Errorf(\"%w, and it isn't", "return struct{ error }{fmt.Errorf(\"%w, and it isn't", "./edge/reach", "TestAForwarderWaits", "1"},
 	{"a lower bound is more than is proved", "core/autoscaler/scaleup/choice.go", "choice.LowerBound = b.mix.LowerBound", "choice.LowerBound = 2 * b.mix.LowerBound", "./core/autoscaler/scaleup", "TestPropertyAlternatives", "200"},
+	{"a node doesn't say that its room was given away twice", "edge/observe/history.go", "step.PodSurged, step.RoomTakenTwice:", "step.PodSurged:", "./edge/observe", "TestHistoryOfANode", "1"},
+	{"a Berth that only schedules says nothing of a node", "internal/term/explain.go", "		if len(x.Decisions) == 0 {", "		if true {", "./cmd/berth", "TestANodeOfABerthThatOnlySchedules", "1"},
 }
 
 func init() { All = append(All, commandLine...) }
