@@ -10,6 +10,7 @@ import (
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/door"
+	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/test/testkit"
 )
@@ -56,6 +57,34 @@ func TestBadExpressionsAreNamed(t *testing.T) {
 				t.Errorf("binds %+v, want the pod's, whose claim is repaired", r.Binds)
 			}
 		})
+	}
+}
+
+// TestSelectorsThatCostTooMuch: the selectors of a pod's claim use up what a question may cost. No node takes the pod, the
+// reason names the claim, others get their devices, and attempt after attempt nothing is evaluated again.
+func TestSelectorsThatCostTooMuch(t *testing.T) {
+	advance, core := deviceWorldWith(t, plugins.Options{DeviceSteps: 10})
+	list := "[" + strings.TrimSuffix(strings.Repeat("1,", 40), ",") + "]"
+	bad := gpuClaim("bad", "")
+	bad.Spec.Devices.Requests[0].Exactly.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: fmt.Sprintf("%[1]s.all(a, %[1]s.all(b, a + b == 2))", list)}}}
+	r := advance(step.ObjectSet{Object: bad}, gpuUser("bad", "bad"), step.ObjectSet{Object: gpuClaim("good", "")}, gpuUser("good", "good"))
+	if len(r.Binds) != 1 || r.Binds[0].Name != "good" {
+		t.Errorf("binds %+v, want good's", r.Binds)
+	}
+	const want = "0/2 nodes are available: 2 claim default/bad: its selectors cost too much to evaluate on the devices of a node; they must be simpler."
+	if len(r.Conditions) != 1 || !strings.HasPrefix(r.Conditions[0].Message, want) {
+		t.Errorf("conditions %+v, want one with %q", r.Conditions, want)
+	}
+	x, _ := core.View().Explain("default", "bad")
+	if len(x.Details) != 2 || !strings.HasPrefix(x.Details[1].Text, "claim default/bad: its selectors cost too much") {
+		t.Errorf("details %+v, want the claim's cost", x.Details)
+	}
+	asks := core.State().Devices().Asks()
+	for range 5 {
+		advance(step.NodeSet{Node: testkit.Node("n0").Label("touched", fmt.Sprint(asks)).Alloc("cpu", "4", "memory", "8Gi").Obj()})
+	}
+	if more := core.State().Devices().Asks() - asks; more != 0 {
+		t.Errorf("%d more questions, want none: the devices are the same", more)
 	}
 }
 

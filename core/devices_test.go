@@ -24,8 +24,13 @@ import (
 // the resource gpu.
 func deviceWorld(t *testing.T) (advance func(...step.Input) step.Ready, c *core.Core) {
 	t.Helper()
+	return deviceWorldWith(t, plugins.Options{DeviceBindTimeout: 7 * time.Minute})
+}
+
+func deviceWorldWith(t *testing.T, o plugins.Options) (advance func(...step.Input) step.Ready, c *core.Core) {
+	t.Helper()
 	schema := cluster.NewSchema()
-	c, err := core.New(schema, core.DefaultConfig(plugins.Default(schema, plugins.Options{DeviceBindTimeout: 7 * time.Minute})))
+	c, err := core.New(schema, core.DefaultConfig(plugins.Default(schema, o)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,21 +1,17 @@
 package devices
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
-	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
-	"k8s.io/klog/v2"
 )
 
 // Classes has the device classes that requests name.
@@ -24,12 +20,15 @@ type Classes = structured.DeviceClassLister
 // ErrTooManySteps is returned when no allocation was found within the steps that a question may take.
 var ErrTooManySteps = errors.New("too many combinations of devices")
 
+// ErrTooCostly is returned when selectors cost more than the steps of a question stand for.
+var ErrTooCostly = errors.New("selectors cost too much")
+
 // ErrOnNode is wrapped by errors that concern the node only: other nodes may do.
 var ErrOnNode = structured.ErrFailedAllocationOnNode
 
 // endsAttempt reports whether an error says that something is wrong with a claim, a class or a pool.
 func endsAttempt(err error) bool {
-	return err != nil && !errors.Is(err, ErrOnNode) && !errors.Is(err, ErrTooManySteps)
+	return err != nil && !errors.Is(err, ErrOnNode) && !errors.Is(err, ErrTooManySteps) && !errors.Is(err, ErrTooCostly)
 }
 
 // celCached is how many compiled expressions are kept. kube-scheduler keeps ten.
@@ -42,7 +41,8 @@ func newExpressions(f structured.Features) *cel.Cache {
 
 // How says how to allocate.
 type How struct {
-	Steps int // how many devices may be tried
+	// Steps is how many devices may be tried for one question. What selectors cost counts, too: CostPerStep as a step.
+	Steps int
 	// Packed fills up units that are partly in use before it takes whole ones; otherwise devices are tried in
 	// the order in which they are published. It needs FollowWorkload.
 	Packed bool
@@ -57,21 +57,25 @@ func (v *Inventory) allocate(pools []seen, n *v1.Node, claims []*resourcev1.Reso
 		p.addTo(&taken)
 		published = p.appendSlices(published, how)
 	}
-	budget := &steppedContext{left: how.Steps}
-	a, err := structured.NewAllocator(budget, v.features, taken, classes, published, v.expressions)
+	budget := newBudget(how, claims)
+	out, err := v.askLibrary(budget, n, claims, classes, taken, published)
+	if over := budget.err(n.Name); over != nil {
+		return nil, over
+	}
+	if err != nil || len(out) != len(claims) {
+		return nil, err
+	}
+	return out, nil
+}
+
+// askLibrary asks the library within a budget.
+func (v *Inventory) askLibrary(b *budget, n *v1.Node, claims []*resourcev1.ResourceClaim, classes Classes, taken structured.AllocatedState, published []*resourcev1.ResourceSlice) (out []resourcev1.AllocationResult, err error) {
+	defer b.catch(&err)
+	a, err := structured.NewAllocator(b, v.features, taken, classes, published, v.expressions)
 	if err != nil {
 		return nil, fmt.Errorf("prepare the allocation: %w", err)
 	}
-	out, err := a.Allocate(budget, n, claims)
-	switch {
-	case budget.left < 0:
-		return nil, fmt.Errorf("node %s: %w", n.Name, ErrTooManySteps)
-	case err != nil:
-		return nil, err
-	case len(out) != len(claims):
-		return nil, nil
-	}
-	return out, nil
+	return a.Allocate(b, n, claims)
 }
 
 // appendSlices appends the slices of a pool as the library is to see them.
@@ -119,32 +123,6 @@ func nameShares(c *resourcev1.ResourceClaim, a *resourcev1.AllocationResult) {
 		}
 	}
 }
-
-// steppedContext ends after a number of looks at it: the library looks once for each device that it
-// tries. It knows no time.
-type steppedContext struct{ left int }
-
-var _ context.Context = &steppedContext{}
-
-// Deadline implements context.Context.
-func (*steppedContext) Deadline() (time.Time, bool) { return time.Time{}, false }
-
-// Done implements context.Context.
-func (*steppedContext) Done() <-chan struct{} { return nil }
-
-// Err implements context.Context.
-func (c *steppedContext) Err() error {
-	if c.left--; c.left < 0 {
-		return context.DeadlineExceeded
-	}
-	return nil
-}
-
-// silent keeps what the library logs out of the process's log.
-var silent = klog.NewContext(context.Background(), logr.Discard())
-
-// Value implements context.Context.
-func (*steppedContext) Value(key any) any { return silent.Value(key) }
 
 // Score returns what an allocation is worth to those who list alternatives: more for those that come
 // first (computeScore of kube-scheduler).

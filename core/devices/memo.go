@@ -1,6 +1,7 @@
 package devices
 
 import (
+	"errors"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -17,8 +18,9 @@ type Answer struct {
 	Score int64 // of the allocation, as Score says
 	Uses  []Use // of the units of nodes, when the allocation is packed
 	// Failed is set when the library returned an error instead. Its text names claims and nodes, and is
-	// found by asking again (Allocate).
+	// found by asking again (Allocate), unless a bound was hit.
 	Failed bool
+	Over   Excess // which bound was hit, for Excess.Reason
 	// Ends is set of an error that has nothing to do with this node alone: kube-scheduler ends the attempt.
 	Ends bool
 }
@@ -141,6 +143,9 @@ func (v *Inventory) remember(key asked, claims []*resourcev1.ResourceClaim, allo
 	}
 	out, uses, err := allocate()
 	a = Answer{Fits: out != nil, Failed: err != nil, Ends: endsAttempt(err), Uses: uses}
+	if over := (*excessError)(nil); errors.As(err, &over) {
+		a.Over = over.excess
+	}
 	for k := range out {
 		a.Score += Score(claims[k], &out[k])
 	}

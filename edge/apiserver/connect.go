@@ -126,5 +126,8 @@ func (o Options) restConfig() (*rest.Config, error) {
 	}
 	rc.UserAgent = "berth/" + version.Get().Version
 	rc.QPS, rc.Burst = o.Config.BindQPS, o.Config.BindBurst
+	// Otherwise an API server of 1.37 packs each event of a watch by itself, and Berth unpacks it. kube-scheduler
+	// refuses that, too: both are near the API server.
+	rc.DisableCompression = true
 	return rc, nil
 }

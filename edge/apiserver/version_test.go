@@ -114,3 +114,15 @@ func TestConnectSaysWhatVersionItFound(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswersAreNotCompressed: an API server packs a watch event by event for a client that can unpack it. All clients
+// are made of the connection's configuration.
+func TestAnswersAreNotCompressed(t *testing.T) {
+	s, err := Open(Options{Master: "https://api.example.com:6443", Config: config.Default()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !s.Rest.DisableCompression {
+		t.Error("clients accept compressed answers")
+	}
+}

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
@@ -99,7 +100,7 @@ func (l *claims) add(pod types.UID, w cluster.ObjectChange) {
 }
 
 // assumed returns the claim as it is when all that hold it have written it; nil when there is none. An
-// allocation that the API has comes before any that was assumed. A claim of the same name with another
+// allocation that the API has comes before any that was assumed, and doesn't free that one's devices. A claim of the same name with another
 // UID isn't the one that was held.
 func (c *claim) assumed() *resourcev1.ResourceClaim {
 	out := c.shown
@@ -115,15 +116,21 @@ func (c *claim) assumed() *resourcev1.ResourceClaim {
 	return out
 }
 
-// on returns a claim with what is held.
+// on returns a claim with what is held. Where somebody else has given it other devices meanwhile it has
+// both, until the bind has its outcome: should those be taken away again, the bind writes its own.
 func (h *hold) on(c *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
-	reserved := isReservedFor(c, h.pod)
-	if reserved && c.Status.Allocation != nil {
+	reserved, missing := isReservedFor(c, h.pod), h.missing(c.Status.Allocation)
+	if reserved && c.Status.Allocation != nil && missing == nil {
 		return c
 	}
 	out := *c
-	if out.Status.Allocation == nil {
+	switch {
+	case out.Status.Allocation == nil:
 		out.Status.Allocation = h.as.Status.Allocation
+	case missing != nil:
+		both := *out.Status.Allocation
+		both.Devices.Results = append(slices.Clip(both.Devices.Results), missing...)
+		out.Status.Allocation = &both
 	}
 	if !reserved {
 		for _, r := range h.as.Status.ReservedFor {
@@ -133,6 +140,21 @@ func (h *hold) on(c *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 		}
 	}
 	return &out
+}
+
+// missing returns the devices that are held and that an allocation, which may be nil, hasn't.
+func (h *hold) missing(a *resourcev1.AllocationResult) (out []resourcev1.DeviceRequestAllocationResult) {
+	if a == nil || h.as.Status.Allocation == nil {
+		return nil
+	}
+	for _, r := range h.as.Status.Allocation.Devices.Results {
+		if !slices.ContainsFunc(a.Devices.Results, func(x resourcev1.DeviceRequestAllocationResult) bool {
+			return x.Driver == r.Driver && x.Pool == r.Pool && x.Device == r.Device && ptr.Equal(x.ShareID, r.ShareID)
+		}) {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 func isReservedFor(c *resourcev1.ResourceClaim, pod types.UID) bool {

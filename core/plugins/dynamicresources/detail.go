@@ -23,8 +23,14 @@ var _ framework.Detailer = &rule{}
 // and what is against those that it has.
 func (r *rule) Detail(n *cluster.Node) string {
 	v := r.on(n)
-	if v.question == 0 || r.ask(v, n).Fits {
+	if v.question == 0 {
 		return r.elsewhere(n)
+	}
+	switch a := r.ask(v, n); {
+	case a.Fits:
+		return r.elsewhere(n)
+	case a.Over.Selectors:
+		return a.Over.Reason(v.claims) // to judge each device would cost as much again
 	}
 	for _, c := range v.claims {
 		for i := range c.Spec.Devices.Requests {

@@ -1,7 +1,6 @@
 package dynamicresources
 
 import (
-	"errors"
 	"slices"
 	"sync"
 
@@ -199,12 +198,14 @@ func (r *rule) why(n *cluster.Node) string {
 
 // unallocatable says why the allocator found no devices.
 func (r *rule) unallocatable(v variant, n *cluster.Node, a devices.Answer) string {
+	if a.Over != (devices.Excess{}) {
+		return a.Over.Reason(v.claims)
+	}
 	if a.Failed {
 		_, err := r.state.Devices().Allocate(v.question, indexOf(n, r.state), n.Object, v.claims, r.state.DeviceClasses(), r.how)
-		if err != nil && !errors.Is(err, devices.ErrTooManySteps) {
+		if err != nil {
 			return err.Error()
 		}
-		return devices.ErrTooManySteps.Error() + " were tried"
 	}
 	return "cannot allocate all claims"
 }

@@ -29,4 +29,9 @@ var deviceFaults = []Mutant{
 	{"a pod gets no devices for its last extended resources", "core/plugins/dynamicresources/rule.go", "if n.Allocatable.At(d.extended[i].id) <= 0 {", "if i < 16 && n.Allocatable.At(d.extended[i].id) <= 0 {", "./core", "TestManyExtendedResources", "1"},
 	{"slices to come are told apart without their counters", "core/devices/content.go", "		key.counters = &s.SharedCounters[0]\n", "		key.of[1] = 0\n", "./core/devices", "TestPropertyMadeSlices", "300"},
 	{"claims are told apart without their counts", "core/devices/taken.go", "key = binary.AppendVarint(key, x.Count)", "_ = binary.AppendVarint(key, x.Count)", "./core/devices", "TestPropertyClaimsAreToldApart", "100"},
+	{"what selectors cost counts for nothing", "core/devices/budget.go", "if b.left -= int(cost); b.left < 0 {", "if b.left < 0 {", "./core/devices", "TestSelectorsThatCostMuch", "1"},
+	{"another is blamed for what selectors cost", "core/devices/budget.go", "				of.Class = x.Name\n", "				_ = x.Name\n", "./core/devices", "TestSelectorsThatCostMuch", "1"},
+	{"selectors that cost too much are evaluated again for the words", "core/plugins/dynamicresources/rule.go", "if a.Over != (devices.Excess{}) {", "if false {", "./core", "TestSelectorsThatCostTooMuch", "1"},
+	{"the API server packs each event of a watch", "edge/apiserver/connect.go", "	rc.DisableCompression = true\n", "", "./edge/apiserver", "TestAnswersAreNotCompressed", "1"},
+	{"devices that a bind may still write are free", "core/lifecycle/binding/claims.go", "	case missing != nil:\n", "	case false:\n", "./core", "TestClaimsEditedWhileTheirPodIsBound", "1"},
 }
