@@ -11,8 +11,9 @@ type PlacementScorer interface {
 
 // Placement scores sets of nodes for the same members. It is valid until the state changes.
 type Placement interface {
-	// ScoreNodes returns a score, 0 to MaxScore, of nodes on which the members aren't yet. With fewer of
-	// the members it must not be higher.
+	// ScoreNodes returns a score, 0 to MaxScore, of nodes on which the members aren't yet. It counts as a bound
+	// for that of fewer members: where it isn't one, as with an extended resource that only those request who are
+	// left out, a better domain may not be tried.
 	ScoreNodes(s *cluster.State, nodes []cluster.NodeIndex) int64
 }
 

@@ -108,18 +108,18 @@ type tried struct {
 // isn't compared with others.
 func (t *transaction) findBest(list []domain, most int) bool {
 	var found []tried
-	var best int64 // score of the best of those that hold most, 0 for none
 	begun := 0
 	for i := range list {
 		d := &list[i]
 		bound := placementScore(min(d.holds, len(t.request.Members)), most, d.fill)
-		if t.exhausted() || best > 0 && bound <= best || len(found) > 0 && t.work-begun > maxCompared {
+		if t.exhausted() || len(found) > 0 && (t.work-begun > maxCompared || known(found, most) && bound <= bestScore(found, most)) {
 			break
 		}
 		mark := t.state.Mark()
 		t.enter(d)
 		ok := t.tryInOrder()
-		if ok && (d.nominated > 0 || len(t.places) == len(t.request.Members)) { // its bound is its score
+		// With all members its score is its bound: no later domain's is better.
+		if ok && (d.nominated > 0 || len(t.places) == len(t.request.Members) && bound > bestScore(found, most)) {
 			t.state.Release(mark)
 			return true
 		}
@@ -131,10 +131,7 @@ func (t *transaction) findBest(list []domain, most int) bool {
 		if len(found) == 0 {
 			begun = t.work
 		}
-		x := tried{d, len(placed), t.fillOf(placed, d.nodes)}
-		if found = append(found, x); x.holds == most {
-			best = max(best, placementScore(most, most, x.fill))
-		}
+		found = append(found, tried{d, len(placed), t.fillOf(placed, d.nodes)})
 	}
 	if len(found) == 0 {
 		return false
@@ -143,15 +140,28 @@ func (t *transaction) findBest(list []domain, most int) bool {
 	return t.tryInOrder() // as before: nothing is left of the other attempts
 }
 
+// known reports whether the scores of domains are certain: one of them holds as many members as any could.
+func known(found []tried, most int) bool {
+	return slices.ContainsFunc(found, func(x tried) bool { return x.holds == most })
+}
+
+// bestScore returns the best score of some domains where the best holds most, -1 for none.
+func bestScore(found []tried, most int) int64 {
+	best := int64(-1)
+	for _, x := range found {
+		best = max(best, placementScore(x.holds, most, x.fill))
+	}
+	return best
+}
+
 // bestOf returns the domain with the best score, the first of equals.
 func bestOf(found []tried) *domain {
 	most := 0
 	for _, x := range found {
 		most = max(most, x.holds)
 	}
-	return slices.MaxFunc(found, func(a, b tried) int {
-		return cmp.Compare(placementScore(a.holds, most, a.fill), placementScore(b.holds, most, b.fill))
-	}).domain
+	best := bestScore(found, most)
+	return found[slices.IndexFunc(found, func(x tried) bool { return placementScore(x.holds, most, x.fill) == best })].domain
 }
 
 // placedPods returns the members that have places.
