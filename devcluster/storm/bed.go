@@ -56,10 +56,14 @@ var berthUser = account.User(configuration)
 // groupLabel is the label of the simulated provider's nodes.
 const groupLabel = "berth.dev/node-group"
 
-// Groups: pods of the general one share nodes; those of the whole ones take a node each.
+// Groups: pods of the general one share nodes; those of the whole ones take a node each; and the nodes of each
+// rack are for gangs.
 const general = "general"
 
-var wholeGroups = []string{"whole-0", "whole-1", "whole-2", "whole-3"}
+var (
+	wholeGroups = []string{"whole-0", "whole-1", "whole-2", "whole-3"}
+	rackGroups  = []string{"rack-0", "rack-1"}
+)
 
 // startBed starts everything and returns when a Berth leads.
 func startBed(ctx context.Context, o Options) (_ *bed, err error) {
@@ -296,19 +300,24 @@ func (b *bed) stop() {
 func groupsFile(seed uint64) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "apiVersion: berth.dev/v1alpha1\nkind: SimulatedNodeGroups\nseed: %d\ngroups:\n", seed)
-	group := func(name, cpu, taint string, max int) {
-		fmt.Fprintf(&out, "- name: %s\n  min: 0\n  max: %d\n  launchDelay: {min: 1s, max: 3s}\n  startup: {min: 500ms, max: 2s}\n  template:\n    allocatable: {cpu: %q, memory: 16Gi, pods: \"110\"}\n%s", name, max, cpu, taint)
+	group := func(name, cpu, more string, max int) {
+		fmt.Fprintf(&out, "- name: %s\n  min: 0\n  max: %d\n  launchDelay: {min: 1s, max: 3s}\n  startup: {min: 500ms, max: 2s}\n  template:\n    allocatable: {cpu: %q, memory: 16Gi, pods: \"110\"}\n%s", name, max, cpu, more)
 	}
 	group(general, "4", "", 20)
 	for _, name := range wholeGroups {
 		group(name, "2", "    taints: [{key: storm/whole, effect: NoSchedule}]\n", 12)
 	}
+	for _, name := range rackGroups {
+		group(name, "2", fmt.Sprintf("    labels: {%s: %s, %s: %s}\n", poolLabel, rackPool, rackLabel, name), 5)
+	}
 	return out.String()
 }
 
-// Pools are fixed nodes, of no group.
+// Pools are fixed nodes, of no group, but for the racks.
 const (
 	poolLabel = "storm/pool"
+	rackPool  = "racks" // nodes that are bought for gangs
+	rackLabel = "storm/rack"
 	basePool  = "base"  // where there is always room
 	fullPool  = "full"  // that is full of pods of low priority
 	namedPool = "named" // nodes that are deleted and created again
@@ -331,7 +340,8 @@ func makeFixedNodes(ctx context.Context, client kubernetes.Interface) error {
 // A node that is deleted and created again must be like the one before.
 func fixedNode(pool string, i int) *v1.Node {
 	name := fmt.Sprintf("%s-%d", pool, i)
-	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{poolLabel: pool, v1.LabelHostname: name}}}
+	labels := map[string]string{poolLabel: pool, v1.LabelHostname: name, rackLabel: fmt.Sprintf("%s-%d", pool, i%2)}
+	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	n.Status.Allocatable = v1.ResourceList{v1.ResourceCPU: resource.MustParse("4"), v1.ResourceMemory: resource.MustParse("16Gi"), v1.ResourcePods: resource.MustParse("110")}
 	return n
 }

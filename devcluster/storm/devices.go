@@ -117,22 +117,6 @@ func killControllers(ctx context.Context, r *run, s Step) (time.Time, error) {
 	return time.Now(), err
 }
 
-// killBoth kills the API server and the leader at once: whatever was being written, nobody knows of.
-func killBoth(ctx context.Context, r *run, s Step) (time.Time, error) {
-	b, err := r.current(ctx)
-	if err != nil {
-		return time.Time{}, err
-	}
-	if err := r.bed.cluster.Kill("kube-apiserver"); err != nil {
-		return time.Time{}, err
-	}
-	if p, _ := b.now(); p != nil {
-		p.Kill()
-	}
-	pause(ctx, s.Lasts)
-	return r.restart(ctx, "kube-apiserver")
-}
-
 // startClaims creates the templates of claims.
 func (l *load) startClaims(ctx context.Context) error {
 	for name, class := range map[string]string{"one": devices.Class, "attached": devices.AttachedClass} {

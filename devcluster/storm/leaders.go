@@ -61,3 +61,19 @@ func cutLeaderOff(ctx context.Context, r *run, _ Step) (time.Time, error) {
 	pause(ctx, longerThanLease)
 	return from, b.proxy.up()
 }
+
+// killBoth kills the API server and the leader at once: whatever was being written, nobody knows of.
+func killBoth(ctx context.Context, r *run, s Step) (time.Time, error) {
+	b, err := r.current(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if err := r.bed.cluster.Kill("kube-apiserver"); err != nil {
+		return time.Time{}, err
+	}
+	if p, _ := b.now(); p != nil {
+		p.Kill()
+	}
+	pause(ctx, s.Lasts)
+	return r.restart(ctx, "kube-apiserver")
+}

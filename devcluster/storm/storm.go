@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -71,7 +72,7 @@ func Run(ctx context.Context, o Options) error {
 	defer r.bed.stop()
 	r.watch = checker.NewWatcher(r.bed.client, checker.Config{
 		GroupLabel: groupLabel, Patience: patience,
-		WholeNode: func(g string) bool { return g != general }, Gang: gangOf,
+		WholeNode: func(g string) bool { return slices.Contains(wholeGroups, g) }, Gang: gangOf,
 		Serves: serves, Extended: map[v1.ResourceName]string{devices.ExtendedResource: devices.Class},
 	})
 	ctx, cancel := context.WithCancel(ctx)

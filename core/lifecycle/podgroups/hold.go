@@ -38,7 +38,8 @@ func Hold(x *Group, state *cluster.State) (why string, failure bool) {
 	}
 	switch {
 	case g.Spec.ParentCompositePodGroupName != nil:
-		return fmt.Sprintf("this version of Berth cannot place pod groups of a CompositePodGroup, and PodGroup %s is of %s", x.Key.Name, *g.Spec.ParentCompositePodGroupName), false
+		return fmt.Sprintf("PodGroup %s is part of CompositePodGroup %s, which Berth does not place: make it a group of its own, without spec.parentCompositePodGroupName (create it anew, the field cannot be changed), or have the members placed by another scheduler (spec.schedulerName)",
+			x.Key.Name, *g.Spec.ParentCompositePodGroupName), false
 	case x.Gated > 0:
 		return fmt.Sprintf("waiting for %d pods of pod group %q that have scheduling gates", x.Gated, x.Key.Name), false
 	case g.Spec.SchedulingPolicy.Gang != nil && len(x.Waiting)+state.PlacedMembers(x.Key) < MinCount(g):
@@ -55,7 +56,7 @@ func Hold(x *Group, state *cluster.State) (why string, failure bool) {
 	}
 	for _, p := range x.Waiting {
 		if x.Consults(p) {
-			return fmt.Sprintf("this version of Berth cannot ask extenders about the members of pod groups, and one has a say about pod %s", p.Name()), false
+			return fmt.Sprintf("an extender filters or scores nodes for pod %s, and a pod group is placed in one decision, which cannot wait for its answers: limit the extender to other pods (managedResources), or take the pod out of the group", p.Name()), false
 		}
 	}
 	return "", false

@@ -28,7 +28,7 @@ func TestHold(t *testing.T) {
 	}{
 		{name: "no object", waiting: []*testkit.PodBuilder{member("a")}, want: `waiting for pods's pod group "gang" to appear in scheduling queue`},
 		{name: "of a composite group", object: parent, waiting: []*testkit.PodBuilder{member("a")},
-			want: "this version of Berth cannot place pod groups of a CompositePodGroup, and PodGroup gang is of tree"},
+			want: "PodGroup gang is part of CompositePodGroup tree, which Berth does not place: make it a group of its own, without spec.parentCompositePodGroupName (create it anew, the field cannot be changed), or have the members placed by another scheduler (spec.schedulerName)"},
 		{name: "enough", object: testkit.PodGroup("gang", 2, ""), waiting: []*testkit.PodBuilder{member("a"), member("b")}},
 		{name: "too few", object: testkit.PodGroup("gang", 3, ""), waiting: []*testkit.PodBuilder{member("a"), member("b")}, want: "waiting for minCount pods from a gang to appear in scheduling queue"},
 		{name: "enough with those on nodes", object: testkit.PodGroup("gang", 2, ""), waiting: []*testkit.PodBuilder{member("a")}, placed: []*testkit.PodBuilder{member("b").On("n1")}},
@@ -48,7 +48,7 @@ func TestHold(t *testing.T) {
 		{name: "a member on a node that isn't known", object: testkit.PodGroup("gang", 1, zone), waiting: []*testkit.PodBuilder{member("a")}, failure: true,
 			placed: []*testkit.PodBuilder{member("b").On("n5")}, want: "cannot determine domain for already scheduled pods: no topology domain found"},
 		{name: "extenders have a say", object: testkit.PodGroup("gang", 1, ""), waiting: []*testkit.PodBuilder{member("a")}, asks: true,
-			want: "this version of Berth cannot ask extenders about the members of pod groups, and one has a say about pod default/a"},
+			want: "an extender filters or scores nodes for pod default/a, and a pod group is placed in one decision, which cannot wait for its answers: limit the extender to other pods (managedResources), or take the pod out of the group"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			schema := cluster.NewSchema()

@@ -26,15 +26,24 @@ type Config struct {
 	// WholeNode reports whether each pod of a group takes a node of its own and nothing but
 	// these pods may be there: its pods select the group by GroupLabel.
 	WholeNode func(group string) bool
-	// Gang returns the gang that a pod is a member of, and how many of its members must be placed for any
-	// to be of use; "" for none. A nil Gang means that there are no gangs.
-	Gang func(*v1.Pod) (name string, minCount int)
+	// Gang returns the gang that a pod is a member of, the zero Gang for none. A nil Gang means that there
+	// are no gangs.
+	Gang func(*v1.Pod) Gang
 	// Patience is how long something that must not stay may stay in calm times.
 	Patience time.Duration
 	// Serves reports whether a device is one of a device class, and Extended is the class that backs
 	// each extended resource. Both may be nil where pods claim no devices.
 	Serves   func(class string, d *resourcev1.Device) bool
 	Extended map[v1.ResourceName]string
+}
+
+// Gang is what must hold for a gang, as its members say.
+type Gang struct {
+	Name string // "" for no gang
+	// MinCount is how many members must be placed for any to be of use.
+	MinCount int
+	// Topology is the label that the nodes of all members must have with one value; "" when none is required.
+	Topology string
 }
 
 // Violation is an invariant that broke. Detail names the objects, and revisions where these prove it.
@@ -62,11 +71,12 @@ const (
 	WithoutDevices Kind = "a pod bound without its devices"
 	DevicesKept    Kind = "devices kept for nobody"
 	GangInPart     Kind = "a gang that stays placed in part"
+	GangApart      Kind = "a gang in more than one domain"
 )
 
 // Twice reports whether a violation is of something done twice; otherwise something was lost.
 func (k Kind) Twice() bool {
-	return slices.Contains([]Kind{BoundTwice, BoughtTwice, Misplaced, GivenTwice, WithoutDevices}, k)
+	return slices.Contains([]Kind{BoundTwice, BoughtTwice, Misplaced, GangApart, GivenTwice, WithoutDevices}, k)
 }
 
 // History is what the API has shown so far. Its methods are for one goroutine at a time.

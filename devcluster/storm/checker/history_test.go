@@ -27,7 +27,7 @@ type world struct {
 func newWorld() *world {
 	w := &world{now: time.Unix(1000, 0), rev: 100}
 	w.History = New(Config{GroupLabel: group, WholeNode: func(g string) bool { return g == "whole" },
-		Gang: func(p *v1.Pod) (string, int) { return p.Labels["gang"], 2 }, Patience: 30 * time.Second})
+		Gang: func(p *v1.Pod) Gang { return Gang{p.Labels["gang"], 2, p.Labels["topology"]} }, Patience: 30 * time.Second})
 	w.Calm(w.now)
 	return w
 }
@@ -38,6 +38,11 @@ func (w *world) shows(o metav1.Object, deleted bool) {
 	w.Observe(w.now, Change{Object: o, Deleted: deleted, After: w.rev - 1, By: w.rev})
 	w.PodsSeen(w.rev)
 	w.NodesSeen(w.rev)
+}
+
+// racked returns a node in a rack.
+func racked(n *v1.Node, rack string) *v1.Node {
+	return changed(n, func(n *v1.Node) { n.Labels["rack"] = rack })
 }
 
 func (w *world) has(objects ...metav1.Object) {
@@ -81,6 +86,7 @@ func changed[T interface{ DeepCopy() T }](o T, f func(T)) T {
 }
 
 func member(p *v1.Pod)      { p.Labels = map[string]string{"gang": "g"} }
+func inOneRack(p *v1.Pod)   { p.Labels = map[string]string{"gang": "g", "topology": "rack"} }
 func terminating(p *v1.Pod) { p.DeletionTimestamp = &metav1.Time{} }
 func selects(p *v1.Pod)     { p.Spec.NodeSelector = map[string]string{group: "whole"} }
 func doomed(n *v1.Node) {
@@ -168,6 +174,20 @@ func TestFindsWhatIsPlanted(t *testing.T) {
 		}},
 		{"a gang stays placed in part", GangInPart, func(w *world) {
 			w.has(node("n", ""), pod("x", "n"), changed(pod("a", "n"), member), changed(pod("b", ""), member))
+			w.passes(time.Minute)
+		}},
+		{"a gang in two racks", GangApart, func(w *world) {
+			w.has(racked(node("n", ""), "r1"), racked(node("m", ""), "r2"), changed(pod("a", "n"), inOneRack), changed(pod("b", "m"), inOneRack))
+			w.passes(time.Second)
+		}},
+		{"a gang on two nodes of one rack", "", func(w *world) {
+			w.has(racked(node("n", ""), "r1"), racked(node("m", ""), "r1"), changed(pod("a", "n"), inOneRack), changed(pod("b", "m"), inOneRack))
+			w.passes(time.Minute)
+		}},
+		{"a gang that comes to another rack when its first members have ended", "", func(w *world) {
+			w.has(racked(node("n", ""), "r1"), racked(node("m", ""), "r2"), changed(pod("a", "n"), inOneRack))
+			w.loses(changed(pod("a", "n"), inOneRack))
+			w.has(changed(pod("b", "m"), inOneRack), changed(pod("c", "m"), inOneRack))
 			w.passes(time.Minute)
 		}},
 		{"a gang is completed", "", func(w *world) {
@@ -290,6 +310,10 @@ func TestRest(t *testing.T) {
 		{"a pod fits", Unscheduled, func(w *world) { w.has(node("n", ""), pod("p", "")) }},
 		{"a pod fits nowhere", "", func(w *world) { w.has(pod("p", "")) }},
 		{"a pod fits nowhere, and its group could grow", Unscheduled, func(w *world) { w.has(changed(pod("p", ""), selects)) }},
+		{"a gang waits that fits on no node that is there", Unscheduled, func(w *world) {
+			w.has(changed(pod("a", ""), member), changed(pod("b", ""), member))
+		}},
+		{"a gang lacks a member", "", func(w *world) { w.has(changed(pod("a", ""), member)) }},
 		{"a node is being removed", TaintedForEver, func(w *world) { w.has(changed(node("n", "general"), doomed)) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -45,8 +45,11 @@ func (h *History) rest(now time.Time) {
 	}
 	counted := h.countGangs()
 	for _, name := range slices.Sorted(maps.Keys(counted)) {
-		if g := counted[name]; g.inPart() {
+		switch g := counted[name]; {
+		case g.inPart():
 			h.add(now, GangInPart, name, "gang %s has %d of %d members placed at rest, and needs %d", name, g.placed, g.pods, g.minCount)
+		case g.whole() && g.placed == 0: // there is room for each gang, or it can be bought
+			h.add(now, Unscheduled, name, "gang %s of %d members waits at rest", name, g.pods)
 		}
 	}
 	for _, n := range nodes {
