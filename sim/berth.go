@@ -134,6 +134,7 @@ func (b *berth) crash(down time.Duration) {
 	w.noteChange()
 	w.gangsWait(down)
 	w.room = nil
+	clear(w.turns)
 	w.after(down, phaseWorld, func() {
 		if err := b.start(); err != nil {
 			w.violation("Berth does not restart: %v", err)

@@ -11,19 +11,20 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
-// This file checks the room that is kept for a gang that has waited for long: it ends in its time, and no pod
-// comes into it that would hold the gang up. What ends in time is counted anew, from the deadlines in the
-// API.
+// This file checks the room that is kept for a gang that has waited for long: it ends in its time, also when it
+// moves meanwhile, and no pod comes into it that would hold the gang up. What ends in time is counted anew, from the
+// deadlines in the API.
 
 // gangRoom is room that Berth keeps for a gang.
 type gangRoom struct {
 	group    string // namespace/name
 	priority int32
-	since    time.Duration
+	since    time.Duration      // the gang's turn began: room was first kept
 	until    time.Time          // no pod ends later that was on these nodes and has a deadline
 	kept     map[string]int64   // by node: milli-CPUs of the members' room
 	before   map[types.UID]bool // the pods that were there
-	longest  time.Duration      // for which room is kept
+	longest  time.Duration      // for which room is kept in a turn
+	after    time.Duration      // for which a gang waits before its next turn
 }
 
 // checkRoom checks what a Step has decided about room, and has bound into it.
@@ -34,7 +35,10 @@ func (w *World) checkRoom(r *step.Ready) {
 		case d.Kind == step.RoomLost:
 			w.room = nil
 		case d.Kind == step.RoomKept:
-			w.room = w.newRoom(d.PodGroup)
+			w.room = w.newRoom(d.PodGroup, r)
+			w.checkTurn(w.room)
+		case d.Kind == step.RoomMissing || d.Kind == step.GroupPlaced:
+			delete(w.turns, d.PodGroup)
 		}
 	}
 	x := w.room
@@ -66,10 +70,28 @@ func (w *World) cameInto(x *gangRoom, n *cluster.Node) (sum int64) {
 	return sum
 }
 
-// newRoom notes where room is kept for a group, as the stand-ins in Berth's state have it.
-func (w *World) newRoom(group string) *gangRoom {
+// checkTurn notes when the turn of a gang began. Room that is kept again within it is of the same turn, and the next
+// turn begins after another wait.
+func (w *World) checkTurn(x *gangRoom) {
+	began, known := w.turns[x.group]
+	switch {
+	case known && w.now < began+x.longest:
+		x.since = began
+		return
+	case known && w.now < began+x.longest+x.after:
+		w.violation("room is kept for pod group %s again, whose turn ended at %s", x.group, began+x.longest)
+	}
+	w.turns[x.group] = x.since
+}
+
+// newRoom notes where room is kept for a group after a Step, as the stand-ins in Berth's state have it.
+func (w *World) newRoom(group string, r *step.Ready) *gangRoom {
 	state := w.berth.core().State()
 	x := &gangRoom{group: group, since: w.now, until: w.serverTime(), kept: map[string]int64{}, before: map[types.UID]bool{}}
+	bound := map[types.UID]bool{} // when the room was kept already
+	for i := range r.Binds {
+		bound[r.Binds[i].UID] = true
+	}
 	for _, n := range state.Nominations() {
 		if strings.HasPrefix(string(n.Pod.UID), "podgroup/") && n.Node != cluster.NoNode {
 			x.priority = n.Pod.Priority
@@ -78,6 +100,9 @@ func (w *World) newRoom(group string) *gangRoom {
 	}
 	for node := range x.kept {
 		for _, p := range state.NodeByName(node).Pods {
+			if bound[p.UID] {
+				continue
+			}
 			x.before[p.UID] = true
 			if end, known := endOf(p, w.serverTime()); known && end.After(x.until) {
 				x.until = end
@@ -85,7 +110,8 @@ func (w *World) newRoom(group string) *gangRoom {
 		}
 	}
 	for i := range w.run.Scheduler.Profiles {
-		x.longest = max(x.longest, w.run.Scheduler.Profiles[i].KeepRoom.For)
+		keep := w.run.Scheduler.Profiles[i].KeepRoom
+		x.longest, x.after = max(x.longest, keep.For), max(x.after, keep.After)
 	}
 	return x
 }

@@ -4,8 +4,11 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/test/testkit"
 )
@@ -56,5 +59,48 @@ func TestRoomOfAGangIsChecked(t *testing.T) {
 				t.Error("room is still known that was given back")
 			}
 		})
+	}
+}
+
+// TestTurnsOfGangsAreChecked has room kept for a gang, given back, and kept again: within the time of its turn that is the
+// same turn, after it another wait has to come first, and a gang that was placed has no turn.
+func TestTurnsOfGangsAreChecked(t *testing.T) {
+	w := newTestWorld(t, noGroups)
+	say := func(after time.Duration, kind step.DecisionKind) {
+		w.now += after
+		w.checkRoom(&step.Ready{Decisions: []step.Decision{{Kind: kind, PodGroup: "default/gang"}}})
+	}
+	for i := range w.run.Scheduler.Profiles {
+		w.run.Scheduler.Profiles[i].KeepRoom = framework.KeepRoom{After: 10 * time.Minute, For: time.Hour}
+	}
+	say(0, step.RoomKept)
+	say(40*time.Minute, step.RoomLost)
+	say(0, step.RoomKept)
+	w.wantViolations(t)
+	say(21*time.Minute, step.RoomLost)
+	w.wantViolations(t)
+	say(5*time.Minute, step.RoomKept)
+	again := "room is kept for pod group default/gang again, whose turn ended at 1h0m0s"
+	w.wantViolations(t, again)
+	say(time.Minute, step.RoomLost)
+	say(0, step.GroupPlaced)
+	say(0, step.RoomKept)
+	w.wantViolations(t, again)
+	say(61*time.Minute, step.GroupWaits)
+	w.wantViolations(t, again, "room is kept for pod group default/gang since 1h7m0s")
+}
+
+// TestRoomOfAGangIsNoVictim: a pod that waits can't preempt what keeps room for a gang, which is in no API.
+func TestRoomOfAGangIsNoVictim(t *testing.T) {
+	w := newTestWorld(t, noGroups)
+	n := testkit.Node("n").Alloc("cpu", "4", "memory", "8Gi", "pods", "10").Obj()
+	w.addPod(testkit.Pod("p").Req("cpu", "2").Priority(1).Obj(), nil)
+	standIn := testkit.Pod("room").Req("cpu", "3").Priority(1).On("n").Obj()
+	if w.couldPreempt(w.pods["pod-p"], n, []*v1.Node{n}, []*v1.Pod{standIn}) {
+		t.Error("it could")
+	}
+	standIn.Spec.Priority = ptr.To[int32](0)
+	if !w.couldPreempt(w.pods["pod-p"], n, []*v1.Node{n}, []*v1.Pod{standIn}) {
+		t.Error("it couldn't, though the room is of a lower priority")
 	}
 }

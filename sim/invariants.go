@@ -256,12 +256,12 @@ func (w *World) newNodeTakes(g *group, p *pod, nodes []*v1.Node, pods []*v1.Pod)
 }
 
 // couldPreempt reports whether a pod, if it may preempt at all, would fit on a node without
-// the pods of lower priority there.
+// the pods of lower priority there, of which pods may have stand-ins, which are in no API.
 // Budgets are ignored: preemption may violate them.
 func (w *World) couldPreempt(p *pod, n *v1.Node, nodes []*v1.Node, pods []*v1.Pod) bool {
 	var others []*v1.Pod
 	for _, q := range pods {
-		if q.Spec.NodeName != n.Name || priority(w.pods[q.UID]) >= priority(p) {
+		if q.Spec.NodeName != n.Name || ptr.Deref(q.Spec.Priority, 0) >= priority(p) {
 			others = append(others, q)
 		}
 	}

@@ -86,6 +86,7 @@ type World struct {
 	given       map[objectKey]*resourcev1.AllocationResult
 	gangs       map[cluster.PodGroupKey]*gang // of which members were bound
 	room        *gangRoom                     // that Berth keeps for a gang; nil for none
+	turns       map[string]time.Duration      // by group, namespace/name: when room was first kept in the gang's last turn
 	expressions *cel.Cache
 	serial      int // of the last UID or resource version
 
@@ -113,7 +114,7 @@ func New(run *scenario.Run, opt Options) (*World, error) {
 		run: run, opt: opt,
 		pods: map[types.UID]*pod{}, byName: map[string]*pod{}, nodes: map[string]*node{},
 		claimTemplates: map[types.NamespacedName]*resourcev1.ResourceClaimTemplate{}, generations: map[string]int64{},
-		given: map[objectKey]*resourcev1.AllocationResult{}, gangs: map[cluster.PodGroupKey]*gang{}, expressions: checker.NewExpressions(),
+		given: map[objectKey]*resourcev1.AllocationResult{}, gangs: map[cluster.PodGroupKey]*gang{}, turns: map[string]time.Duration{}, expressions: checker.NewExpressions(),
 		images: map[string][]scenario.Layer{}, watch: map[string]*watch{}, controllers: map[controllerKey]*controller{}, objects: map[objectKey]cluster.Object{},
 	}
 	w.clock.seed = run.Spec.Seed

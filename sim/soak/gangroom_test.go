@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -11,20 +12,27 @@ import (
 )
 
 // playWithRoom plays a world in which room is kept for gangs.
-func playWithRoom(t *testing.T, name string, text []byte, keep framework.KeepRoom, o sim.Options) Outcome {
-	t.Helper()
+func playWithRoom(ctx context.Context, name string, text []byte, keep framework.KeepRoom, o sim.Options) (Outcome, error) {
 	run, err := scenario.Parse(name, text)
 	if err != nil {
-		t.Fatal(err)
+		return Outcome{}, err
 	}
 	for i := range run.Scheduler.Profiles {
 		run.Scheduler.Profiles[i].KeepRoom = keep
 	}
-	out, err := playRun(t.Context(), run, o)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
+	return playRun(ctx, run, o)
+}
+
+// TestGangRoom is TestSoak with worlds in which room is kept for gangs that others overtake.
+func TestGangRoom(t *testing.T) {
+	sum := playWorldsBy(t, GenerateGangRoom, func(ctx context.Context, s *scenario.Scenario) (Outcome, error) {
+		return playWithRoom(ctx, s.Metadata.Name+".yaml", Text(s), drawKeepRoom(s.Spec.Seed), sim.Options{})
+	})
+	kept, lost := sum.Decisions[string(step.RoomKept)], sum.Decisions[string(step.RoomLost)]
+	t.Logf("room was kept %d times and given back %d times", kept, lost)
+	if seedsToPlay() >= 20 && (kept == 0 || lost == 0) {
+		t.Error("room was never kept, or never given back")
 	}
-	return out
 }
 
 // smallRoom has two nodes that a stream of pods keeps full, and a gang that needs both.
@@ -47,7 +55,11 @@ spec:
 // crashing after each of its Steps in turn that has something to do: all pods run in the end.
 func TestPropertyACrashWhileRoomIsKept(t *testing.T) {
 	play := func(o sim.Options) Outcome {
-		return playWithRoom(t, "small-room.yaml", []byte(smallRoom), framework.KeepRoom{After: time.Minute, For: 10 * time.Minute}, o)
+		out, err := playWithRoom(t.Context(), "small-room.yaml", []byte(smallRoom), framework.KeepRoom{After: time.Minute, For: 10 * time.Minute}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
 	}
 	if calm := crashAtEveryStep(t, play, 26); calm.Summary.Decisions[string(step.RoomKept)] == 0 {
 		t.Error("no room was kept: the crashes show nothing")

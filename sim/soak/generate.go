@@ -7,6 +7,7 @@
 //	devices.go   draws a world in which pods claim devices
 //	gangs.go     draws a world in which nodes are bought for pod groups
 //	podgroups.go draws a world with pod groups
+//	gangroom.go  draws a world in which room is kept for gangs that others overtake
 //	odd.go       adds what is odd to some worlds of both kinds
 //	soak.go      plays a world and collects what it breaks
 //	shrink.go    makes a world that breaks something smaller

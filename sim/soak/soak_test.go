@@ -54,6 +54,11 @@ func TestDraining(t *testing.T) {
 // playWorlds plays the worlds of the seeds asked for, as many at a time as there are
 // processors, and returns the sums of their counts.
 func playWorlds(t *testing.T, generate func(seed uint64) *scenario.Scenario) (sum scenario.Summary) {
+	return playWorldsBy(t, generate, func(ctx context.Context, s *scenario.Scenario) (Outcome, error) { return Play(ctx, s, sim.Options{}) })
+}
+
+// playWorldsBy is playWorlds where a world is played by a function.
+func playWorldsBy(t *testing.T, generate func(seed uint64) *scenario.Scenario, play func(context.Context, *scenario.Scenario) (Outcome, error)) (sum scenario.Summary) {
 	sum.Decisions = map[string]int{}
 	var next atomic.Uint64
 	var failed atomic.Int32
@@ -69,19 +74,21 @@ func playWorlds(t *testing.T, generate func(seed uint64) *scenario.Scenario) (su
 					return
 				}
 				s := generate(seed)
-				out, err := Play(ctx, s, sim.Options{})
+				out, err := play(ctx, s)
 				if err != nil {
 					t.Errorf("seed %d: %v", seed, err)
 					failed.Add(1)
 				} else if len(out.Problems) > 0 {
 					failed.Add(1)
-					report(ctx, t, seed, s, out)
+					report(ctx, t, seed, s, out, play)
 				}
 				if out.Summary != nil {
 					adding.Lock()
 					sum.Pods.Preempted += out.Summary.Pods.Preempted
 					sum.Pods.Evicted += out.Summary.Pods.Evicted
-					sum.Decisions[recalled] += out.Summary.Decisions[recalled]
+					for kind, n := range out.Summary.Decisions {
+						sum.Decisions[kind] += n
+					}
 					sum.Drain.Nodes += out.Summary.Drain.Nodes
 					sum.Drain.Pods += out.Summary.Drain.Pods
 					sum.Drain.Homeless += out.Summary.Drain.Homeless
@@ -99,9 +106,9 @@ func playWorlds(t *testing.T, generate func(seed uint64) *scenario.Scenario) (su
 
 // report writes the smaller scenario of a world that breaks an invariant, and fails the
 // test with both.
-func report(ctx context.Context, t *testing.T, seed uint64, s *scenario.Scenario, out Outcome) {
+func report(ctx context.Context, t *testing.T, seed uint64, s *scenario.Scenario, out Outcome, play func(context.Context, *scenario.Scenario) (Outcome, error)) {
 	small := Shrink(ctx, s, func(c *scenario.Scenario) bool {
-		o, err := Play(ctx, c, sim.Options{})
+		o, err := play(ctx, c)
 		return err == nil && len(o.Problems) > 0
 	}, 400)
 	dir := os.Getenv("SOAK_OUT")
@@ -112,7 +119,7 @@ func report(ctx context.Context, t *testing.T, seed uint64, s *scenario.Scenario
 	if err := os.WriteFile(path, Text(small), 0o644); err != nil {
 		t.Error(err)
 	}
-	again, _ := Play(ctx, small, sim.Options{})
+	again, _ := play(ctx, small)
 	t.Errorf("seed %d breaks an invariant:\n  %s\nmade smaller (berth simulate --check %s):\n  %s\nrepeat: go test ./sim/soak -count=1 -run '^%s$' -seeds=1 -first=%d",
 		seed, list(out.Problems), path, list(again.Problems), t.Name(), seed)
 }
