@@ -359,6 +359,8 @@ func (m *Machine) Invariants() (out []string) {
 
 // Description is what is known of a pod whose resize is pending, for people.
 type Description struct {
+	UID    types.UID
+	Pod    string // namespace/name
 	Reason cluster.ResizeReason
 	Since  time.Time // when Berth first saw it
 	Moves  bool      // it is being moved
@@ -371,9 +373,21 @@ func (m *Machine) Describe(uid types.UID) (d Description, ok bool) {
 	if x == nil {
 		return Description{}, false
 	}
-	d = Description{Reason: x.reason, Since: x.since, Moves: x.stage != pending, Why: x.why}
+	d = Description{UID: uid, Pod: x.name, Reason: x.reason, Since: x.since, Moves: x.stage != pending, Why: x.why}
 	if m.cfg.After == 0 {
 		d.Why = "it is not moved: --move-pending-resizes-after is 0"
 	}
 	return d, true
+}
+
+// Pending returns all pods whose resize is pending: those that are being moved first, and of these and of the
+// others the ones first whose resize is pending longest. It costs O(of them × log of them).
+func (m *Machine) Pending() (out []Description) {
+	for _, moves := range []bool{true, false} {
+		for _, uid := range m.order(func(x *pod) bool { return (x.stage != pending) == moves }) {
+			d, _ := m.Describe(uid)
+			out = append(out, d)
+		}
+	}
+	return out
 }
