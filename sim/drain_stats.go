@@ -4,7 +4,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/simulatedresizes"
 	"github.com/berthproject/berth/sim/scenario"
 )
 
@@ -50,14 +52,19 @@ func (w *World) evictForBerth(x step.Eviction) error {
 	return nil
 }
 
-// podEvicted counts an eviction from a node that is to go, and has the pod's controller owe
-// a replacement.
+// podEvicted counts an eviction from a node that is to go, or of a pod that its node can't resize, and has the pod's
+// controller owe a replacement.
 func (s *Stats) podEvicted(p *pod, n *node) {
-	if s.Drain.Pods == 0 {
-		s.firstEviction = s.w.now
+	switch {
+	case simulatedresizes.Pending(p.obj) != "" && !n.hasTaint(autoscaler.ToBeDeletedTaint):
+		s.Resizes.Moved++
+	default:
+		if s.Drain.Pods == 0 {
+			s.firstEviction = s.w.now
+		}
+		s.Drain.Pods++
+		n.evicted++
 	}
-	s.Drain.Pods++
-	n.evicted++
 	if c := p.controller; c != nil && !c.removed {
 		c.owed = append(c.owed, &displaced{name: p.name, at: s.w.now})
 	}
