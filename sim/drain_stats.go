@@ -58,6 +58,9 @@ func (s *Stats) podEvicted(p *pod, n *node) {
 	switch {
 	case simulatedresizes.Pending(p.obj) != "" && !n.hasTaint(autoscaler.ToBeDeletedTaint):
 		s.Resizes.Moved++
+		if c := p.controller; c != nil && c.moved == 0 {
+			c.moved = s.w.now
+		}
 	default:
 		if s.Drain.Pods == 0 {
 			s.firstEviction = s.w.now

@@ -115,7 +115,8 @@ func (w *World) podsWithout(p *pod) (out []*v1.Pod) {
 func (w *World) mayMove(p *pod) bool {
 	c := p.controller
 	if c == nil || c.removed || c.key.kind == "DaemonSet" || p.obj.Namespace == cluster.SystemNamespace || len(p.obj.Annotations) > 1 || len(p.obj.Spec.Volumes) > 0 ||
-		p.obj.Spec.SchedulingGroup != nil || c.replicas < w.run.Autoscale.Removal.MinReplicas || p.node.hasTaint(autoscaler.ToBeDeletedTaint) {
+		p.obj.Spec.SchedulingGroup != nil || c.moved > 0 && p.arrived >= c.moved || // it may have to wait for hours to move again
+		c.replicas < w.run.Autoscale.Removal.MinReplicas || p.node.hasTaint(autoscaler.ToBeDeletedTaint) {
 		return false
 	}
 	return w.disruptable(p)
