@@ -44,7 +44,7 @@ func (w *World) evictForBerth(x step.Eviction) error {
 	if !w.evict(p, x.Grace) {
 		return step.ErrRefused
 	}
-	w.checkEviction(p, x.Grace)
+	w.checkEviction(p, x.Grace, n != nil && p.movesFrom(n))
 	if n == nil || p.ended || p.daemon() {
 		return nil
 	}
@@ -52,11 +52,16 @@ func (w *World) evictForBerth(x step.Eviction) error {
 	return nil
 }
 
+// movesFrom reports whether a pod that is evicted from a node moves for its resize: the node stays.
+func (p *pod) movesFrom(n *node) bool {
+	return simulatedresizes.Pending(p.obj) != "" && !n.hasTaint(autoscaler.ToBeDeletedTaint)
+}
+
 // podEvicted counts an eviction from a node that is to go, or of a pod that its node can't resize, and has the pod's
 // controller owe a replacement.
 func (s *Stats) podEvicted(p *pod, n *node) {
 	switch {
-	case simulatedresizes.Pending(p.obj) != "" && !n.hasTaint(autoscaler.ToBeDeletedTaint):
+	case p.movesFrom(n):
 		s.Resizes.Moved++
 		if c := p.controller; c != nil && c.moved == 0 {
 			c.moved = s.w.now

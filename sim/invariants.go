@@ -97,7 +97,7 @@ func (w *World) checkQuiet() {
 	w.checkIdle()
 	w.checkTargets()
 	for _, problem := range w.berth.core().Unsettled() {
-		if !w.ofLingering(problem) {
+		if !w.ofLingering(problem) && !w.ofPendingResize(problem) {
 			w.violation("%s", problem)
 		}
 	}

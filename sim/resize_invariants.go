@@ -37,13 +37,14 @@ func (w *World) checkMoves(r *step.Ready) {
 		case home.Name == x.Node || autoscaler.Going(home.NodeInfo):
 			w.violation("pod %s is evicted from node %s, since its resize is pending, and room for its replacement is on node %s", p.Name(), x.Node, home.Name)
 		case !slices.ContainsFunc(r.Binds, func(b step.Bind) bool { return b.Node == home.Name }): // one of higher priority may take the room
-			w.checkHomesFit(home)
+			w.checkHomesFit(home, p.Priority)
 		}
 	}
 }
 
-// checkHomesFit checks that all homes on a node have room beside its pods.
-func (w *World) checkHomesFit(n *cluster.Node) {
+// checkHomesFit checks that the homes on a node have room beside its pods, but for those of a lower priority, which
+// give way.
+func (w *World) checkHomesFit(n *cluster.Node, priority int32) {
 	state := w.berth.core().State()
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
 		have := n.Object.Status.Allocatable[name]
@@ -54,7 +55,7 @@ func (w *World) checkHomesFit(n *cluster.Node) {
 		}
 		homes := []string{}
 		for _, x := range state.Nominations() {
-			if x.Name == n.Name && strings.HasPrefix(string(x.Pod.UID), homePrefix) {
+			if x.Name == n.Name && x.Pod.Priority >= priority && strings.HasPrefix(string(x.Pod.UID), homePrefix) {
 				sum.Add(checker.Requests(x.Pod.Object)[name])
 				homes = append(homes, x.Pod.Name())
 			}
@@ -98,6 +99,17 @@ func (w *World) checkResizes(nodes []*v1.Node) {
 			}
 		}
 	}
+}
+
+// ofPendingResize reports whether what is left over is of a pod whose resize is pending: room for it is looked for again
+// every few minutes, for ever. checkResizes says whether there is some.
+func (w *World) ofPendingResize(problem string) bool {
+	for _, p := range w.pods { // in any order: one is enough
+		if p.active() && simulatedresizes.Pending(p.obj) != "" && (strings.Contains(problem, "pod "+p.name+" ") || strings.HasSuffix(problem, "pod "+p.name)) {
+			return true
+		}
+	}
+	return false
 }
 
 // podsWithout returns the pods on nodes but one.
