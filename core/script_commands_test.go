@@ -28,7 +28,7 @@ import (
 //	node NAME [cpu=4] [memory=8Gi] [zone=ZONE] [taint=KEY] [condition=TYPE] [gpus=0] [candidate=SINCE] [notready] [created=AGO] [group=GROUP]
 //	node-gone NAME
 //	pod NAME [cpu=1] [memory=1Gi] [priority=0] [gate=GATE] [app=LABEL] [apart=LABEL] [tolerates=KEY]
-//	    [rs=DEPLOYMENT [hash=1]] [surge] [consumes=REQUEST] [buffer=BUFFER] [on=NODE] [nominated=NODE] [phase=Pending] [deleting] [leaving] [ready] [daemon] [peaceful] [started=AGO] [scheduler=NAME] [uid=NAME] [delay=TIME] [needs=ZONE] [gpus=0] [member=PODGROUP] [claims=(CLAIM,…)] [own-claim=CLAIM] [uses=(VOLUME,…)] [tolerates-all] [resize=deferred] [allocated=CPU]
+//	    [rs=DEPLOYMENT [hash=1]] [surge] [consumes=REQUEST] [buffer=BUFFER] [on=NODE] [nominated=NODE] [phase=Pending] [deleting] [leaving] [ready] [daemon] [peaceful] [started=AGO] [created=AGO] [scheduler=NAME] [uid=NAME] [delay=TIME] [needs=ZONE] [gpus=0] [member=PODGROUP] [claims=(CLAIM,…)] [own-claim=CLAIM] [uses=(VOLUME,…)] [tolerates-all] [resize=deferred] [allocated=CPU]
 //	pods PREFIX count=N …       the same N times in one Step: PREFIX0, PREFIX1, …
 //	gone NAME                   a pod's name, or its uid where it was given one
 //	replicas DEPLOYMENT wanted=N existing=N    of its ReplicaSet
@@ -237,6 +237,9 @@ func (w *world) pod(name string, args *script.Args) *v1.Pod {
 	}
 	if ago := args.Duration("started", 0); ago > 0 {
 		b.Status.StartTime = &metav1.Time{Time: w.now.Add(-ago)}
+	}
+	if created := args.Duration("created", -1); created >= 0 {
+		b.CreationTimestamp = metav1.NewTime(w.now.Add(-created))
 	}
 	if args.Flag("daemon") {
 		b.Owner("apps/v1", "DaemonSet", "agent")

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -50,7 +51,8 @@ type controller struct {
 	status      cluster.Replicas           // as it was published last
 	statuses    int                        // looks at its own pods; names the latency of writeReplicas
 	removed     bool
-	owed        []*displaced // pods that Berth evicted and that have no replacement yet
+	owed        []*displaced  // pods that Berth evicted and that have no replacement yet
+	moved       time.Duration // when a pod of it was first moved for a resize; 0 for never
 }
 
 // addController begins to reconcile an object. An object of another kind has no effect, nor

@@ -21,12 +21,15 @@ type nodeDuties struct {
 }
 
 // checkEviction looks, after an eviction by Berth, whether each budget of the pod still has
-// as many healthy pods as it needs. It counts them from nothing.
-func (w *World) checkEviction(p *pod, grace *time.Duration) {
+// as many healthy pods as it needs. It counts them from nothing. A pod that moves for its resize may take as long to
+// terminate as it says itself: its node isn't drained.
+func (w *World) checkEviction(p *pod, grace *time.Duration, moves bool) {
 	if !w.opt.Check {
 		return
 	}
-	w.checkGrace(p, grace)
+	if !moves {
+		w.checkGrace(p, grace)
+	}
 	if !p.ready {
 		return
 	}

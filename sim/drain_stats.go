@@ -4,7 +4,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/simulatedresizes"
 	"github.com/berthproject/berth/sim/scenario"
 )
 
@@ -42,7 +44,7 @@ func (w *World) evictForBerth(x step.Eviction) error {
 	if !w.evict(p, x.Grace) {
 		return step.ErrRefused
 	}
-	w.checkEviction(p, x.Grace)
+	w.checkEviction(p, x.Grace, n != nil && p.movesFrom(n))
 	if n == nil || p.ended || p.daemon() {
 		return nil
 	}
@@ -50,14 +52,27 @@ func (w *World) evictForBerth(x step.Eviction) error {
 	return nil
 }
 
-// podEvicted counts an eviction from a node that is to go, and has the pod's controller owe
-// a replacement.
+// movesFrom reports whether a pod that is evicted from a node moves for its resize: the node stays.
+func (p *pod) movesFrom(n *node) bool {
+	return simulatedresizes.Pending(p.obj) != "" && !n.hasTaint(autoscaler.ToBeDeletedTaint)
+}
+
+// podEvicted counts an eviction from a node that is to go, or of a pod that its node can't resize, and has the pod's
+// controller owe a replacement.
 func (s *Stats) podEvicted(p *pod, n *node) {
-	if s.Drain.Pods == 0 {
-		s.firstEviction = s.w.now
+	switch {
+	case p.movesFrom(n):
+		s.Resizes.Moved++
+		if c := p.controller; c != nil && c.moved == 0 {
+			c.moved = s.w.now
+		}
+	default:
+		if s.Drain.Pods == 0 {
+			s.firstEviction = s.w.now
+		}
+		s.Drain.Pods++
+		n.evicted++
 	}
-	s.Drain.Pods++
-	n.evicted++
 	if c := p.controller; c != nil && !c.removed {
 		c.owed = append(c.owed, &displaced{name: p.name, at: s.w.now})
 	}

@@ -38,6 +38,7 @@ func (w *World) checkStep(r *step.Ready) {
 	}
 	w.checkProvider(r)
 	w.checkRoom(r)
+	w.checkMoves(r)
 	if len(r.Binds) == 0 {
 		return
 	}
@@ -96,7 +97,7 @@ func (w *World) checkQuiet() {
 	w.checkIdle()
 	w.checkTargets()
 	for _, problem := range w.berth.core().Unsettled() {
-		if !w.ofLingering(problem) {
+		if !w.ofLingering(problem) && !w.ofPendingResize(problem) {
 			w.violation("%s", problem)
 		}
 	}
@@ -110,6 +111,7 @@ func (w *World) checkQuiet() {
 	w.checkDevicesAtRest()
 	w.checkGroupsAtRest()
 	w.checkPending(nodes)
+	w.checkResizes(nodes)
 }
 
 // checkTargets looks, at rest, for groups that haven't the instances that they were asked for.

@@ -39,6 +39,7 @@ func (w *World) takeOffNode(p *pod) {
 	p.node = nil
 	n.pods = slices.DeleteFunc(n.pods, func(q *pod) bool { return q == p })
 	w.stats.requested(p, -1)
+	w.retryResizes(n)
 }
 
 // pull writes the layers of a pod's images that its node lacks, and then starts it.
@@ -96,6 +97,7 @@ func (w *World) started(p *pod) {
 		o.Status.StartTime = &now
 		o.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionTrue}, {Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: now}}
 	})
+	w.resizeLater(p)
 	w.stats.podRunning(p)
 	w.recountBudgets(p)
 	w.noteChange()

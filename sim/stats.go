@@ -291,6 +291,7 @@ func (s *Stats) summary() *scenario.Summary {
 	out.TimeToBound, out.TimeToRunning = scenario.QuantilesOf(s.timesToBound), scenario.QuantilesOf(s.timesToRunning)
 	out.Nodes.Launched, out.Nodes.FailedLaunches, out.Nodes.CancelledLaunches = s.Launched, s.FailedLaunches, s.CancelledLaunches
 	out.Nodes.Final = len(s.w.nodes)
+	out.Resizes.Waiting = s.w.pendingResizes()
 	out.Utilization.CPU, out.Utilization.Memory = round(share(s.useCPU, s.haveCPU)), round(share(s.useMemory, s.haveMemory))
 	out.TimeToEnd = scenario.QuantilesOf(s.timesToEnd)
 	out.GPUHours.Used, out.GPUHours.Idle = round(s.useGPUs/3600), round((s.haveGPUs-s.useGPUs)/3600)

@@ -48,6 +48,8 @@ type Overview struct {
 	CoolingDown []CoolingDown `json:"coolingDown,omitempty"`
 	// Unpriced are the node groups without a price; nil when all have one, or no flag needs prices.
 	Unpriced *Unpriced `json:"unpriced,omitempty"`
+	// Resizes are the resizes in place that kubelets have not begun; nil for none, and when Berth only schedules.
+	Resizes *PendingResizes `json:"resizes,omitempty"`
 }
 
 // Unpriced are node groups without a price where flags need prices: cost and price don't choose by
@@ -163,7 +165,7 @@ func (v *View) Overview() Overview {
 		o.Nodes.ScaleDown = &x
 		o.Buying, o.BackingOff = v.buying()
 		o.Leaving, o.CoolingDown = v.leavingNodes(), v.coolingDown(x.Groups)
-		o.Unpriced = v.unpriced()
+		o.Unpriced, o.Resizes = v.unpriced(), v.pendingResizes()
 	}
 	return o
 }

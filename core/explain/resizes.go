@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle/resizing"
 )
 
 // resizeOf says what the resize of a pod on a node waits for; "" when none is pending.
@@ -25,16 +27,70 @@ func (v *View) resizeOf(p *cluster.Pod) string {
 		return out
 	}
 	out += fmt.Sprintf("; seen since %s", utcTime(x.Since).Format("2006-01-02 15:04:05"))
-	switch kept, _ := v.Autoscaler.Homes.Kept(p.UID); {
-	case x.Moves && x.Why != "":
-		out += "; it is to move: " + x.Why
-	case x.Moves:
-		out += "; it is being evicted"
-		if kept.Node != "" { // its replacement hasn't taken the room yet
-			out += ", and node " + kept.Node + " has room for its replacement"
-		}
+	if fate := v.resizeFate(&x); fate != "" {
+		out += "; " + fate
+	}
+	return out
+}
+
+// resizeFate says what happens to a pod whose resize is pending; "" before it was looked at.
+func (v *View) resizeFate(x *resizing.Description) string {
+	switch {
+	case !x.Moves:
+		return x.Why
 	case x.Why != "":
-		out += "; " + x.Why
+		return "it is to move: " + x.Why
+	}
+	out := "it is being evicted"
+	if kept, _ := v.Autoscaler.Homes.Kept(x.UID); kept.Node != "" { // its replacement hasn't taken the room yet
+		out += ", and node " + kept.Node + " has room for its replacement"
+	}
+	return out
+}
+
+// PendingResizes are the resizes in place that kubelets have not begun.
+type PendingResizes struct {
+	Deferred   int `json:"deferred"`   // their nodes lack room now
+	Infeasible int `json:"infeasible"` // their nodes can't carry them out
+	Moving     int `json:"moving"`     // pods of either that are being moved
+	// Pods are these pods: those that are being moved first, then the longest pending; maxListed at most.
+	Pods []PendingResize `json:"pods"`
+}
+
+// PendingResize is a pod whose resize in place is pending.
+type PendingResize struct {
+	Pod    string    `json:"pod"` // namespace/name
+	Node   string    `json:"node"`
+	Reason string    `json:"reason"` // deferred or infeasible
+	Since  time.Time `json:"since"`
+	Lack   string    `json:"lack"` // what the node lacks
+	Moves  bool      `json:"moves,omitempty"`
+	Why    string    `json:"why,omitempty"` // what happens to the pod, in words that follow its name
+}
+
+// pendingResizes returns the resizes that are pending, nil for none.
+func (v *View) pendingResizes() *PendingResizes {
+	list := v.Autoscaler.Resizes.Pending()
+	if len(list) == 0 {
+		return nil
+	}
+	out := &PendingResizes{Pods: []PendingResize{}}
+	for i := range list {
+		x := &list[i]
+		if x.Reason == cluster.ResizeInfeasible {
+			out.Infeasible++
+		} else {
+			out.Deferred++
+		}
+		if x.Moves {
+			out.Moving++
+		}
+		p, n := v.State.PodOn(x.UID), v.State.NodeOf(x.UID)
+		if p == nil || n == nil || len(out.Pods) == maxListed { // its node isn't known yet, or is gone
+			continue
+		}
+		out.Pods = append(out.Pods, PendingResize{Pod: x.Pod, Node: n.Name, Reason: string(x.Reason), Since: x.Since.UTC(),
+			Lack: cluster.ResizeLack(v.State, p, n), Moves: x.Moves, Why: v.resizeFate(x)})
 	}
 	return out
 }

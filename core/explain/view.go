@@ -74,9 +74,11 @@ type Autoscaler struct {
 	Resizes       Resizes
 }
 
-// Resizes describes pods whose resize in place is pending. Describe returns ok false for any other pod.
+// Resizes describes pods whose resize in place is pending. Describe returns ok false for any other pod, and
+// Pending returns all of them, those that are being moved first.
 type Resizes interface {
 	Describe(types.UID) (resizing.Description, bool)
+	Pending() []resizing.Description
 }
 
 // Scheduler has the rules by which pods are placed. Engine returns the engine of the pod's

@@ -117,6 +117,7 @@ func (a *API) overviewOf(v *viewer, g *glance, at time.Time) *v1alpha1.Overview 
 		unpriced := v1alpha1.Unpriced(*u)
 		o.Unpriced = &unpriced
 	}
+	o.Resizes = pendingResizes(v, g.Resizes)
 	for _, run := range runs(a.opt.Ledger, shownRuns) {
 		d := decision(v, &run.last, brief)
 		o.Activity = append(o.Activity, v1alpha1.Run{Decision: d, More: run.more})
@@ -128,6 +129,23 @@ func (a *API) overviewOf(v *viewer, g *glance, at time.Time) *v1alpha1.Overview 
 // may not be shown.
 func pendingReason(v *viewer, p *explain.PendingPods) v1alpha1.PendingReason {
 	return v1alpha1.PendingReason{State: v1alpha1.PendingState(p.State), Reason: p.Reason, Plugin: p.Plugin, Pods: p.Pods, Example: v.pod(p.Pod), Since: p.Since}
+}
+
+// pendingResizes returns the resizes that are pending, nil for none. A pod that may not be named is left out; the counts
+// stay.
+func pendingResizes(v *viewer, in *explain.PendingResizes) *v1alpha1.PendingResizes {
+	if in == nil {
+		return nil
+	}
+	out := &v1alpha1.PendingResizes{Deferred: in.Deferred, Infeasible: in.Infeasible, Moving: in.Moving, Pods: []v1alpha1.PendingResize{}}
+	for _, p := range in.Pods {
+		if v.pod(p.Pod) == "" {
+			continue
+		}
+		p.Why = v.text(p.Why)
+		out.Pods = append(out.Pods, v1alpha1.PendingResize(p))
+	}
+	return out
 }
 
 // leaving returns how far the removal of a node is. Why it waits may name the pod that it waits for.

@@ -121,7 +121,51 @@ func headLines(s *Status) []line {
 	if use := useLine(s); use != nil {
 		out = append(out, use)
 	}
+	if resizes := resizeLine(s); resizes != nil {
+		out = append(out, resizes)
+	}
 	return out
+}
+
+// resizeLine counts the resizes in place that kubelets have not begun; nil for none.
+func resizeLine(s *Status) line {
+	x := s.Resizes
+	if x == nil {
+		return nil
+	}
+	var parts []string
+	for _, part := range []struct {
+		pods int
+		how  string
+	}{{x.Deferred, "deferred"}, {x.Infeasible, "infeasible"}} {
+		if part.pods > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.pods, part.how))
+		}
+	}
+	out := line{{"resize ", strong}, {strings.Join(parts, ", "), busy}}
+	if x.Moving > 0 {
+		out = append(out, cell{fmt.Sprintf("; %s being moved", report.Count(x.Moving, "pod")), plain})
+	}
+	return out
+}
+
+// resizeRows are a row for each pod whose resize is pending: what its node lacks, and what happens to it.
+func resizeRows(x *v1alpha1.PendingResizes) (rows []line) {
+	if x == nil {
+		return nil
+	}
+	for _, p := range x.Pods {
+		verb := cell{"resize " + p.Reason, bad}
+		if p.Moves {
+			verb = cell{"moving", busy}
+		}
+		what := fmt.Sprintf("%s: %s", p.Pod, p.Lack)
+		if p.Why != "" {
+			what += "; " + p.Why
+		}
+		rows = append(rows, line{verb, {what, plain}, {"since " + p.Since.UTC().Format(time.TimeOnly), faint}})
+	}
+	return rows
 }
 
 // whoAnswers says which Berth a screen is of, and what it does: a shadow's screen would look like a live one's
@@ -267,7 +311,7 @@ func nowRows(s *Status) (rows []line) {
 		}
 		rows = append(rows, line{{"preempting", busy}, {fmt.Sprintf("%s preempts %s on %s", p.Pod, victims, p.Node), plain}})
 	}
-	return rows
+	return append(rows, resizeRows(s.Resizes)...)
 }
 
 // expected says when nodes are expected.

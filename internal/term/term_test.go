@@ -32,6 +32,28 @@ func TestStatusSaysWhichGroupsCoolDown(t *testing.T) {
 	}
 }
 
+// TestStatusSaysWhichResizesArePending has pods that their nodes can't resize in place.
+func TestStatusSaysWhichResizesArePending(t *testing.T) {
+	s, since := &Status{}, time.Date(2026, 11, 23, 19, 50, 13, 0, time.UTC)
+	if l := resizeLine(s); l != nil {
+		t.Errorf("without resizes the screen says %q", l.text(palette{}, 0))
+	}
+	s.Resizes = &v1alpha1.PendingResizes{Deferred: 2, Infeasible: 1, Moving: 1, Pods: []v1alpha1.PendingResize{
+		{Pod: "default/web", Node: "n1", Reason: "deferred", Since: since, Lack: "node n1 lacks 2 cpu", Moves: true, Why: "it is to move: a node is coming"},
+		{Pod: "default/large", Node: "n2", Reason: "infeasible", Since: since, Lack: "node n2 is too small"}}}
+	if got, want := resizeLine(s).text(palette{}, 0), "resize 2 deferred, 1 infeasible; 1 pod being moved"; got != want {
+		t.Errorf("the screen's head says %q, want %q", got, want)
+	}
+	s.Resizes.Deferred, s.Resizes.Moving = 0, 0
+	if got, want := resizeLine(s).text(palette{}, 0), "resize 1 infeasible"; got != want {
+		t.Errorf("the screen's head says %q, want %q", got, want)
+	}
+	const want = "moving default/web: node n1 lacks 2 cpu; it is to move: a node is coming, since 19:50:13; resize infeasible default/large: node n2 is too small, since 19:50:13"
+	if got := Brief(s); got != want {
+		t.Errorf("in one line it says\n%q\nwant\n%q", got, want)
+	}
+}
+
 // TestStatusSaysWhatIsWrongWithPrices has a price file that broke, and groups without a price.
 func TestStatusSaysWhatIsWrongWithPrices(t *testing.T) {
 	s := &Status{}

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -108,7 +109,32 @@ func (w *Workload) template(name string) *v1.PodTemplateSpec {
 	if w.RunFor != nil {
 		metav1.SetMetaDataAnnotation(&template.ObjectMeta, RunFor, w.RunFor.Min.Duration.String()+".."+w.RunFor.Max.Duration.String())
 	}
+	if w.Resize != nil {
+		raw, err := json.Marshal(w.Resize)
+		if err != nil {
+			panic(err) // plain data
+		}
+		metav1.SetMetaDataAnnotation(&template.ObjectMeta, ResizeTo, string(raw))
+	}
 	return template
+}
+
+// ParseResize reads the annotation ResizeTo; nil for a pod that isn't resized. Its error goes on after the name of
+// the annotation.
+func ParseResize(text string) (*Resize, error) {
+	if text == "" {
+		return nil, nil
+	}
+	out := &Resize{}
+	if err := json.Unmarshal([]byte(text), out); err != nil || len(out.Requests) == 0 || out.After.Min.Duration < 0 || out.After.Max.Duration < out.After.Min.Duration {
+		return nil, fmt.Errorf(`is %q; it must be JSON such as {"after": {"min": "5m", "max": "5m"}, "requests": {"cpu": "2"}}`, text)
+	}
+	for name, q := range out.Requests {
+		if q.Sign() <= 0 || name != v1.ResourceCPU && name != v1.ResourceMemory {
+			return nil, fmt.Errorf("has %s %s; only cpu and memory can be resized, to more than 0", q.String(), name)
+		}
+	}
+	return out, nil
 }
 
 // controller returns the controller of a copy; its kind has been validated.

@@ -38,6 +38,8 @@ const (
 	// RunFor is how long it runs: a duration, or two with ".." between them for
 	// one that is drawn for each pod.
 	RunFor = "berth.dev/run-for"
+	// ResizeTo is the Resize of a pod as JSON.
+	ResizeTo = "berth.dev/resize-to"
 )
 
 // kinds has an empty object of each kind that the virtual world knows.
@@ -159,6 +161,9 @@ func (o *objects) put(obj runtime.Object) error {
 	}
 	if _, err := ParseRunFor(pod.Annotations[RunFor]); err != nil {
 		return fmt.Errorf("pod %s/%s: annotation %s %w", pod.Namespace, pod.Name, RunFor, err)
+	}
+	if _, err := ParseResize(pod.Annotations[ResizeTo]); err != nil {
+		return fmt.Errorf("pod %s/%s: annotation %s %w", pod.Namespace, pod.Name, ResizeTo, err)
 	}
 	after := pod.Annotations[ArriveAfter]
 	if after == "" {

@@ -40,6 +40,7 @@ type Summary struct {
 		InVain            int `json:"inVain"`            // nodes that Berth bought and on which no pod has ever been but those of DaemonSets
 	} `json:"nodes"`
 	Drain     Drain   `json:"drain"`
+	Resizes   Resizes `json:"resizes"`
 	NodeHours float64 `json:"nodeHours"` // of instances that the cloud charges for
 	Cost      float64 `json:"cost"`      // node hours times price
 	GPUHours  struct {
@@ -68,6 +69,16 @@ type Drain struct {
 	Homeless   int     `json:"homeless"`   // evicted pods whose replacement had no node 30 s after it was created
 	GapSeconds float64 `json:"gapSeconds"` // pod-seconds without a running replacement, over all evicted pods
 	Duration   float64 `json:"duration"`   // seconds from the first eviction until the last drained node was deleted
+}
+
+// Resizes counts changes in place of what running pods request.
+type Resizes struct {
+	Requested  int `json:"requested"`  // resizes that were asked for
+	Done       int `json:"done"`       // resizes that kubelets carried out
+	Deferred   int `json:"deferred"`   // times that a kubelet deferred one
+	Infeasible int `json:"infeasible"` // times that a kubelet called one infeasible
+	Moved      int `json:"moved"`      // pods that Berth evicted from nodes that stay, since their resize was pending
+	Waiting    int `json:"waiting"`    // resizes that are pending in the end
 }
 
 // Quantiles of a distribution; zeros when it is empty.

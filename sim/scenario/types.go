@@ -189,6 +189,8 @@ type Workload struct {
 	Arrive Arrive `json:"arrive,omitempty"`
 	// RunFor is how long a pod runs; for ever when absent.
 	RunFor *simulatedgroup.Span `json:"runFor,omitempty"`
+	// Resize changes what each pod requests, in place, after it has begun to run.
+	Resize *Resize `json:"resize,omitempty"`
 	// DeleteAfter is how long after its arrival a copy is deleted; never when 0.
 	DeleteAfter metav1.Duration `json:"deleteAfter,omitempty"`
 	// Service creates a Service that selects the pods of each copy.
@@ -202,6 +204,15 @@ type Workload struct {
 	PodGroup *PodGroup `json:"podGroup,omitempty"`
 	// Template of the pods. The label app is added where it is missing.
 	Template v1.PodTemplateSpec `json:"template"`
+}
+
+// Resize is a change in place of what a running pod requests, as a user or a vertical autoscaler makes it. A pod that
+// replaces another requests what the template says, and is resized anew.
+type Resize struct {
+	// After is how long a pod has run by then.
+	After simulatedgroup.Span `json:"after"`
+	// Requests are those of the first container from then on; others stay as they are.
+	Requests v1.ResourceList `json:"requests"`
 }
 
 // Arrive is when the copies arrive.

@@ -337,6 +337,9 @@ func (v *validator) workload(w *Workload, at string) {
 		v.bad(at+".arrive.pattern", "is %q; it must be even or poisson", p)
 	}
 	v.span(at+".runFor", w.RunFor)
+	if w.Resize != nil {
+		v.resize(w.Resize, at+".resize")
+	}
 	v.claims(w, at)
 	v.podGroup(w, at+".podGroup")
 	if len(w.Template.Spec.Containers) == 0 {
@@ -349,6 +352,22 @@ func (v *validator) workload(w *Workload, at string) {
 			if q.Sign() < 0 {
 				v.bad(fmt.Sprintf("%s.template.spec.containers[%d].resources.requests", at, i), "%s is %s; it must not be negative", name, q.String())
 			}
+		}
+	}
+}
+
+// resize checks what pods are resized to: kubelets resize CPU and memory only.
+func (v *validator) resize(r *Resize, at string) {
+	v.span(at+".after", &r.After)
+	if len(r.Requests) == 0 {
+		v.bad(at+".requests", "is empty; it needs cpu or memory")
+	}
+	for name, q := range r.Requests {
+		switch {
+		case name != v1.ResourceCPU && name != v1.ResourceMemory:
+			v.bad(at+".requests", "has %s; only cpu and memory can be resized", name)
+		case q.Sign() <= 0:
+			v.bad(at+".requests", "%s is %s; it must be greater than 0", name, q.String())
 		}
 	}
 }

@@ -83,6 +83,10 @@ export interface Bought {
   next: number
   /** dearest alternative */
   dearest: number
+  /** Bounded are the orders of which it is proved what any purchase for the same pods costs at least, by the expander cost: BoundedChosen is what these cost, and LowerBound what they cost at least. */
+  bounded?: number
+  boundedChosen?: number
+  lowerBound?: number
 }
 
 /** Buying is a node group of which nodes are coming. */
@@ -133,6 +137,8 @@ export interface Choice {
   /** Next and Dearest are the cheapest and the dearest alternative: bounds from below. */
   next?: Alternative
   dearest?: Alternative
+  /** LowerBound is proved: any purchase for the same pods costs that at least. Left out where it isn't known, as by other expanders than cost. */
+  lowerBound?: number
 }
 
 /** ComingNode is a node that a pod waits for. */
@@ -532,7 +538,7 @@ export interface Money {
   blockers: Blocker[]
   /** HiddenBlockers are those whose pods the viewer may not read. */
   hiddenBlockers?: number
-  /** Bought are the scale-ups that the ledger still has, beside what else would have held the same pods; nil where no scale-up had an alternative with a price. */
+  /** Bought are the scale-ups that the ledger still has, beside what else would have held the same pods, and what they would have cost at least; nil where neither is known of any scale-up. */
   bought?: Bought
 }
 
@@ -800,6 +806,8 @@ export interface Overview {
   scaleDown?: ScaleDown
   /** Unpriced are the node groups without a price; nil when all have one, or no flag needs prices. */
   unpriced?: Unpriced
+  /** Resizes are the resizes in place that kubelets have not begun; nil for none, and when Berth only schedules. */
+  resizes?: PendingResizes
   /** Activity are the last runs of decisions, the oldest first: decisions of one kind that follow each other are one run. */
   activity: Run[]
 }
@@ -850,6 +858,33 @@ export interface PendingReason {
   /** Example is the pod of them that has waited longest, as namespace/name, since Since. */
   example?: string
   since: string
+}
+
+/** PendingResize is a pod whose resize in place is pending. */
+export interface PendingResize {
+  /** namespace/name */
+  pod: string
+  node: string
+  /** deferred or infeasible */
+  reason: string
+  /** Since is when Berth first saw it. */
+  since: string
+  /** Lack is a sentence about what the node lacks. */
+  lack: string
+  /** Moves says that the pod is being moved, and Why what happens to it, or why it stays. */
+  moves?: boolean
+  why?: string
+}
+
+/** PendingResizes are the resizes in place that kubelets have not begun (condition PodResizePending). */
+export interface PendingResizes {
+  /** Deferred are those for which their node lacks room now, and Infeasible those that it can't carry out. */
+  deferred: number
+  infeasible: number
+  /** Moving are the pods of either that are being moved. */
+  moving: number
+  /** Pods are those that the viewer may read: the ones that are being moved first, then the longest pending; of all pods the first 50 are looked at. */
+  pods: PendingResize[]
 }
 
 /** PendingWorkload are the pods of one controller that wait for the same. */
@@ -1077,7 +1112,7 @@ export interface PodGroupRoom {
   nodes: string[]
   allNodes: number
   since: string
-  /** Until is before when pods must end that use the room meanwhile, left out when none may for that; Ends when it is given back at the latest. */
+  /** Until is the deadline by which pods that borrow the room must end, left out if none may borrow it. Ends is when the room is released at the latest. */
   until: string
   ends: string
 }

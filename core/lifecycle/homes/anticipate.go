@@ -130,9 +130,14 @@ func (m *Machine) NodeTaken(t *lifecycle.Turn, node string) {
 	}
 }
 
-// ReleasePod ends the home of a pod that wasn't told to leave, since it stays.
+// ReleasePod ends the home of a pod that wasn't told to leave, since it stays. The ledger has nothing of one that never
+// had room: a hopeless one is looked for again and again.
 func (m *Machine) ReleasePod(t *lifecycle.Turn, pod types.UID) {
-	if h := m.byPod[pod]; h != nil && h.left.IsZero() && !h.taken {
+	switch h := m.byPod[pod]; {
+	case h == nil || !h.left.IsZero() || h.taken:
+	case !h.told:
+		m.end(t, h)
+	default:
 		m.endAll(t, []*home{h}, func(*home) string { return "its pod stays" })
 	}
 }

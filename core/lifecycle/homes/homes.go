@@ -80,6 +80,7 @@ type home struct {
 	asks    bool         // Anticipate was called: room is looked for until there is some
 	alone   bool         // nodes are never bought for it: only the pod itself can be asked where it fits
 	queued  bool         // the stand-in is tried and planned for like a pod
+	told    bool         // it had room at some time, as the ledger has it
 	taken   bool         // NodeTaken was called: the pod goes with its node
 	why     string       // why no node group helps the stand-in, as the last plan has it
 	evicted bool         // PodEvicted was called

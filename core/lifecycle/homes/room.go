@@ -107,6 +107,7 @@ func (m *Machine) nominate(t *lifecycle.Turn, h *home, node string) {
 	}
 	t.State.Nominate(h.standIn, node)
 	if node != "" {
+		h.told = true
 		t.Decide(step.Decision{Kind: step.HomeKept, Pod: h.pod.Name(), Node: node})
 	}
 }

@@ -51,8 +51,8 @@ func (m *Machine) findRoom(t *lifecycle.Turn) {
 	if m.tried == t.State.Head() && !m.untried && !due {
 		return
 	}
-	alone, last := 0, 0
-	if due || m.untried {
+	alone, last, turn := 0, 0, due || m.untried
+	if turn {
 		m.retry, alone = time.Time{}, maxAlone
 	}
 	m.untried = false
@@ -76,8 +76,10 @@ func (m *Machine) findRoom(t *lifecycle.Turn) {
 			m.retry = t.Now.Add(retryAfter)
 		}
 	}
-	if m.aloneAfter = 0; alone == 0 {
-		m.aloneAfter = last
+	if turn { // otherwise none was tried: whose turn it is stays
+		if m.aloneAfter = 0; alone == 0 {
+			m.aloneAfter = last
+		}
 	}
 	m.queueAll(t)
 	m.tried = t.State.Head()

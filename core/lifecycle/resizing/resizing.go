@@ -28,6 +28,8 @@ const (
 	retryAfter = 10 * time.Second
 	// maxRetry is the longest wait between two such requests.
 	maxRetry = 5 * time.Minute
+	// movesForgotten is how long an owner's moves are remembered at least, after the last.
+	movesForgotten = time.Hour
 	// maxMoves is how many pods may have homes for this reason, or be leaving, at a time.
 	maxMoves = 10
 )
@@ -54,8 +56,16 @@ type Machine struct {
 	cfg   Config
 	homes Homes
 	pods  map[types.UID]*pod
-	fresh bool                      // there may be pods whose event is to be emitted
-	moved map[homes.Owner]time.Time // when a pod of an owner was last told to leave
+	fresh bool // there may be pods whose event is to be emitted
+	moved map[homes.Owner]moves
+}
+
+// moves is when pods of an owner were told to leave: the first and the last, and the first by the API server's clock.
+type moves struct{ first, last, server time.Time }
+
+// over reports whether the moves are so long ago that another is the first again.
+func (x moves) over(now time.Time, after time.Duration) bool {
+	return now.Sub(x.last) > after+movesForgotten+4*x.last.Sub(x.first)
 }
 
 // stage is how far a pod is, as in the table of the package.
@@ -85,7 +95,7 @@ var _ lifecycle.Machine = (*Machine)(nil)
 
 // New returns a machine that follows no pod.
 func New(cfg Config, h Homes) *Machine {
-	return &Machine{cfg: cfg, homes: h, pods: map[types.UID]*pod{}, moved: map[homes.Owner]time.Time{}}
+	return &Machine{cfg: cfg, homes: h, pods: map[types.UID]*pod{}, moved: map[homes.Owner]moves{}}
 }
 
 // PodShown records how the API shows a pod on a node. Of a pod whose eviction was requested the answer is
@@ -127,8 +137,13 @@ func (m *Machine) release(t *lifecycle.Turn, uid types.UID) {
 
 // noteMove records that a pod was told to leave, and forgets what is too old to count.
 func (m *Machine) noteMove(t *lifecycle.Turn, p *cluster.Pod) {
-	maps.DeleteFunc(m.moved, func(_ homes.Owner, at time.Time) bool { return t.Now.Sub(at) > m.cfg.After })
-	m.moved[homes.OwnerOf(p)] = t.Now
+	maps.DeleteFunc(m.moved, func(_ homes.Owner, x moves) bool { return x.over(t.Now, m.cfg.After) })
+	x, ok := m.moved[homes.OwnerOf(p)]
+	if !ok {
+		x.first, x.server = t.Now, t.ServerNow()
+	}
+	x.last = t.Now
+	m.moved[homes.OwnerOf(p)] = x
 }
 
 // EvictionDone takes the outcome of an eviction, of whatever pod.
@@ -160,9 +175,6 @@ func (x *pod) backOff(t *lifecycle.Turn) {
 // time to be looked at has come.
 func (m *Machine) Advance(t *lifecycle.Turn) {
 	m.tell(t)
-	if len(m.pods) == 0 {
-		clear(m.moved)
-	}
 	if len(m.pods) == 0 || m.cfg.After == 0 {
 		return
 	}
@@ -232,7 +244,7 @@ func (m *Machine) tell(t *lifecycle.Turn) {
 // owner that moves already: itself, another or none.
 func (m *Machine) whyStays(t *lifecycle.Turn, p *cluster.Pod, n *cluster.Node, x, moving *pod) (why string, again time.Time) {
 	again = t.Now.Add(retryAfter)
-	if due := lifecycle.Latest(x.since, m.moved[homes.OwnerOf(p)]).Add(m.cfg.After); t.Now.Before(due) {
+	if due := m.movesAt(t, p, x); t.Now.Before(due) {
 		return fmt.Sprintf("it moves at %s at the earliest (--move-pending-resizes-after)", due.UTC().Format(time.TimeOnly)), due
 	}
 	if autoscaler.Going(n.NodeInfo) {
@@ -262,6 +274,17 @@ func (m *Machine) whyStays(t *lifecycle.Turn, p *cluster.Pod, n *cluster.Node, x
 		}
 	}
 	return "", time.Time{}
+}
+
+// movesAt returns when a pod may move at the earliest. One that was created since its owner's pods began to move most
+// likely replaces one that has moved: it has to wait as long as they have moved by its creation, or pods of which not
+// all have room could take the place of each other for ever.
+func (m *Machine) movesAt(t *lifecycle.Turn, p *cluster.Pod, x *pod) time.Time {
+	of, ok := m.moved[homes.OwnerOf(p)]
+	if !ok || of.over(t.Now, m.cfg.After) {
+		return x.since.Add(m.cfg.After)
+	}
+	return lifecycle.Latest(x.since, of.last).Add(max(m.cfg.After, p.Object.CreationTimestamp.Sub(of.server)))
 }
 
 // Evict requests the eviction of pods whose replacements have room on a node that is there. It runs after
@@ -359,6 +382,8 @@ func (m *Machine) Invariants() (out []string) {
 
 // Description is what is known of a pod whose resize is pending, for people.
 type Description struct {
+	UID    types.UID
+	Pod    string // namespace/name
 	Reason cluster.ResizeReason
 	Since  time.Time // when Berth first saw it
 	Moves  bool      // it is being moved
@@ -371,9 +396,21 @@ func (m *Machine) Describe(uid types.UID) (d Description, ok bool) {
 	if x == nil {
 		return Description{}, false
 	}
-	d = Description{Reason: x.reason, Since: x.since, Moves: x.stage != pending, Why: x.why}
+	d = Description{UID: uid, Pod: x.name, Reason: x.reason, Since: x.since, Moves: x.stage != pending, Why: x.why}
 	if m.cfg.After == 0 {
 		d.Why = "it is not moved: --move-pending-resizes-after is 0"
 	}
 	return d, true
+}
+
+// Pending returns all pods whose resize is pending: those that are being moved first, and of these and of the
+// others the ones first whose resize is pending longest. It costs O(of them × log of them).
+func (m *Machine) Pending() (out []Description) {
+	for _, moves := range []bool{true, false} {
+		for _, uid := range m.order(func(x *pod) bool { return (x.stage != pending) == moves }) {
+			d, _ := m.Describe(uid)
+			out = append(out, d)
+		}
+	}
+	return out
 }

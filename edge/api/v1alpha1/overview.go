@@ -31,6 +31,8 @@ type Overview struct {
 	ScaleDown *ScaleDown `json:"scaleDown,omitempty"`
 	// Unpriced are the node groups without a price; nil when all have one, or no flag needs prices.
 	Unpriced *Unpriced `json:"unpriced,omitempty"`
+	// Resizes are the resizes in place that kubelets have not begun; nil for none, and when Berth only schedules.
+	Resizes *PendingResizes `json:"resizes,omitempty"`
 	// Activity are the last runs of decisions, the oldest first: decisions of one kind that follow each
 	// other are one run.
 	Activity []Run `json:"activity"`
@@ -193,6 +195,32 @@ type Backoff struct {
 	// Reason is in the provider's words where there are any.
 	Reason string    `json:"reason"`
 	Until  time.Time `json:"until"`
+}
+
+// PendingResizes are the resizes in place that kubelets have not begun (condition PodResizePending).
+type PendingResizes struct {
+	// Deferred are those for which their node lacks room now, and Infeasible those that it can't carry out.
+	Deferred   int `json:"deferred"`
+	Infeasible int `json:"infeasible"`
+	// Moving are the pods of either that are being moved.
+	Moving int `json:"moving"`
+	// Pods are those that the viewer may read: the ones that are being moved first, then the longest pending; of all
+	// pods the first 50 are looked at.
+	Pods []PendingResize `json:"pods"`
+}
+
+// PendingResize is a pod whose resize in place is pending.
+type PendingResize struct {
+	Pod    string `json:"pod"` // namespace/name
+	Node   string `json:"node"`
+	Reason string `json:"reason"` // deferred or infeasible
+	// Since is when Berth first saw it.
+	Since time.Time `json:"since"`
+	// Lack is a sentence about what the node lacks.
+	Lack string `json:"lack"`
+	// Moves says that the pod is being moved, and Why what happens to it, or why it stays.
+	Moves bool   `json:"moves,omitempty"`
+	Why   string `json:"why,omitempty"`
 }
 
 // CoolingDown is a node group from which no node is removed until a delay is over.

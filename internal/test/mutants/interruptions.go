@@ -17,6 +17,17 @@ var interruptions = []Mutant{
 	{"a pod moves for a resize whatever its budget", "core/lifecycle/resizing/resizing.go", "if b.Status.DisruptionsAllowed < 1 &&", "if false &&", "./core", "TestScripts/autoscale_resize_stays", "1"},
 	{"a home has room for what an infeasible resize has left", "core/lifecycle/homes/room.go", "s.Schema.AsWanted(pod)", "pod", "./core", "TestScripts/autoscale_resize", "1"},
 	{"the room for a resize that was carried out stays reserved", "core/lifecycle/resizing/resizing.go", "		m.homes.ReleasePod(t, uid)\n	}\n}\n", "	}\n}\n", "./core", "TestScripts/autoscale_resize", "1"},
+	{"a second mark gives up by the time of the first", "core/lifecycle/interruption/interruption.go", "x.since, x.until = t.Now, time.Time{} // the cloud", "x.since = t.Now // the cloud", "./core", "TestScripts/autoscale_interruption_again", "1"},
+	{"homes with devices beyond the sixteenth have no turn", "core/lifecycle/homes/search.go", "m.aloneAfter = last", "m.aloneAfter = 0 * last", "./core", "TestScripts/autoscale_interruption_devices", "1"},
+	{"whatever changes takes the turn from homes with devices", "core/lifecycle/homes/search.go", "if turn { // otherwise", "if true { // otherwise", "./core", "TestScripts/autoscale_interruption_devices", "1"},
+	{"homes with devices are tried once", "core/lifecycle/homes/search.go", "m.retry = t.Now.Add(retryAfter)", "m.retry = time.Time{}", "./core", "TestScripts/autoscale_interruption_(devices|homeless)", "1"},
+	{"a pod whose eviction was refused and that has lost its room is looked at in every Step", "core/lifecycle/resizing/resizing.go", `x.why, x.retry = "no node has room for its replacement", t.Now.Add(retryAfter)`, `x.why = "no node has room for its replacement"`, "./core", "TestScripts/autoscale_resize_refused", "1"},
+	{"an eviction that is under way is forgotten with its resize", "core/lifecycle/resizing/resizing.go", "case x != nil && (x.stage == asked || x.stage == told):", "case x != nil && x.stage == told:", "./core", "TestScripts/autoscale_resize_refused", "1"},
+	{"a home has the size of a resize that has changed since", "core/lifecycle/homes/anticipate.go", "if h != nil && h.left.IsZero() && !h.taken &&", "if false && h != nil && h.left.IsZero() && !h.taken &&", "./core", "TestScripts/autoscale_resize_refused", "1"},
+	{"a hopeless resize keeps others of its controller waiting", "core/lifecycle/resizing/resizing.go", "and no node group helps: \" + k.Why\n", "and no node group helps: \" + k.Why\n\t\treturn\n", "./core", "TestScripts/autoscale_resize_hopeless", "1"},
+	{"a replacement moves again at once", "core/lifecycle/resizing/resizing.go", "Add(max(m.cfg.After, p.Object.CreationTimestamp.Sub(of.server)))", "Add(m.cfg.After)", "./core", "TestScripts/autoscale_resize_refused", "1"},
+	{"homes that never had room fill the ledger", "core/lifecycle/homes/anticipate.go", "case !h.told:", "case false:", "./core", "TestScripts/autoscale_resize_hopeless", "1"},
+	{"the overview has no pending resizes", "core/explain/overview.go", "o.Unpriced, o.Resizes = v.unpriced(), v.pendingResizes()", "o.Unpriced = v.unpriced()", "./core/explain", "TestOverviewSaysWhichResizesArePending", "1"},
 }
 
 func init() { All = append(All, interruptions...) }
