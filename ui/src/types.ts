@@ -83,6 +83,10 @@ export interface Bought {
   next: number
   /** dearest alternative */
   dearest: number
+  /** Bounded are the orders of which it is proved what any purchase for the same pods costs at least, by the expander cost: BoundedChosen is what these cost, and LowerBound what they cost at least. */
+  bounded?: number
+  boundedChosen?: number
+  lowerBound?: number
 }
 
 /** Buying is a node group of which nodes are coming. */
@@ -133,6 +137,8 @@ export interface Choice {
   /** Next and Dearest are the cheapest and the dearest alternative: bounds from below. */
   next?: Alternative
   dearest?: Alternative
+  /** LowerBound is proved: any purchase for the same pods costs that at least. Left out where it isn't known, as by other expanders than cost. */
+  lowerBound?: number
 }
 
 /** ComingNode is a node that a pod waits for. */
@@ -532,7 +538,7 @@ export interface Money {
   blockers: Blocker[]
   /** HiddenBlockers are those whose pods the viewer may not read. */
   hiddenBlockers?: number
-  /** Bought are the scale-ups that the ledger still has, beside what else would have held the same pods; nil where no scale-up had an alternative with a price. */
+  /** Bought are the scale-ups that the ledger still has, beside what else would have held the same pods, and what they would have cost at least; nil where neither is known of any scale-up. */
   bought?: Bought
 }
 
@@ -1077,7 +1083,7 @@ export interface PodGroupRoom {
   nodes: string[]
   allNodes: number
   since: string
-  /** Until is before when pods must end that use the room meanwhile, left out when none may for that; Ends when it is given back at the latest. */
+  /** Until is the deadline by which pods that borrow the room must end, left out if none may borrow it. Ends is when the room is released at the latest. */
   until: string
   ends: string
 }
