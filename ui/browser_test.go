@@ -1,9 +1,11 @@
 package ui_test
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
+	"image/png"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -80,7 +82,7 @@ func newSite(t *testing.T, path string) *site {
 	if _, err := s.world.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	now := func() time.Time { return sim.Epoch.Add(8*time.Minute + 20*time.Second) }
+	now := func() time.Time { return sim.Epoch.Add(runs[0].Spec.End.Latest()) }
 	var mu sync.Mutex
 	answers := api.New(api.Options{
 		Ask: func(_ context.Context, question func(*core.Core)) bool {
@@ -217,6 +219,38 @@ func TestPages(t *testing.T) {
 	lookAt(t, browser(t, s.URL), s.URL+"/ui/", pages)
 }
 
+// TestPodGroupPages opens what there is of pod groups: the list, a gang that is in its rack, one for which room is kept,
+// one that fits in no rack and one that lacks a member.
+func TestPodGroupPages(t *testing.T) {
+	s := newSite(t, filepath.Join("testdata", "gangs.yaml"))
+	ctx := browser(t, s.URL)
+	lookAt(t, ctx, s.URL+"/ui/", []look{
+		{"podgroups", "#/podgroups", "main .body-row"}, {"podgroup-placed", "#/podgroups?pg=default/train", "[role=dialog] table"}, {"podgroup-room", "#/podgroups?pg=default/next", "[role=dialog] dl"},
+		{"podgroup-wide", "#/podgroups?pg=default/wide", "[role=dialog] table"}, {"podgroup-short", "#/podgroups?pg=default/short", "[role=dialog] dl"},
+	})
+	for group, want := range map[string][]string{
+		"train": {"placed", "Gang, at least 8 members", "8 placed, 0 pending", "only all members together", "example.com/rack", "required", "Nodes of its members"},
+		"next":  {"waits", "Room that is kept for it", "for\n4 members", "released", "at the latest", "kubectl berth explain podgroup next -n default"},
+		"wide":  {"waits", "example.com/rack", "none chosen yet", "no placement has room for more than 0"},
+		"short": {"0 placed, 3 pending"},
+	} {
+		var text string
+		if err := chromedp.Run(ctx, show(s, "#/podgroups?pg=default/"+group, "[role=dialog] dl"), chromedp.Text("[role=dialog]", &text, chromedp.ByQuery)); err != nil {
+			t.Fatalf("%s: %v", group, err)
+		}
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("%s has no %q:\n%s", group, w, text)
+			}
+		}
+	}
+	// A pod leads to its group, by the namespace that the two share.
+	var title string
+	if err := chromedp.Run(ctx, show(s, "#/pending?pod=default/next-00002", "[role=dialog] dl"), chromedp.Click(`//*[@role="dialog"]//a[text()="next"]`), chromedp.WaitVisible(`//*[@id="drawer-title"][text()="default/next"]`), chromedp.Text("#drawer-title", &title, chromedp.ByQuery)); err != nil || title != "default/next" {
+		t.Errorf("a pod's group leads to %q (%v)", title, err)
+	}
+}
+
 // lookAt opens pages in both themes, on a phone, a laptop and a large screen: nothing is wider than the
 // window, nothing is written on the console, nothing is asked of elsewhere, and axe finds nothing serious.
 // With -pictures=DIR the pages are kept as pictures.
@@ -225,7 +259,7 @@ func lookAt(t *testing.T, ctx context.Context, address string, pages []look) {
 	sizes := []struct {
 		name          string
 		width, height int64
-	}{{"phone", 390, 844}, {"laptop", 1440, 900}, {"wide", 3840, 700}}
+	}{{"phone", 390, 844}, {"laptop", 1280, 800}, {"wide", 3840, 2160}}
 	for _, p := range pages {
 		if err := chromedp.Run(ctx, open(address+p.hash, p.ready)); err != nil {
 			t.Fatalf("%s: %v", p.name, err)
@@ -252,20 +286,78 @@ func lookAt(t *testing.T, ctx context.Context, address string, pages []look) {
 				keep(t, ctx, name)
 			}
 		}
+		onPaper(t, ctx, p)
 	}
 }
 
-// keep writes a picture of the page, where -pictures says so.
+// onPaper looks at a page as it is printed on A4 where the screen's colours are dark: it isn't wider than the paper,
+// it has no controls, and it is light.
+func onPaper(t *testing.T, ctx context.Context, p look) {
+	t.Helper()
+	var over, controls int
+	var colour string
+	err := chromedp.Run(ctx,
+		emulation.SetEmulatedMedia().WithMedia("print").WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}),
+		chromedp.EmulateViewport(703, 1000), chromedp.WaitReady(p.ready, chromedp.ByQuery),
+		chromedp.Evaluate(`document.documentElement.scrollWidth - innerWidth`, &over),
+		chromedp.Evaluate(`[...document.querySelectorAll("button:not([role=columnheader] *), input, select, nav")].filter(x => x.checkVisibility()).length`, &controls),
+		chromedp.Evaluate(`getComputedStyle(document.documentElement).getPropertyValue("--text")`, &colour))
+	if err != nil {
+		t.Fatalf("%s on paper: %v", p.name, err)
+	}
+	if over > 0 || controls > 0 || colour != "#17222d" {
+		t.Errorf("%s on paper is wider by %d pixels, has %d controls, and text is %s", p.name, over, controls, colour)
+	}
+	keep(t, ctx, p.name+"-paper")
+	if err := chromedp.Run(ctx, emulation.SetEmulatedMedia().WithMedia("screen")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAPrintedTableIsWhole prints more rows than a window has.
+func TestAPrintedTableIsWhole(t *testing.T) {
+	s := newSite(t, cluster)
+	ctx := browser(t, s.URL)
+	var inView, printed, after int
+	rows := `document.querySelectorAll(".body-row").length`
+	err := chromedp.Run(ctx, chromedp.EmulateViewport(1280, 400), show(s, "#/decisions", ".body-row"), chromedp.Evaluate(rows, &inView),
+		chromedp.Evaluate(`dispatchEvent(new Event("beforeprint")); new Promise(done => setTimeout(done))`, nil, func(p *cdpruntime.EvaluateParams) *cdpruntime.EvaluateParams { return p.WithAwaitPromise(true) }),
+		chromedp.Evaluate(rows, &printed), chromedp.Evaluate(`dispatchEvent(new Event("afterprint")); 0`, nil), chromedp.Sleep(200*time.Millisecond), chromedp.Evaluate(rows, &after))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, all := s.history.Range(); printed != int(all) || inView >= printed || after != inView {
+		t.Errorf("%d rows in view, %d of %d printed, %d afterwards", inView, printed, all, after)
+	}
+}
+
+// shown are the pictures of docs/web-page.md.
+var shown = regexp.MustCompile(`^(now|pod|run|podgroup-room)-(light|dark)-laptop$`)
+
+// keep writes a picture of the page, where -pictures says so, and where -images does if the documentation shows it.
 func keep(t *testing.T, ctx context.Context, name string) {
 	t.Helper()
-	if *pictures == "" {
+	file := ""
+	if *pictures != "" {
+		file = filepath.Join(*pictures, name+".png")
+	}
+	if m := shown.FindStringSubmatch(name); m != nil && *images != "" {
+		file = filepath.Join(*images, "page-"+m[1]+"-"+m[2]+".png")
+	}
+	if file == "" {
 		return
 	}
 	var picture []byte
 	if err := chromedp.Run(ctx, chromedp.Sleep(200*time.Millisecond), chromedp.CaptureScreenshot(&picture)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(*pictures, name+".png"), picture, 0o644); err != nil {
+	var small bytes.Buffer // the browser packs in haste
+	if x, err := png.Decode(bytes.NewReader(picture)); err != nil {
+		t.Fatal(err)
+	} else if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&small, x); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, small.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,6 +1,7 @@
 package ui_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -163,6 +164,64 @@ func TestReports(t *testing.T) {
 	if !strings.Contains(missing, "This report doesn’t have that") || rows != 16 || !strings.Contains(title, "</script><script>alert(1)</script>") {
 		t.Errorf("a node that isn't there: %q; %d decisions of 16; the title is %q", missing, rows, title)
 	}
+}
+
+// TestAReportSaysWhatItHasNot: of more nodes, pods that wait and decisions than it has rows it has the first, and says
+// how many there are.
+func TestAReportSaysWhatItHasNot(t *testing.T) {
+	scenarioFile := filepath.Join(t.TempDir(), "many.yaml")
+	if err := os.WriteFile(scenarioFile, []byte(`apiVersion: berth.dev/v1alpha1
+kind: Scenario
+metadata: {name: many}
+spec:
+  end: {at: 2m}
+  nodes:
+  - {name: n, count: 2101, template: {allocatable: {cpu: "1", memory: 1Gi, pods: "10"}}}
+  workload:
+  - {name: web, kind: ReplicaSet, count: 7, template: {spec: {containers: [{name: main, resources: {requests: {cpu: "1"}}}]}}}
+  - {name: huge, kind: ReplicaSet, count: 2222, template: {spec: {containers: [{name: main, resources: {requests: {cpu: "64"}}}]}}}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	report, all := reportOf(t, scenarioFile)
+	ctx := browser(t, "file://")
+	for hash, want := range map[string][2]string{
+		"#/nodes":             {"2,000 of 2,101 nodes", "This report has the first 2,000"},
+		"#/pending?view=pods": {"2,000 of 2,222", "This report has the first 2,000"},
+		"#/decisions":         {fmt.Sprintf("1,000 decisions, the newest of %d,%03d", all/1000, all%1000), "This report has the last 1,000"},
+	} {
+		var said, cut string
+		err := chromedp.Run(ctx, open("file://"+report+hash, "main .body-row"), chromedp.Text(".body.controls span.soft", &said, chromedp.ByQuery), chromedp.Text(".body.controls span.warn", &cut, chromedp.ByQuery))
+		if err != nil || said != want[0] || !strings.HasPrefix(cut, want[1]) {
+			t.Errorf("%s says %q and %q (%v), want %q and %q", hash, said, cut, err, want[0], want[1])
+		}
+	}
+}
+
+// reportOf plays a scenario and returns the path of its report, and how many decisions there were.
+func reportOf(t *testing.T, file string) (path string, decisions int) {
+	t.Helper()
+	runs, err := scenario.Load([]string{file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	played, history := page.NewPlayed(), observe.NewHistory(1)
+	w, err := sim.New(runs[0], sim.Options{Hooks: []drive.Hook{played, history}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	played.In(w)
+	summary, err := w.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	played.Simulated(runs[0], summary)
+	path = filepath.Join(t.TempDir(), "report.html")
+	if err := page.WriteReport(path, []*page.Played{played}, []*scenario.Summary{summary}); err != nil {
+		t.Fatal(err)
+	}
+	_, last := history.Range()
+	return path, int(last) //nolint:gosec // few
 }
 
 // TestReportsAskForNothing: their policy allows the script and the styles inside, and no name ends an element.

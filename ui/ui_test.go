@@ -12,7 +12,10 @@ import (
 	"github.com/berthproject/berth/ui"
 )
 
-var pictures = flag.String("pictures", "", "a directory for pictures of all pages")
+var (
+	pictures = flag.String("pictures", "", "a directory for pictures of all pages")
+	images   = flag.String("images", "", "a directory for the pictures that docs/web-page.md shows: ../docs/images")
+)
 
 // cluster is a small cluster in which much is going on.
 var cluster = filepath.Join("..", "edge", "api", "testdata", "cluster.yaml")

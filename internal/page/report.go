@@ -85,19 +85,20 @@ func ShadowReport(w io.Writer, x *v1alpha1.Shadow) error {
 	return write(w, "Shadow report", text.String(), answers)
 }
 
-// gather returns the answers that the pages of a run ask for, by path. Lists have reportRows rows, and as many
-// objects have their details as there is room for: first those that pending pods and nodes that stay are about.
+// gather returns the answers that the pages of a run ask for, by path. Lists have reportRows rows beside how many there
+// are (total), from which the page says that it has the first alone. As many objects have their details as there is
+// room for, pods first.
 func gather(h http.Handler) (answers map[string]json.RawMessage, err error) {
 	answers = map[string]json.RawMessage{}
 	rows := fmt.Sprintf("?limit=%d", reportRows)
-	if _, err := collect(h, answers, "meta", "overview", "outcomes", "series?step=10s", "pending", "groups", "money", "podgroups"+rows, "devices", "nodes"+rows, "pods"+rows, "decisions?limit=1000"); err != nil {
+	if _, err := collect(h, answers, "meta", "overview", "outcomes", "series?step=10s", "pending", "groups", "money", "podgroups"+rows, "devices"+rows, "nodes"+rows, "pods"+rows, "decisions?limit=1000"); err != nil {
 		return nil, err
 	}
 	if err := waitingFirst(h, answers); err != nil {
 		return nil, err
 	}
 	var names []string
-	for _, kind := range []string{"pods", "nodes", "groups"} {
+	for _, kind := range []string{"pods", "nodes", "groups", "podgroups"} {
 		list := struct {
 			Items []struct{ Namespace, Name, State string }
 		}{}

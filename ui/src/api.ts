@@ -18,6 +18,9 @@ const inside: Record<string, unknown> | undefined = (() => {
   return el ? JSON.parse(el.textContent ?? '{}') : undefined
 })()
 
+/** inReport says that the page is a report: it has no more than what is inside. */
+export const inReport = inside !== undefined
+
 export class APIError extends Error {
   constructor(public status: number, message: string) {
     super(message)

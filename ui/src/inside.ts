@@ -16,7 +16,11 @@ export function answerInside(inside: Record<string, unknown>, path: string, quer
   if (!Array.isArray(answer.items)) return answer
   const items = answer.items.filter(row => Object.entries(query).every(([k, v]) => matches(row, k, v)))
   const limit = Number(query.limit ?? Infinity)
-  return { ...answer, items: path === 'decisions' ? items.slice(-Math.min(limit, items.length || 1)) : items.slice(0, limit), continue: undefined }
+  // Of a list that is cut, how many rows match isn't known, but of those that wait: they come first.
+  const left = Number(answer.total ?? 0) - answer.items.length
+  const waiting = path === 'pods' && query.state === 'pending' && left > 0 && items.length === answer.items.length
+  const total = waiting ? (inside.overview as { pods: { pending: number } }).pods.pending : items.length < answer.items.length ? items.length : answer.total
+  return { ...answer, items: path === 'decisions' ? items.slice(-Math.min(limit, items.length || 1)) : items.slice(0, limit), total, continue: undefined }
 }
 
 function matches(row: Row, name: string, value: string | number | string[] | undefined): boolean {

@@ -11,9 +11,10 @@ import { GroupDrawer, GroupsPage } from './pages/groups'
 import { MoneyPage } from './pages/money'
 import { NodeDrawer, NodesPage } from './pages/nodes'
 import { Now } from './pages/now'
-import { DevicesPage, PodGroupsPage } from './pages/others'
+import { DevicesPage } from './pages/devices'
 import { PendingPage } from './pages/pending'
 import { PodDrawer } from './pages/pod'
+import { PodGroupDrawer, PodGroupsPage } from './pages/podgroups'
 import { RunPage } from './pages/run'
 import { ShadowPage } from './pages/shadow'
 import { Scrubber } from './parts/scrubber'
@@ -67,7 +68,10 @@ function App() {
   useEffect(() => {
     document.title = `${page?.name ?? 'Berth'} · Berth`
   }, [page?.name])
-  const open = ['pod', 'node', 'g', 'seq'].find(k => param(k))
+  useEffect(() => { // of more pages than a phone has room for
+    document.querySelector('.tabs [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+  }, [page?.id, here.length])
+  const open = ['pod', 'node', 'g', 'pg', 'seq'].find(k => param(k))
   return (
     <>
       <a class="skip" href="#main" onClick={e => { e.preventDefault(); document.getElementById('main')?.focus() }}>Skip to the content</a>
@@ -83,6 +87,7 @@ function App() {
       {open === 'pod' && <PodDrawer key={'p' + param('pod')} />}
       {open === 'node' && <NodeDrawer key={'n' + param('node')} />}
       {open === 'g' && <GroupDrawer key={'g' + param('g')} />}
+      {open === 'pg' && <PodGroupDrawer key={'pg' + param('pg')} />}
       {open === 'seq' && <DecisionDrawer key={'s' + param('seq')} />}
       {asking.value && <Palette pages={here.map(p => [p.id, p.name])} close={() => (asking.value = false)} />}
     </>

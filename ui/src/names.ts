@@ -34,6 +34,9 @@ export const words = (s: string): string => s.replace(/([a-z])([A-Z])/g, '$1 $2'
 
 export const owner = (o: Owner | undefined): string => (o ? `${o.kind} ${o.name}` : 'no controller')
 
+/** reasonOf says what a pod in a state waits for: of a node that is coming, the reason is the name of its group. */
+export const reasonOf = (state: string, reason: string | undefined): string => (state === 'NodeComing' && reason ? `of node group ${reason}` : reason ?? '')
+
 export const podName = (p: Pick<Pod, 'namespace' | 'name'>): string => `${p.namespace}/${p.name}`
 
 export function decisionTone(kind: string): string {
@@ -57,6 +60,10 @@ export function attentionHref(a: Attention): string {
   if (a.group) return href('groups', { g: a.group })
   return href(a.kind.startsWith('Pods') ? 'pending' : a.kind.startsWith('Nodes') ? 'nodes' : 'groups')
 }
+
+/** groupOutcome says where a pod group stands. */
+export const groupOutcome = (outcome: string | undefined): [text: string, tone: string] =>
+  ({ Placed: ['placed', 'good'], Fits: ['would fit now', 'wait'], Waits: ['waits', 'bad'], Gated: ['gated', 'wait'] } as Record<string, [string, string]>)[outcome ?? ''] ?? [outcome || 'without members', '']
 
 /** groupState says where a node group stands. */
 export function groupState(g: Group): [text: string, tone: string] {

@@ -33,4 +33,13 @@ it.each([
 it.each([
   ['pods', { q: 'x' }, 2], ['pods', { state: 'pending' }, 1], ['pods', { namespace: 'a', limit: 1 }, 1], ['decisions', { kind: 'Placed' }, 2], ['decisions', { pod: 'a/y', kind: '' }, 1], ['decisions', { limit: 2 }, 2],
 ])('a report answers %s with %j', (path, query, rows) => expect((answerInside(inside, path, query) as { items: unknown[] }).items.length).toBe(rows))
+it.each([
+  [{ total: 3, items: 'ppr' }, {}, 3], [{ total: 9, items: 'prr' }, {}, 9], // all, and the first of nine
+  [{ total: 9, items: 'prr' }, { state: 'pending' }, 2], // all that wait are inside: one that doesn't is
+  [{ total: 9, items: 'rrr' }, { state: 'pending' }, 7], // as many as the overview says
+  [{ total: 3, items: 'rrr' }, { state: 'pending' }, 3], [{ total: 9, items: 'prr' }, { q: 'x1' }, 1],
+])('of the pods %j it says for %j how many there are', ({ total, items }, query, want) => {
+  const pods = { total, items: [...items].map((x, i) => ({ namespace: 'a', name: `x${i}`, state: x === 'p' ? 'Placed' : 'Rejected' })) }
+  expect((answerInside({ overview: { pods: { pending: 7 } }, pods }, 'pods', query) as { total: number }).total).toBe(want)
+})
 it('has the newest decisions', () => expect((answerInside(inside, 'decisions', { limit: 1 }) as { items: { seq: number }[] }).items[0]?.seq).toBe(3))

@@ -28,6 +28,9 @@ export const paused = signal(false)
 /** now follows the clock, to the second, for ages. Where the data has a time of its own, that counts. */
 export const now = signal(Date.now())
 
+/** printing says that the page is being put on paper, where nothing can be scrolled. */
+export const printing = signal(false)
+
 /** systemDark says whether the system's colours are dark. */
 export const systemDark = signal(false)
 
@@ -36,8 +39,14 @@ export function followTheme(): void {
   const system = matchMedia('(prefers-color-scheme: dark)')
   systemDark.value = system.matches
   system.addEventListener('change', e => (systemDark.value = e.matches))
+  const paper = matchMedia('print')
+  printing.value = paper.matches
+  paper.addEventListener('change', e => (printing.value = e.matches))
+  addEventListener('beforeprint', () => (printing.value = true))
+  addEventListener('afterprint', () => (printing.value = false))
   effect(() => {
-    if (theme.value) document.documentElement.dataset.theme = theme.value
+    const colours = printing.value ? 'light' : theme.value
+    if (colours) document.documentElement.dataset.theme = colours
     else delete document.documentElement.dataset.theme
   })
 }

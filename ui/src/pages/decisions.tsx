@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks'
-import { clockNow, currency, decisions, useAnswer } from '../api'
+import { clockNow, currency, decisions, inReport, useAnswer } from '../api'
 import { clock, count, money, plural } from '../format'
 import { about, decisionTone, sentence } from '../names'
 import { Empty, Mark, Pairs, Panel, PlainTable } from '../parts/basics'
@@ -38,7 +38,8 @@ export function DecisionsPage() {
         <label><span class="hidden">Name</span><input type="search" placeholder={what === 'pod' ? 'namespace/name' : 'name'} value={asked} onChange={e => go({ about: e.currentTarget.value }, true)} /></label>
         <input type="search" placeholder="Filter these" aria-label="Filter decisions" value={param('q')} onInput={e => go({ q: e.currentTarget.value }, true)} />
         <button class="tool" onClick={download}>Save as JSON lines</button>
-        <span class="soft">{plural(rows.length, 'decision')}{data?.more ? ', and older ones' : ''}</span>
+        <span class="soft">{plural(rows.length, 'decision')}{data?.more ? ', and older ones' : !data && (all[0]?.seq ?? 1) > 1 ? `, the newest of ${count(all.at(-1)!.seq)}` : ''}</span>
+        {inReport && (decisions.value[0]?.seq ?? 1) > 1 && <span class="warn">This report has the last {count(decisions.value.length)}.</span>}
         {error && <span class="bad">{error}</span>}
       </div>
       {all.length === 0 ? <Empty title="No decision">{kind || asked ? 'None of those that are kept matches.' : 'Decisions appear here as they are made.'}</Empty>

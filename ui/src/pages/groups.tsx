@@ -28,15 +28,15 @@ function Span({ of: g }: { of: Group }) {
 }
 
 const columns = (): Column<Group>[] => [
-  { key: 'name', label: 'group', show: g => g.name, by: g => g.name, width: 'minmax(180px, 1.3fr)' },
-  { key: 'state', label: 'state', show: g => { const [t, tone] = groupState(g); return <Tag tone={tone} title={g.backoff?.reason ?? g.templateError}>{t}</Tag> }, by: g => groupState(g)[0], width: 'minmax(130px, 1fr)' },
-  { key: 'span', label: 'min – target – max', show: g => <Span of={g} />, by: g => g.target, width: 'minmax(140px, 1.4fr)' },
+  { key: 'name', label: 'group', show: g => g.name, by: g => g.name, width: 'minmax(140px, 1.3fr)' },
+  { key: 'state', label: 'state', show: g => { const [t, tone] = groupState(g); return <Tag tone={tone} title={g.backoff?.reason ?? g.templateError}>{t}</Tag> }, by: g => groupState(g)[0], width: 'minmax(125px, 1fr)' },
+  { key: 'span', label: 'min – target – max', show: g => <Span of={g} />, by: g => g.target, width: 'minmax(120px, 1.4fr)' },
   { key: 'min', label: 'min', num: true, show: g => count(g.min), by: g => g.min },
   { key: 'target', label: 'target', num: true, show: g => count(g.target), by: g => g.target },
   { key: 'max', label: 'max', num: true, show: g => count(g.max), by: g => g.max },
   { key: 'launching', label: 'launching', num: true, show: g => count(g.launching), by: g => g.launching },
   { key: 'removable', label: 'could go', num: true, show: g => count(g.removable), by: g => g.removable },
-  { key: 'capacity', label: 'a node has', show: g => g.capacity?.filter(c => c.resource === 'cpu' || c.resource === 'memory' || c.resource.includes('/')).map(c => `${amount(c.resource, c.quantity)} ${short(c.resource)}`).join(', ') ?? '', width: 'minmax(140px, 1fr)' },
+  { key: 'capacity', label: 'a node has', show: g => g.capacity?.filter(c => c.resource === 'cpu' || c.resource === 'memory' || c.resource.includes('/')).map(c => `${amount(c.resource, c.quantity)} ${short(c.resource)}`).join(', ') ?? '', width: 'minmax(165px, 1fr)' },
   ...(prices.value ? [
     { key: 'price', label: 'a node costs', num: true, show: (g: Group) => (g.price ? money(g.price, currency.value) : '–'), by: (g: Group) => g.price ?? NaN },
     { key: 'total', label: 'all cost', num: true, show: (g: Group) => (g.total ? money(g.total, currency.value) : '–'), by: (g: Group) => g.total ?? NaN },

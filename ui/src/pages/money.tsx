@@ -10,8 +10,8 @@ import type { Money, NodesOfReason } from '../types'
 /** Bars are amounts beside each other, longest first, with their numbers. */
 function Bars({ rows }: { rows: { label: preact.ComponentChildren; n: number; note: string; tone: string }[] }) {
   const most = Math.max(...rows.map(r => r.n), 1e-9)
-  return <PlainTable head={['', 'cost', '', '']} nums={[1]} caption="Cost"
-    rows={rows.map(r => [r.label, money(r.n, currency.value), <svg width="160" height="10" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect width={(r.n / most) * 100} height="10" rx="1" fill={`var(--${r.tone})`} /></svg>, <span class="soft">{r.note}</span>])} />
+  return <PlainTable class="amounts" head={['', 'cost', '', '']} nums={[1]} caption="Cost"
+    rows={rows.map(r => [r.label, money(r.n, currency.value), <svg class="amount" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect width={(r.n / most) * 100} height="10" rx="1" fill={`var(--${r.tone})`} /></svg>, <span class="soft">{r.note.split(', ').map((x, i, all) => <><span class="nowrap">{x}{i < all.length - 1 ? ',' : ''}</span> </>)}</span>])} />
 }
 
 /** MoneyPage is what nodes cost: by group, and by why they stay. */
@@ -27,7 +27,8 @@ export function MoneyPage() {
         <Stat label="Could go" value={c(m.removable)} note={m.price > 0 ? percent(m.removable / m.price) : ''} tone={m.removable > 0 ? 'wait' : ''} />
         <Stat label="On their way out" value={c(m.leaving)} />
         <Stat label="Launching" value={c(m.launching)} />
-        {m.bought && <Stat label="Bought" value={c(m.bought.chosen)} note={`next best ${c(m.bought.next)}, dearest ${c(m.bought.dearest)}; ${plural(m.bought.orders, 'order')} since ${clock(m.bought.since, utc.value === 'true', clockNow.value)}`} />}
+        {m.bought && m.bought.orders > 0 && <Stat label="Bought" value={c(m.bought.chosen)} note={`next best ${c(m.bought.next)}, dearest ${c(m.bought.dearest)}; ${plural(m.bought.orders, 'order')} since ${clock(m.bought.since, utc.value === 'true', clockNow.value)}`} />}
+        {m.bought?.bounded && <Stat label="Bought above the lower bound" value={above(m.bought.boundedChosen! / m.bought.lowerBound! - 1)} note={`${c(m.bought.boundedChosen!)}, and no purchase for these pods costs less than ${c(m.bought.lowerBound!)}; ${plural(m.bought.bounded, 'order')}`} />}
       </div>
       <div class="cols">
         <Panel title="By node group">{m.groups.length === 0 ? <Empty title="No node has a price">Give prices with --node-prices, or by the provider.</Empty>
@@ -43,6 +44,9 @@ export function MoneyPage() {
     </>
   )
 }
+
+/** above is by what share something is more than the least. */
+const above = (share: number) => (share < 0.0005 ? '0 %' : share < 0.1 ? `${(share * 100).toFixed(1)} %` : percent(share))
 
 const reason = (r: NodesOfReason) => <>{r.state === 'Stays' ? words(r.reason ?? 'stays') : r.state === 'Candidate' ? 'could go' : r.state === 'Leaving' ? `leaving${r.reason ? ': ' + words(r.reason) : ''}` : 'not looked at yet'}
   {r.node && <span class="soft"> such as <a href={href('money', { node: r.node })}>{r.node}</a></span>}</>

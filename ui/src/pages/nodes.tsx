@@ -5,7 +5,7 @@ import { useEffect } from 'preact/hooks'
 import { clockNow, currency, overview, prices, useAnswer } from '../api'
 import { age, amount, clock, count, money, percent, plural, quantity } from '../format'
 import { nodeState, podName, stateOf } from '../names'
-import { Command, Empty, Meter, Pairs, Panel, PlainTable, Segments, Tag } from '../parts/basics'
+import { Command, Empty, Left, Meter, Pairs, Panel, PlainTable, Segments, Tag } from '../parts/basics'
 import { Drawer } from '../parts/drawer'
 import { Table, type Column } from '../parts/table'
 import { go, href, param } from '../route'
@@ -22,16 +22,16 @@ const extendedShare = (n: Node): number => Math.max(...extended(n).map(r => r.sh
 
 function columns(all: Node[]): Column<Node>[] {
   const out: Column<Node>[] = [
-    { key: 'name', label: 'node', show: n => n.name, by: n => n.name, width: 'minmax(180px, 1.4fr)' },
-    { key: 'state', label: 'state', show: n => { const [t, tone] = nodeState(n); return <Tag tone={tone} title={n.pod}>{t}</Tag> }, by: n => nodeState(n)[0], width: 'minmax(205px, 1fr)' },
+    { key: 'name', label: 'node', show: n => n.name, by: n => n.name, width: 'minmax(160px, 1.4fr)' },
+    { key: 'state', label: 'state', show: n => { const [t, tone] = nodeState(n); return <Tag tone={tone} title={n.pod}>{t}</Tag> }, by: n => nodeState(n)[0], width: 'minmax(200px, 1fr)' },
     { key: 'group', label: 'group', show: n => n.group ?? '', by: n => n.group ?? '' },
     { key: 'type', label: 'type', show: n => [n.instanceType, n.capacityType].filter(Boolean).join(' '), by: n => n.instanceType ?? '' },
     { key: 'zone', label: 'zone', show: n => n.zone ?? '', by: n => n.zone ?? '' },
-    { key: 'cpu', label: 'cpu', show: n => <Meter share={share(n, 'cpu')} tone="cpu" of={of(n, 'cpu')} />, by: n => share(n, 'cpu'), num: true, width: '116px' },
-    { key: 'memory', label: 'memory', show: n => <Meter share={share(n, 'memory')} tone="memory" of={of(n, 'memory')} />, by: n => share(n, 'memory'), num: true, width: '116px' },
+    { key: 'cpu', label: 'cpu', show: n => <Meter share={share(n, 'cpu')} tone="cpu" of={of(n, 'cpu')} />, by: n => share(n, 'cpu'), num: true, width: 'minmax(104px, .4fr)' },
+    { key: 'memory', label: 'memory', show: n => <Meter share={share(n, 'memory')} tone="memory" of={of(n, 'memory')} />, by: n => share(n, 'memory'), num: true, width: 'minmax(104px, .4fr)' },
   ]
   if (all.some(n => extended(n).length > 0))
-    out.push({ key: 'gpu', label: 'devices', show: n => { const e = extended(n)[0]; return e ? <Meter share={e.share} tone="gpu" of={of(n, e.resource)} /> : '' }, by: extendedShare, num: true, width: '116px' })
+    out.push({ key: 'gpu', label: 'devices', show: n => { const e = extended(n)[0]; return e ? <Meter share={e.share} tone="gpu" of={of(n, e.resource)} /> : '' }, by: extendedShare, num: true, width: 'minmax(104px, .4fr)' })
   out.push({ key: 'pods', label: 'pods', num: true, show: n => count(n.pods), by: n => n.pods })
   if (prices.value) out.push({ key: 'price', label: 'price', num: true, show: n => (n.price ? money(n.price, currency.value) : '–'), by: n => n.price ?? NaN })
   out.push(
@@ -57,7 +57,7 @@ export function NodesPage() {
     (!q || [n.name, n.group, n.zone, n.instanceType, n.reason, n.pod].join(' ').toLowerCase().includes(q)) && (!group || (n.group || '-') === group) && (!state || kindOf(n) === state)), [items, q, group, state])
   const cols = useMemo(() => columns(items ?? []), [items, prices.value, clockNow.value])
   if (error && !data) return <p class="bad">{error}</p>
-  if (!items) return <p class="loading">Loading…</p>
+  if (!data || !items) return <p class="loading">Loading…</p>
   const choose = (name: string) => go({ node: name })
   return (
     <Panel bare>
@@ -67,7 +67,7 @@ export function NodesPage() {
         <label>Group <select value={group} onChange={e => go({ group: e.currentTarget.value }, true)}><option value="">all</option>{groups.map(g => <option value={g || '-'}>{g || 'in none'}</option>)}</select></label>
         <label>State <select value={state} onChange={e => go({ state: e.currentTarget.value }, true)}>{kinds.map(([k, text]) => <option value={k}>{text}</option>)}</select></label>
         {view === 'map' && <MapChoices />}
-        <span class="soft">{count(rows.length)} of {plural(items.length, 'node')}</span>
+        <span class="soft">{count(rows.length)} of {plural(data.total, 'node')}</span><Left of={data} />
       </div>
       {items.length === 0 ? <Empty title="There is no node">Nodes appear here as they join the cluster.</Empty>
         : view === 'map' ? <NodeMap nodes={rows} choose={choose} />
@@ -98,14 +98,18 @@ interface Leaf { name: string; node?: Node; children?: Leaf[] }
 /** NodeMap draws a rectangle for each node in its group. The table has the same. */
 function NodeMap({ nodes, choose }: { nodes: Node[]; choose: (name: string) => void }) {
   const box = useRef<HTMLDivElement>(null)
-  const width = useSignal(1000)
+  const width = useSignal(1000), top = useSignal(260)
   useEffect(() => {
-    const watch = new ResizeObserver(() => (width.value = box.current?.clientWidth ?? 1000))
+    const watch = new ResizeObserver(() => {
+      width.value = box.current?.clientWidth ?? 1000
+      top.value = (box.current?.getBoundingClientRect().top ?? 260) + scrollY
+    })
     watch.observe(box.current!)
     return () => watch.disconnect()
   }, [])
   const size = sizeParam(), colour = colourParam()
-  const height = Math.max(360, Math.min(900, innerHeight - 260))
+  const height = Math.max(360, Math.min(1700, innerHeight - top.value - 56)) // so that the legend below it is in view
+  const unpriced = size === 'price' ? nodes.filter(n => !n.price).length : 0
   const root = useMemo(() => {
     const groups = new Map<string, Leaf[]>()
     for (const n of nodes) {
@@ -113,11 +117,10 @@ function NodeMap({ nodes, choose }: { nodes: Node[]; choose: (name: string) => v
       if (!groups.has(g)) groups.set(g, [])
       groups.get(g)!.push({ name: n.name, node: n })
     }
-    const value = (l: Leaf) => {
-      if (!l.node || size === 'equal') return l.node ? 1 : 0
-      const v = size === 'price' ? l.node.price ?? 0 : quantity(l.node.resources.find(r => r.resource === 'cpu')?.allocatable)
-      return v > 0 ? v : 1e-3
-    }
+    const sizeOf = (n: Node) => (size === 'equal' ? 1 : size === 'price' ? n.price ?? 0 : quantity(n.resources.find(r => r.resource === 'cpu')?.allocatable) || 0)
+    const least = nodes.reduce((m, n) => (sizeOf(n) > 0 ? Math.min(m, sizeOf(n)) : m), Infinity)
+    // What has no size of its own is as small as the smallest, so that every node is there.
+    const value = (l: Leaf) => (l.node ? sizeOf(l.node) || (least < Infinity ? least : 1) : 0)
     const h = hierarchy<Leaf>({ name: '', children: [...groups].map(([name, children]) => ({ name, children })) }).sum(value).sort((a, b) => (b.value ?? 0) - (a.value ?? 0))
     return treemap<Leaf>().size([width.value, height]).paddingTop(d => (d.depth === 1 ? 20 : 0)).paddingInner(d => (d.depth === 0 ? 8 : 0)).round(true)(h)
   }, [nodes, size, width.value, height])
@@ -142,6 +145,7 @@ function NodeMap({ nodes, choose }: { nodes: Node[]; choose: (name: string) => v
               tabindex={i === 0 ? 0 : -1} role="button" aria-label={`${n.name}, ${percent(share(n, 'cpu'))} of cpu, ${text}`} onClick={() => choose(n.name)}>
               <title>{`${n.name}\n${of(n, 'cpu')}\n${of(n, 'memory')}\n${text}${n.price ? '\n' + money(n.price, currency.value) : ''}`}</title></rect>
           })}</g>
+          <g class="names" aria-hidden="true">{leaves.filter(l => l.x1 - l.x0 > 56 && l.y1 - l.y0 > 22).slice(0, 400).map(l => <text x={l.x0 + 5} y={l.y0 + 15}>{fit((colour === 'state' ? stateMark[kindOf(l.data.node!)] ?? '' : '') + l.data.name, l.x1 - l.x0 - 8)}</text>)}</g>
         </svg>
     )
   }, [root, colour, currency.value])
@@ -150,7 +154,8 @@ function NodeMap({ nodes, choose }: { nodes: Node[]; choose: (name: string) => v
       <div ref={box}>{drawing}</div>
       <p class="legend">{colour === 'use'
         ? <><span>requested share of the fullest resource:</span>{[0.05, 0.3, 0.6, 0.9].map(s => <span><i style={{ background: useColour(s) }} />{percent(s)}</span>)}</>
-        : kinds.slice(1).map(([k, text]) => <span><i style={{ background: stateColour[k] }} />{text}</span>)}</p>
+        : kinds.slice(1).map(([k, text]) => <span><i style={{ background: stateColour[k] }} />{stateMark[k]}{text}</span>)}
+        {unpriced > 0 && <span>{plural(unpriced, 'node')} without a price {unpriced === 1 ? 'is' : 'are'} drawn as small as the cheapest</span>}</p>
     </div>
   )
 }
@@ -160,6 +165,9 @@ const fit = (s: string, width: number) => (width < 30 ? '' : s.length * 6.6 > wi
 const useColour = (s: number): string => `color-mix(in srgb, var(--cpu) ${Math.round(12 + 88 * Math.min(1, Math.max(0, s)))}%, var(--idle))`
 
 const stateColour: Record<string, string> = { ready: 'var(--good-fill)', notReady: 'var(--bad-fill)', cordoned: 'var(--strong)', candidate: 'var(--wait-fill)', leaving: 'var(--warn-fill)' }
+
+/** stateMark tells states apart without colours. */
+const stateMark: Record<string, string> = { notReady: '✕ ', cordoned: '– ', candidate: '… ', leaving: '! ' }
 
 const fill = (n: Node, colour: Colour): string => (colour === 'state' ? stateColour[kindOf(n)]! : useColour(Math.max(...n.resources.map(r => r.share), 0)))
 

@@ -1,8 +1,8 @@
 import { useMemo } from 'preact/hooks'
 import { clockNow, currency, decisions, meta, overview, useAnswer } from '../api'
 import { age, amount, clock, count, money, percent, plural, since, span } from '../format'
-import { attentionHref, decisionTone, sentence, stateOf, toneOfSeverity } from '../names'
-import { Chart, type Line } from '../parts/chart'
+import { attentionHref, decisionTone, reasonOf, sentence, stateOf, toneOfSeverity } from '../names'
+import { Chart, dashed, dotted, type Line } from '../parts/chart'
 import { Empty, Mark, Panel, Stat, Tag } from '../parts/basics'
 import { run, seek } from '../moment'
 import { href, param, go } from '../route'
@@ -94,7 +94,7 @@ function PendingList({ of: o }: { of: Overview }) {
   return (
     <ul class="items">{o.pending.slice(0, 8).map(p => {
       const [text, tone] = stateOf(p.state)
-      return <li><span class="num"><strong>{count(p.pods)}</strong></span><span class="what"><Tag tone={tone}>{text}</Tag> {p.reason}
+      return <li><span class="num"><strong>{count(p.pods)}</strong></span><span class="what"><Tag tone={tone}>{text}</Tag> {reasonOf(p.state, p.reason)}
         {p.example && <> <span class="soft">such as</span> <a href={href('pending', { pod: p.example })}>{p.example}</a></>}
         {p.since && <span class="soft"> · for {age(p.since, clockNow.value)}</span>}</span></li>
     })}</ul>
@@ -114,18 +114,19 @@ function Activity() {
 
 const ranges: [string, string][] = [['1h', '1 h'], ['6h', '6 h'], ['7d', '7 d']]
 
-/** looks are the gauges that are drawn, with what they are called and their colours. */
-const looks: Record<string, [label: string, colour: string]> = {
+/** looks are the gauges that are drawn, with what they are called and their colours. Lines of one chart differ by their
+ * dashes, too. */
+const looks: Record<string, [label: string, colour: string, dash?: number[]]> = {
   podsPending: ['pending', 'wait-fill'],
-  podsRejected: ['that no node takes', 'bad-fill'],
+  podsRejected: ['that no node takes', 'bad-fill', dashed],
   nodesReady: ['ready', 'good-fill'],
   nodesNotReady: ['not ready', 'bad-fill'],
   nodesLaunching: ['launching', 'wait-fill'],
   cpu: ['cpu', 'cpu'],
-  memory: ['memory', 'memory'],
-  gpu: ['gpu', 'gpu'],
+  memory: ['memory', 'memory', dashed],
+  gpu: ['gpu', 'gpu', dotted],
   price: ['all nodes', 'accent'],
-  priceRemovable: ['could go', 'wait-fill'],
+  priceRemovable: ['could go', 'wait-fill', dashed],
 }
 
 const lengths: Record<string, number> = { '1h': 3600, '6h': 6 * 3600, '7d': 7 * 86400 }
@@ -162,8 +163,8 @@ function drawn(data: Series, currency: string): { times: number[]; charts: Drawn
   const times = Array.from({ length: data.points }, (_, i) => from + i * step)
   const pick = (...names: string[]): Line[] => names.flatMap(n => {
     const l = data.lines.find(x => x.name === n)
-    const [label, colour] = looks[n] ?? [n, 'accent']
-    return l && l.values.some(v => v) ? [{ label, colour, values: l.values }] : []
+    const [label, colour, dash] = looks[n] ?? [n, 'accent']
+    return l && l.values.some(v => v) ? [{ label, colour, dash, values: l.values }] : []
   })
   const charts: Drawn[] = [
     ['Pods waiting', pick('podsPending', 'podsRejected'), false, count],

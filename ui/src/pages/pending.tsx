@@ -1,10 +1,11 @@
+import { useSignal } from '@preact/signals'
 import { clockNow, overview, useAnswer } from '../api'
 import { age, amount, count, plural } from '../format'
-import { owner, podName, stateOf } from '../names'
-import { Empty, Panel, PlainTable, Segments, Tag } from '../parts/basics'
+import { owner, podName, reasonOf, stateOf } from '../names'
+import { Empty, Left, Panel, PlainTable, Segments, Tag } from '../parts/basics'
 import { Table, type Column } from '../parts/table'
 import { go, href, param } from '../route'
-import type { Pending, Pod, PodList } from '../types'
+import type { Pending, Pod, PodDetail, PodList } from '../types'
 import { expected } from './now'
 
 type View = 'reasons' | 'pods'
@@ -26,25 +27,43 @@ function Reasons() {
   if (error && !data) return <p class="bad">{error}</p>
   if (!data) return <p class="loading">Loading…</p>
   if (data.reasons.length === 0) return <Panel><Empty title="No pod is pending">Pods appear here as long as they have no node.</Empty></Panel>
-  return <>{data.reasons.map(r => {
+  return <div class="cols reasons">{data.reasons.map(r => {
     const [text, tone] = stateOf(r.state)
     return (
       <Panel title={<>{plural(r.pods, 'pod')} · <span class={tone}>{text}</span></>} more={expected(r.next, clockNow.value)}>
-        {r.reason && <p>{r.reason} {r.plugin && <Tag>{r.plugin}</Tag>}</p>}
+        {r.reason && <p>{reasonOf(r.state, r.reason)} {r.plugin && <Tag>{r.plugin}</Tag>}</p>}
         <PlainTable caption={`${text} ${r.reason ?? ''}`} head={['workload', 'pods', 'waiting for', 'longest']} nums={[1, 2]}
           rows={r.workloads.map(w => [<>{w.namespace} / {owner(w.owner)}</>, count(w.pods), age(w.since, clockNow.value), <a href={href('pending', { pod: w.example })}>{w.example}</a>])} />
+        {r.example && <WouldHelp pod={r.example} />}
         {(r.otherPods ?? 0) > 0 && <p class="soft">and {plural(r.otherPods!, 'pod')} of other workloads</p>}
         {(r.hidden ?? 0) > 0 && <p class="soft">and {plural(r.hidden!, 'pod')} of namespaces that you may not read</p>}
       </Panel>
     )
-  })}</>
+  })}</div>
+}
+
+/** WouldHelp asks what would help a pod that waits, once somebody wants to know. */
+function WouldHelp({ pod }: { pod: string }) {
+  const open = useSignal(false)
+  return <details class="twin" onToggle={e => (open.value = e.currentTarget.open)}><summary>What would help {pod}</summary>{open.value && <Helps pod={pod} />}</details>
+}
+
+function Helps({ pod }: { pod: string }) {
+  const { data, error } = useAnswer<PodDetail>(`pods/${pod}`, {}, { every: 10000 })
+  if (error && !data) return <p class="bad">{error}</p>
+  if (!data) return <p class="soft">Loading…</p>
+  const said = [...(data.helps ?? []).map(h => h.text), data.scaling?.notPlanned, data.scaling?.weighed].filter(Boolean)
+  return (
+    <ul class="items">{said.map(text => <li><span class="what">{text}</span></li>)}
+      <li><span class="what"><a href={href('pending', { pod })}>{said.length > 0 ? 'What nodes and node groups answer' : 'Nothing that is known; see what nodes and node groups answer'}</a></span></li></ul>
+  )
 }
 
 export const podColumns: Column<Pod>[] = [
   { key: 'pod', label: 'pod', show: podName, by: podName, width: 'minmax(220px, 2fr)' },
   { key: 'owner', label: 'workload', show: p => owner(p.owner), by: p => owner(p.owner), width: 'minmax(140px, 1fr)' },
   { key: 'state', label: 'state', show: p => { const [t, tone] = stateOf(p.state); return <Tag tone={tone}>{t}</Tag> }, by: p => p.state },
-  { key: 'reason', label: 'reason', show: p => p.reason ?? '', by: p => p.reason ?? '', width: 'minmax(200px, 2fr)' },
+  { key: 'reason', label: 'reason', show: p => reasonOf(p.state, p.reason), by: p => p.reason ?? '', width: 'minmax(200px, 2fr)' },
   { key: 'since', label: 'waiting', num: true, show: p => age(p.since, clockNow.value), by: p => (p.since ? -Date.parse(p.since) : NaN) },
   { key: 'attempts', label: 'attempts', num: true, show: p => count(p.attempts ?? 0), by: p => p.attempts ?? 0 },
   { key: 'expected', label: 'node expected', show: p => (p.group ? `${p.group} ${expected(p.expected, clockNow.value)}` : ''), by: p => p.expected?.likely ?? '' },
@@ -61,7 +80,7 @@ function Pods() {
   return (
     <Panel bare>
       <div class="body controls"><input type="search" placeholder="Filter by name, workload, reason" aria-label="Filter" value={param('q')} onInput={e => go({ q: e.currentTarget.value }, true)} />
-        <span class="soft">{count(rows.length)} of {count(data.total)}{data.hidden ? `, ${count(data.hidden)} hidden` : ''}</span></div>
+        <span class="soft">{count(rows.length)} of {count(data.total)}{data.hidden ? `, ${count(data.hidden)} hidden` : ''}</span><Left of={data} /></div>
       <Table label="Pending pods" columns={podColumns} rows={rows} id={podName} first="-since" selected={param('pod')} open={p => go({ pod: podName(p) })} />
     </Panel>
   )

@@ -5,7 +5,7 @@ import { Command, Pairs, PlainTable, Tag } from '../parts/basics'
 import { Drawer } from '../parts/drawer'
 import { go, href, param } from '../route'
 import { utc } from '../settings'
-import type { Choice, Decision, PodDetail, ScoreMatrix, Shortfall } from '../types'
+import type { Choice, Decision, PodDetail, Rejection, ScoreMatrix, Shortfall } from '../types'
 import { expected } from './now'
 
 const at = (t: string | undefined) => clock(t, utc.value === 'true', clockNow.value)
@@ -29,7 +29,7 @@ function Pod({ of: p }: { of: PodDetail }) {
           ['workload', owner(p.owner)], ['created', p.created && `${at(p.created)} (${age(p.created, clockNow.value)} ago)`],
           ['requests', p.requests?.map(r => `${r.resource} ${amount(r.resource, r.quantity)}`).join(', ')],
           ['priority', p.priority], ['scheduler', p.scheduler],
-          ['pod group', p.podGroup && <a href={href('podgroups', { pg: p.podGroup })}>{p.podGroup}</a>],
+          ['pod group', p.podGroup && <a href={href('podgroups', { pg: `${p.namespace}/${p.podGroup}` })}>{p.podGroup}</a>],
           ['queue', p.queue && `${p.queue}${p.attempts ? `, ${plural(p.attempts, 'attempt')}` : ''}${p.tried ? `, last tried ${at(p.tried)}` : ''}`],
           ['next try', p.backoff && at(p.backoff)],
           ['nominated', p.nominated && <a href={href('nodes', { node: p.nominated })}>{p.nominated}</a>],
@@ -39,7 +39,7 @@ function Pod({ of: p }: { of: PodDetail }) {
       </section>
       {p.helps && p.helps.length > 0 && <section><h3>What would help</h3><ul class="items">{p.helps.map(h => <li><span class="what">{h.text}</span></li>)}</ul></section>}
       {p.rejections && p.rejections.length > 0 && <section><h3>Why not elsewhere</h3>
-        <PlainTable caption="Why nodes are rejected" head={['nodes', 'rule', 'reason']} nums={[0]} rows={p.rejections.map(r => [count(r.nodes), r.plugin, <>{r.message}{r.short && <span class="soft"> {shortfall(r.short)}</span>}</>])} /></section>}
+        <Rejections of={p.rejections} /></section>}
       {p.matrix && p.matrix.nodes.length > 0 && <section><h3>{p.node ? 'Scores, as if it were placed now' : 'Scores of the best nodes'}</h3><Matrix of={p.matrix} /></section>}
       {p.scaling && <section><h3>Node groups</h3>
         {p.scaling.notPlanned && <p>{p.scaling.notPlanned}{p.scaling.nextPlan && ` Next plan: ${at(p.scaling.nextPlan)}.`}</p>}
@@ -54,6 +54,10 @@ function Pod({ of: p }: { of: PodDetail }) {
     </>
   )
 }
+
+/** Rejections is how many nodes which rule rejects, and why. */
+export const Rejections = ({ of }: { of: Rejection[] }) => <PlainTable caption="Why nodes are rejected" head={['nodes', 'rule', 'reason']} nums={[0]}
+  rows={of.map(r => [count(r.nodes), r.plugin, <>{r.message}{r.short && <span class="soft"> {shortfall(r.short)}</span>}</>])} />
 
 const shortfall = (s: Shortfall) => `${s.resource}: needs ${amount(s.resource, s.needed)}, ${amount(s.resource, s.available)} free${s.node ? ` on ${s.node}` : ''}`
 
@@ -76,7 +80,7 @@ export function Matrix({ of: m }: { of: ScoreMatrix }) {
 export function Options({ of: c }: { of: Choice }) {
   return (
     <>
-      <p class="soft">Plan {c.plan}{c.by ? `, chosen by ${c.by}` : ''}{c.unpriced ? '; no option has a price' : ''}{c.next ? `; next best: ${plural(c.next.nodes, 'node')} of ${c.next.group} for ${money(c.next.price, currency.value)}` : ''}</p>
+      <p class="soft">Plan {c.plan}{c.by ? `, chosen by ${c.by}` : ''}{c.unpriced ? '; no option has a price' : ''}{c.next ? `; next best: ${plural(c.next.nodes, 'node')} of ${c.next.group} for ${money(c.next.price, currency.value)}` : ''}{c.lowerBound ? `; any purchase for these pods costs ${money(c.lowerBound, currency.value)} at least` : ''}</p>
       {c.options && c.options.length > 0 && <PlainTable caption="Options" head={['group', 'nodes', 'pods', 'unused', 'price', '']} nums={[1, 2, 3, 4]}
         rows={c.options.map(o => [<><a href={href('groups', { g: o.group })}>{o.group}</a>{o.with?.length ? ` with ${o.with.join(', ')}` : ''}</>, count(o.nodes), count(o.pods), percent(o.unused), o.price ? money(o.price, currency.value) : '–', o.chosen ? <Tag tone="good">chosen</Tag> : ''])} />}
     </>

@@ -3,7 +3,7 @@ import { currency, meta, outcomes } from '../api'
 import { bytes, count, money, percent, round } from '../format'
 import { moment, run, seek } from '../moment'
 import { Empty, Panel, PlainTable, Stat } from '../parts/basics'
-import { Chart, type Line } from '../parts/chart'
+import { Chart, dashed, dotted, type Line } from '../parts/chart'
 import { overlay } from '../parts/overlay'
 import { go, href, param } from '../route'
 import type { Lane, Outcome } from '../types'
@@ -45,13 +45,16 @@ const drawings: { title: string; lines: [name: string, label: string, colour: st
   { title: 'Disk writes of boots and image pulls', lines: [['diskWrites', 'a second', 'bad-fill']], format: n => bytes(n) },
 ]
 
+/** dashes are those of lines that share a chart; where another run lies over it, its lines are the dashed ones. */
+const dashes: Record<string, number[]> = { memory: dashed, gpu: dotted, priceRemovable: dashed }
+
 function Charts({ a, b }: { a: Outcome; b: Outcome | undefined }) {
   const drawn = useMemo(() => drawings.map(d => {
-    const pick = (o: Outcome, dash?: number[]): Line[] => d.lines.flatMap(([name, label, colour]) => {
+    const pick = (o: Outcome, over?: number[]): Line[] => d.lines.flatMap(([name, label, colour]) => {
       const l = o.lines.find(x => x.name === name)
-      return l && l.values.some(v => v) ? [{ label: b ? `${label}, ${o.name}` : label, colour, values: l.values, dash, grows: d.grows }] : []
+      return l && l.values.some(v => v) ? [{ label: b ? `${label}, ${o.name}` : label, colour, values: l.values, dash: b ? over : d.stacked ? undefined : dashes[name], grows: d.grows }] : []
     })
-    return { ...d, ...overlay({ times: a.times, lines: pick(a) }, b && { times: b.times, lines: pick(b, [7, 4]) }) }
+    return { ...d, ...overlay({ times: a.times, lines: pick(a) }, b && { times: b.times, lines: pick(b, dashed) }) }
   }).filter(d => d.lines.length > 0), [a, b, currency.value])
   if (a.times.length < 2 || drawn.length === 0) return <Panel><Empty title="Nothing was measured">The run was too short for charts.</Empty></Panel>
   const from = run.value?.from ?? 0

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { percent } from '../format'
+import { inReport } from '../api'
+import { count, percent } from '../format'
 
 export function Panel({ title, more, children, bare }: { title?: ComponentChildren; more?: ComponentChildren; children: ComponentChildren; bare?: boolean }) {
   return (
@@ -29,6 +30,12 @@ export function Meter({ share, of, tone }: { share: number | undefined; of?: str
       <span class="of">{percent(share)}</span>
     </span>
   )
+}
+
+/** Left says that a report has the first rows of a list alone. */
+export function Left({ of }: { of: { items: unknown[]; total: number; hidden?: number } }) {
+  const missing = of.total - (of.hidden ?? 0) - of.items.length
+  return inReport && missing > 0 ? <span class="warn">This report has the first {count(of.items.length)}; open its file with berth ui --file for all.</span> : null
 }
 
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {

@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 import { clock, span } from '../format'
-import { now, systemDark, theme, utc } from '../settings'
+import { now, printing, systemDark, theme, utc } from '../settings'
 import { PlainTable } from './basics'
 
 export interface Line {
@@ -13,6 +13,9 @@ export interface Line {
   /** What it counts grows evenly between two values; others hold until the next. */
   grows?: boolean
 }
+
+/** dashed and dotted tell lines of one chart apart without colours. */
+export const dashed = [7, 4], dotted = [2, 3]
 
 interface Props {
   label: string
@@ -39,7 +42,7 @@ export function Chart({ label, times, lines, stacked, height = 180, format, sync
   const mark = useRef(marker)
   mark.current = marker
   const data = () => [times, ...(stacked ? stack(lines) : lines.map(l => l.values))] as uPlot.AlignedData
-  useEffect(() => {
+  useLayoutEffect(() => { // before a browser prints what it has
     const css = getComputedStyle(document.documentElement)
     const colour = (name: string) => css.getPropertyValue('--' + name).trim()
     const stepped = uPlot.paths.stepped!({ align: 1 })
@@ -66,13 +69,13 @@ export function Chart({ label, times, lines, stacked, height = 180, format, sync
       watch.disconnect()
       u.destroy()
     }
-  }, [lines.length, theme.value, systemDark.value, utc.value, height])
+  }, [lines.length, theme.value, systemDark.value, printing.value, utc.value, height])
   useEffect(() => plot.current?.setData(data()), [times, lines])
   useEffect(() => plot.current?.redraw(false), [marker])
   return (
     <figure class="chart">
       <div ref={box} role="img" aria-label={`${label}: ${lines.map(l => `${l.label} ${format(latest(l))}`).join(', ')}`} />
-      <figcaption class="legend">{lines.map(l => <span><i class={l.dash ? 'dashed' : ''} style={{ background: `var(--${l.colour})`, '--dash': `var(--${l.colour})` }} />{l.label} {format(latest(l))}</span>)}</figcaption>
+      <figcaption class="legend">{lines.map(l => <span><i class={l.dash ? (l.dash === dotted ? 'dotted' : 'dashed') : ''} style={{ background: `var(--${l.colour})`, '--dash': `var(--${l.colour})` }} />{l.label} {format(latest(l))}</span>)}</figcaption>
       <details class="twin" onToggle={e => (tabled.value = e.currentTarget.open)}><summary>As a table</summary>
         {tabled.value && <PlainTable caption={label} head={['time', ...lines.map(l => l.label)]} nums={lines.map((_, i) => i + 1)}
           rows={thin(times.map((_, i) => i), 60).reverse().map(i => [elapsed ? span(times[i]!) : clock(times[i]! * 1000, utc.value === 'true', now.value), ...lines.map(l => format(l.values[i] ?? NaN))])} />}

@@ -1,7 +1,9 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
+import { count } from '../format'
 import { go, param } from '../route'
+import { printing } from '../settings'
 
 /** Column is one of a table's. What it sorts by is a number or a text; without, it can't be sorted. */
 export interface Column<T> {
@@ -27,6 +29,8 @@ interface Props<T> {
 }
 
 const height = 36
+/** onPaper is how many rows are printed at most. */
+const onPaper = 500
 
 const collator = new Intl.Collator('en', { numeric: true })
 
@@ -85,13 +89,13 @@ export function Table<T>({ label, columns, rows, id, open, selected, sort = 'sor
     else requestAnimationFrame(() => row()?.focus()) // it is drawn by then
   }
 
-  const { from, to } = window_.value
+  const { from, to } = printing.value ? { from: 0, to: onPaper } : window_.value
   const shown = list.slice(from, to)
   const tabbable = Math.max(from, list.findIndex(r => id(r) === selected))
   return (
     <div class="scroll" ref={scroller} onScroll={look} tabIndex={-1}>
       <div class="grid" role="table" aria-label={label} aria-rowcount={list.length + 1}
-        style={{ gridTemplateColumns: columns.map(c => c.width ?? 'max-content').join(' ') }}>
+        style={{ gridTemplateColumns: columns.map(c => c.width ?? 'max-content').join(' '), '--columns': columns.length }}>
         <div role="row" class="head" aria-rowindex={1}>
           {columns.map(c => {
             const up = order === c.key, down = order === '-' + c.key
@@ -110,8 +114,9 @@ export function Table<T>({ label, columns, rows, id, open, selected, sort = 'sor
             {columns.map(c => <div role="cell" class={c.num ? 'num' : ''}>{c.show(r)}</div>)}
           </div>
         ))}
-        <div class="filler" style={{ height: `${Math.max(0, list.length - to) * height}px` }} />
+        {!printing.value && <div class="filler" style={{ height: `${Math.max(0, list.length - to) * height}px` }} />}
       </div>
+      {printing.value && list.length > to && <p class="empty">and {count(list.length - to)} more</p>}
       {list.length === 0 && <p class="empty">Nothing matches.</p>}
     </div>
   )
