@@ -23,6 +23,7 @@ type Nodes interface {
 // PoolID names a pool: a driver's devices that are published together.
 type PoolID struct{ Driver, Name string }
 
+// comparePools is the order in which nodes list their pools.
 func comparePools(a, b PoolID) int {
 	return cmp.Or(strings.Compare(a.Driver, b.Driver), strings.Compare(a.Name, b.Name))
 }
@@ -51,6 +52,7 @@ type Inventory struct {
 }
 
 // view is what a node sees of the inventory.
+// It is found anew when pools or labels change.
 type view struct {
 	pools   []seen // those with a slice for the node, sorted
 	content Content
@@ -94,6 +96,8 @@ type selector struct {
 	broken bool
 }
 
+// newSelector returns what the three fields say that the API has for it; at most one is
+// set.
 func newSelector(name *string, all *bool, some *v1.NodeSelector) (s selector) {
 	switch {
 	case name != nil && *name != "":
@@ -107,6 +111,8 @@ func newSelector(name *string, all *bool, some *v1.NodeSelector) (s selector) {
 	return s
 }
 
+// matches reports whether it is for a node. One that can't be read matches all: the
+// library's error has to come up.
 func (s *selector) matches(n *v1.Node) bool {
 	switch {
 	case s.name != "":
@@ -139,6 +145,7 @@ func NewInventory(nodes Nodes, features structured.Features) *Inventory {
 func (v *Inventory) Empty() bool { return len(v.pinned) == 0 && len(v.spread) == 0 }
 
 // pool returns a pool that is about to change, and makes it when there is none.
+// It marks the pool, so that Settle finds whose content may have changed.
 func (v *Inventory) pool(id PoolID) *pool {
 	p := v.pools[id]
 	if p == nil {
@@ -167,6 +174,7 @@ func (v *Inventory) SetSlice(now, old *resourcev1.ResourceSlice) {
 	}
 }
 
+// addSlice adds a slice to its pool, sorted by name.
 func (v *Inventory) addSlice(o *resourcev1.ResourceSlice) {
 	p := v.pool(poolOf(o))
 	s := &slice{object: o, where: newSelector(o.Spec.NodeName, o.Spec.AllNodes, o.Spec.NodeSelector)}
@@ -185,6 +193,7 @@ func (v *Inventory) addSlice(o *resourcev1.ResourceSlice) {
 	v.publish(p, s, 1)
 }
 
+// removeSlice takes a slice out; one that isn't there is no error.
 func (v *Inventory) removeSlice(o *resourcev1.ResourceSlice) {
 	p := v.pool(poolOf(o))
 	at, found := slices.BinarySearchFunc(p.slices, o.Name, bySliceName)
@@ -200,8 +209,10 @@ func (v *Inventory) removeSlice(o *resourcev1.ResourceSlice) {
 	v.drop(p)
 }
 
+// bySliceName is the order of slices in a pool.
 func bySliceName(s *slice, name string) int { return strings.Compare(s.object.Name, name) }
 
+// poolOf returns which pool a slice is of.
 func poolOf(o *resourcev1.ResourceSlice) PoolID { return PoolID{o.Spec.Driver, o.Spec.Pool.Name} }
 
 // publish has nodes see a pool's slice that was added (sign is 1), or was taken away (-1).
@@ -214,6 +225,7 @@ func (v *Inventory) publish(p *pool, s *slice, sign int) {
 		if v.pinned[node] = list(v.pinned[node], p, sign); len(v.pinned[node]) == 0 {
 			delete(v.pinned, node)
 		}
+		// Only that node has to look again.
 		v.unseen[node] = true
 		return
 	}
@@ -221,6 +233,7 @@ func (v *Inventory) publish(p *pool, s *slice, sign int) {
 	if !spread {
 		v.spread = list(v.spread, p, sign)
 	}
+	// Which nodes it is for can't be told without looking at each.
 	v.unseenAll = true
 }
 
@@ -261,6 +274,7 @@ func (v *Inventory) poolsOf(n *v1.Node) (out []seen) {
 
 // SetNode records that a node has come, or that its labels have changed.
 func (v *Inventory) SetNode(i int32, n *v1.Node) {
+	// Without devices no node has a view, so that clusters without any pay nothing.
 	if v.Empty() && int(i) >= len(v.views) {
 		return
 	}
@@ -275,6 +289,7 @@ func (v *Inventory) NodeGone(i int32) {
 }
 
 // Settle brings the contents up to date after changes. Changed then has the nodes with another one.
+// It costs as much as there are nodes that may see another content.
 func (v *Inventory) Settle() {
 	v.changed, v.turned = v.changed[:0], false
 	if len(v.stale) == 0 {
@@ -299,6 +314,7 @@ func (v *Inventory) Settle() {
 }
 
 // updateReaders finds the contents of the nodes that see a pool anew.
+// A pool that is for single nodes concerns only these.
 func (v *Inventory) updateReaders(p *pool) {
 	if slices.ContainsFunc(p.slices, func(s *slice) bool { return s.devices != nil || s.where.name == "" }) {
 		v.nodes.DeviceNodes(func(i int32, n *v1.Node) {

@@ -18,6 +18,7 @@ import (
 // (foreachAllocatedDevice of kube-scheduler).
 
 // SetClaim replaces a claim: either of the two may be nil.
+// Pointers are the keys: a claim that changes is another object.
 func (v *Inventory) SetClaim(now, old *resourcev1.ResourceClaim) {
 	if old != nil {
 		delete(v.specs, old)
@@ -36,6 +37,7 @@ type wanted struct {
 }
 
 // Wants returns what stands for the requests and constraints of a claim. It may be called by several goroutines.
+// Two claims with the same digest want the same.
 func (v *Inventory) Wants(c *resourcev1.ResourceClaim) Digest {
 	v.asking.Lock()
 	defer v.asking.Unlock()
@@ -43,6 +45,8 @@ func (v *Inventory) Wants(c *resourcev1.ResourceClaim) Digest {
 	if d == (Digest{}) {
 		d = v.digestWanted(&c.Spec.Devices)
 	}
+	// A claim that isn't in the inventory, such as one that is only thought of, isn't
+	// remembered.
 	if known {
 		v.specs[c] = d
 	}
@@ -69,6 +73,7 @@ func (v *Inventory) digestWanted(c *resourcev1.DeviceClaim) Digest {
 }
 
 // appendCounts appends all that a claim says, if that is how many devices of which classes it wants.
+// Anything besides makes it report false, so that no field can be forgotten.
 func appendCounts(key []byte, c *resourcev1.DeviceClaim) (_ []byte, ok bool) {
 	if c.Constraints != nil || len(c.Requests) == 0 {
 		return nil, false
@@ -93,6 +98,7 @@ func appendCounts(key []byte, c *resourcev1.DeviceClaim) (_ []byte, ok bool) {
 }
 
 // Says returns what stands for what a device class demands of devices. It may be called by several goroutines.
+// Classes are compared by their pointers, as claims are.
 func (v *Inventory) Says(c *resourcev1.DeviceClass) Digest {
 	v.asking.Lock()
 	defer v.asking.Unlock()
@@ -119,6 +125,7 @@ func (v *Inventory) book(c *resourcev1.ResourceClaim, sign int) {
 	results := c.Status.Allocation.Devices.Results
 	for i := range results {
 		id := PoolID{results[i].Driver, results[i].Pool}
+		// Each pool is entered once, however many of its devices a claim has.
 		if slices.ContainsFunc(results[:i], func(r resourcev1.DeviceRequestAllocationResult) bool { return id == PoolID{r.Driver, r.Pool} }) {
 			continue
 		}
@@ -130,11 +137,13 @@ func (v *Inventory) book(c *resourcev1.ResourceClaim, sign int) {
 		case sign < 0 && found:
 			p.claims = slices.Delete(p.claims, at, at+1)
 		}
+		// The pool goes with its last slice and claim.
 		v.drop(p)
 	}
 }
 
 // Claims returns the claims that have devices which a node can use. One may be in it twice.
+// A claim that has devices of two pools is twice in it.
 func (v *Inventory) Claims(node int32) (out []*resourcev1.ResourceClaim) {
 	if node >= 0 && int(node) < len(v.views) {
 		for _, p := range v.views[node].pools {
@@ -159,6 +168,7 @@ func (v *Inventory) OfOneNode(c *resourcev1.ResourceClaim) bool {
 	return true
 }
 
+// ofOneNode reports whether all slices of a pool are for one node.
 func (p *pool) ofOneNode() bool {
 	for _, s := range p.slices {
 		if s.devices != nil || s.where.name == "" || s.where.name != p.slices[0].where.name {
@@ -168,6 +178,7 @@ func (p *pool) ofOneNode() bool {
 	return true
 }
 
+// compareClaims is the order of claims in a pool.
 func compareClaims(a, b *resourcev1.ResourceClaim) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
@@ -186,6 +197,7 @@ func (p *pool) eachTaken(f func(*resourcev1.DeviceRequestAllocationResult)) {
 }
 
 // addTo adds what is taken of a pool to what the library is told.
+// The order doesn't matter: sets and sums are built.
 func (p *pool) addTo(s *structured.AllocatedState) {
 	p.eachTaken(func(r *resourcev1.DeviceRequestAllocationResult) {
 		id := structured.MakeDeviceID(r.Driver, r.Pool, r.Device)
@@ -200,6 +212,7 @@ func (p *pool) addTo(s *structured.AllocatedState) {
 	})
 }
 
+// nothingTaken returns a state in which all devices are free.
 func nothingTaken() structured.AllocatedState {
 	return structured.AllocatedState{AllocatedDevices: sets.New[structured.DeviceID](),
 		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](), AggregatedCapacity: structured.NewConsumedCapacityCollection()}
@@ -207,6 +220,7 @@ func nothingTaken() structured.AllocatedState {
 
 // appendTaken appends what is taken of a pool, without the names of claims and shares. It is asked for
 // after each change of a claim, so it makes no sets where devices are taken as a whole.
+// Names of claims are left out, so that nodes with the same devices taken are alike.
 func (p *pool) appendTaken(key []byte) []byte {
 	var few [16]string
 	whole, shared := few[:0], false
@@ -229,6 +243,7 @@ func (p *pool) appendTaken(key []byte) []byte {
 }
 
 // appendShares appends what is taken of devices that several claims may have a part of.
+// Amounts are written exactly: two that differ in the last digit are different.
 func (p *pool) appendShares(key []byte) []byte {
 	s := nothingTaken()
 	p.addTo(&s)

@@ -64,7 +64,8 @@ func run(ctx context.Context, write bool) error {
 	return nil
 }
 
-// differences prints the lines that only one side has.
+// differences prints the lines that only one side has: those that are gone first, then those that are new. A world
+// that decides differently has a line in both.
 func differences(before, after []string) {
 	for _, line := range before {
 		if !slices.Contains(after, line) {
@@ -108,7 +109,8 @@ func digests(ctx context.Context) (lines []string, err error) {
 	return lines, err
 }
 
-// example plays a scenario file and returns the digest of its decisions.
+// example plays a scenario file and returns the digest of its decisions. No invariant is checked: that is for the
+// tests of the examples.
 func example(ctx context.Context, path string) (string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -35,6 +35,7 @@ const (
 // Offline returns an API that answers from a file, at any time of its run. What a scenario or a dump comes to is
 // simulated first, and a recording is played; log is told how far that is. What the runs of the files beside it
 // come to is compared with it.
+// It returns when all is played, which may take as long as a simulation does.
 func Offline(ctx context.Context, path string, beside []string, log io.Writer) (http.Handler, error) {
 	kind, err := kindOf("--file", path)
 	if err != nil {
@@ -69,6 +70,7 @@ func Offline(ctx context.Context, path string, beside []string, log io.Writer) (
 	}
 	meta.From, meta.Now, meta.Capabilities = shown.from.UTC(), shown.now.UTC(), v1alpha1.Capabilities{Replay: true, Seek: true, Outcomes: true}
 	film.meta, film.series = meta, shown.series
+	// To go back in time a run is played again from its beginning.
 	film.begin = func() (*reel, error) { return newReel(kind, path) }
 	film.reels = []*reel{{at: meta.Now, history: shown.history, core: func() *core.Core { return shown.core }}}
 	return film, nil
@@ -105,6 +107,7 @@ func headOf(flag, path string) ([]byte, error) {
 	if n == 0 {
 		return nil, fmt.Errorf("%s: %s is empty", flag, path)
 	}
+	// The file is shorter than the buffer.
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, fmt.Errorf("%s: reading %s: %w", flag, path, err)
 	}
@@ -112,6 +115,7 @@ func headOf(flag, path string) ([]byte, error) {
 }
 
 // kindOf returns what kind of file a path names, which a flag has given.
+// What isn't anything else is taken for a dump; whether it can be read shows later.
 func kindOf(flag, path string) (string, error) {
 	head, err := headOf(flag, path)
 	if err != nil {
@@ -129,6 +133,7 @@ func kindOf(flag, path string) (string, error) {
 }
 
 // shadowFile returns an API of a shadow report alone.
+// A report has no run, so there is nothing to seek in.
 func shadowFile(path string, meta v1alpha1.Meta) (http.Handler, error) {
 	raw, err := scenario.ReadFile(path)
 	if err != nil {
@@ -178,6 +183,7 @@ func playFile(ctx context.Context, kind, path string, log io.Writer) (*Played, e
 }
 
 // firstRun loads the runs of a file, and returns the first. log may be nil.
+// Several runs would need a choice that the page doesn't have.
 func firstRun(path string, log io.Writer) (*scenario.Run, error) {
 	runs, err := scenario.Load([]string{path})
 	if err != nil {
@@ -190,6 +196,7 @@ func firstRun(path string, log io.Writer) (*scenario.Run, error) {
 }
 
 // newReel returns a reel at the beginning of what a file has.
+// It plays on when a later time is asked for; close is nil where nothing is open.
 func newReel(kind, path string) (*reel, error) {
 	history := observe.NewHistory(keptDecisions)
 	if kind == kindRecording {

@@ -47,6 +47,7 @@ func WriteReport(path string, runs []*Played, summaries []*scenario.Summary) (er
 }
 
 // Report is WriteReport to a writer.
+// It needs at least one run.
 func Report(w io.Writer, runs []*Played, summaries []*scenario.Summary) error {
 	var text strings.Builder
 	if err := report.Compare(&text, summaries...); err != nil {
@@ -152,6 +153,7 @@ func waitingFirst(h http.Handler, answers map[string]json.RawMessage) error {
 }
 
 // collect asks for paths, and adds the answers that there are by path without its query.
+// Questions go to the handler itself: there is no server.
 func collect(h http.Handler, into map[string]json.RawMessage, paths ...string) (map[string]json.RawMessage, error) {
 	for _, path := range paths {
 		r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, api.Prefix+path, nil)
@@ -173,6 +175,7 @@ func collect(h http.Handler, into map[string]json.RawMessage, paths ...string) (
 }
 
 // kept is an http.ResponseWriter that keeps what is written.
+// It is for one answer.
 type kept struct {
 	header http.Header
 	code   int
@@ -186,6 +189,7 @@ func (k *kept) WriteHeader(code int)        { k.code = code }
 func (k *kept) Write(b []byte) (int, error) { return k.body.Write(b) }
 
 // frame is the file around the page. The policy allows exactly the script and the styles that are inside.
+// Everything in it is inside the file, down to the icon.
 var frame = template.Must(template.New("report").Parse(`<!doctype html>
 <html lang="en">
 <head>
@@ -217,6 +221,7 @@ func write(w io.Writer, title, text string, answers map[string]json.RawMessage) 
 		}
 		parts[name] = string(raw)
 	}
+	// The element would end there otherwise.
 	script := strings.ReplaceAll(parts["berth.js"], "</script", `<\/script`) // which is the same in a string
 	policy := fmt.Sprintf("default-src 'none'; script-src %s; style-src %s; img-src data:; base-uri 'none'; form-action 'none'", hash(script), hash(parts["berth.css"]))
 	// Marshal escapes <, > and &, so that no answer can end the element that it is in.
@@ -232,6 +237,7 @@ func write(w io.Writer, title, text string, answers map[string]json.RawMessage) 
 }
 
 // hash is how a security policy names the content of an element.
+// Browsers compare it with the text as it is, so nothing may be changed afterwards.
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"

@@ -65,6 +65,7 @@ func GenerateDevices(seed uint64) *scenario.Scenario {
 	for range d.IntN(6) {
 		sp.Faults = append(sp.Faults, d.deviceFault())
 	}
+	// The flag makes groups buy the nodes of their minimum.
 	sp.Policy.Flags = append(d.flags(), "--enforce-node-group-min-size")
 	if d.maybe(15) {
 		sp.Policy.EmulatedVersion = "1.36"
@@ -98,6 +99,7 @@ func (d dice) deviceGroup(i int) scenario.NodeGroup {
 	}, Initial: d.from(0, n), Devices: d.devices()}
 	if d.maybe(50) {
 		after := d.span(0, 2*time.Minute)
+		// Drivers often publish minutes after the node is ready.
 		g.DevicesAfter = &after
 	}
 	return g
@@ -156,6 +158,7 @@ func (d dice) deviceWorkload(i int) scenario.Workload {
 	if d.maybe(30) {
 		p.TerminationGracePeriodSeconds = ptr.To(int64(d.from(0, 60)))
 	}
+	// A sixth of the workloads use extended resources, a sixth nothing.
 	switch d.IntN(6) {
 	case 0:
 		p.Containers[0].Resources.Requests[gpuName] = resource.MustParse(one(d, "1", "1", "2"))
@@ -177,6 +180,7 @@ func (d dice) claim(k int) scenario.Claim {
 	c := scenario.Claim{Name: fmt.Sprint("c", k), Shared: d.maybe(25), DeviceRequest: d.request()}
 	switch {
 	case d.maybe(15):
+		// Alternatives have no request of their own beside them.
 		c.FirstAvailable, c.DeviceRequest = []scenario.DeviceRequest{d.request(), d.request()}, scenario.DeviceRequest{}
 	case c.Count > 1 && d.maybe(50):
 		c.SameAttribute = resourcev1.FullyQualifiedName(gpuDriver + "/model")
@@ -203,6 +207,7 @@ func (d dice) request() scenario.DeviceRequest {
 }
 
 // deviceFault draws a fault that ends within an hour.
+// Faults end, so that every world comes to rest.
 func (d dice) deviceFault() scenario.Fault {
 	f := scenario.Fault{Kind: one(d, deviceFaults...), From: d.dur(0, 10*time.Minute)}
 	f.Until = metav1.Duration{Duration: f.From.Duration + d.dur(time.Minute, 30*time.Minute).Duration}

@@ -73,6 +73,7 @@ func (s *Simulator) Plan(req *autoscaler.Request, questions *autoscaler.Question
 	p := s.newPass(req)
 	questions.Start(autoscaler.Drains)
 	p.closeReplaced()
+	// Without homes for them nobody else may lose its node.
 	if homeless := p.placeDisplaced(); homeless != "" {
 		s.undoAll()
 		s.world.Nodes(func(n *cluster.Node) {
@@ -83,6 +84,7 @@ func (s *Simulator) Plan(req *autoscaler.Request, questions *autoscaler.Question
 		p.confirm()
 		p.doubts = doubts{}
 		p.findCandidates(questions)
+		// A group that goes as a whole may turn out not to, which frees room for others.
 		for p.settle(); p.wholeGroups() || p.wholePodGroups(); {
 			p.settle()
 		}
@@ -93,6 +95,7 @@ func (s *Simulator) Plan(req *autoscaler.Request, questions *autoscaler.Question
 		plan.Removals = append(plan.Removals, c.asRemoval(s.world.State))
 	}
 	plan.Kept = p.keptByName()
+	// A hint is of the pass in which it was given.
 	if len(s.hints) > 0 {
 		clear(s.hints)
 		s.version++
@@ -122,6 +125,7 @@ func (p *pass) keptByName() []autoscaler.Kept {
 }
 
 // changesAfter records that something may be otherwise after a time; zero for never.
+// The next pass is due then even if nothing else happens.
 func (p *pass) changesAfter(at time.Time) { p.until = earlier(p.until, at) }
 
 // leaving returns the nodes that Berth has on their way out, by index. What another autoscaler
@@ -181,6 +185,7 @@ func (p *pass) placeFitting(pods []autoscaler.Fitting) {
 		e := p.engine(pod)
 		if n := p.world.NodeByName(pods[i].Node); n != nil {
 			if c := p.byNode[n.Index]; c != nil {
+				// The node is needed.
 				p.undo(c)
 			}
 			p.hints[pod.UID] = n.Name
@@ -202,6 +207,7 @@ func (p *pass) confirm() {
 		p.world.Turn()
 		n := p.world.Node(c.node)
 		if !p.mayStillGo(c, n) {
+			// Undoing one may undo others that depended on it.
 			p.undo(c) // why it stays is found out with the nodes that never were candidates
 			continue
 		}
@@ -229,6 +235,7 @@ func (p *pass) mayStillGo(c *candidate, n *cluster.Node) bool {
 
 // judgeAnew reports whether the same pods of a candidate have to be evicted as before, and none
 // keeps the node. What they take from budgets is counted again.
+// It is asked only where something was doubted.
 func (p *pass) judgeAnew(c *candidate) bool {
 	movers := 0
 	for _, pod := range c.pods {
@@ -251,6 +258,7 @@ func (p *pass) findCandidates(questions *autoscaler.Questions) {
 		p.world.Turn()
 		n := x.node
 		switch {
+		// Those that weren't reached come first in the next pass.
 		case k >= leastPerPass && questions.Over(autoscaler.Drains):
 			for _, y := range list[k:] {
 				if p.skipped[y.node.Name] == 0 {
@@ -261,6 +269,7 @@ func (p *pass) findCandidates(questions *autoscaler.Questions) {
 			return
 		case p.isHome(n.Index):
 			p.setKept(n, autoscaler.Kept{Reason: autoscaler.KeptDestination, Detail: "pods of removable nodes need the room on it", Utilization: x.utilization})
+		// Pods of one pod group leave together, with all of its nodes.
 		case p.byNode[n.Index] != nil: // with another
 		default:
 			p.simulateWith(x, list)
@@ -297,10 +306,12 @@ func (p *pass) eligible() (out []eligibleNode) {
 		}
 		replaced := p.replaced[n.Name]
 		is := p.checked(n)
+		// A node of a consolidation goes however much it is used.
 		if is.kept != nil && (replaced == 0 || is.kept.Reason != autoscaler.KeptUtilized) {
 			p.setKeptShared(n, is.kept)
 			return
 		}
+		// A node whose pod found no place isn't simulated again for RecheckAfter.
 		if k := p.noPlace[n.Name]; k != nil && replaced == 0 && p.req.Now.Sub(k.Since) < p.down.Rules.RecheckAfter {
 			p.setKeptShared(n, &k.Kept)
 			return
@@ -313,6 +324,7 @@ func (p *pass) eligible() (out []eligibleNode) {
 		out = append(out, x)
 	})
 	p.skipped = skipped // without nodes that are gone, or not eligible any more
+	// The name decides last, so the order doesn't depend on history.
 	slices.SortFunc(out, func(a, b eligibleNode) int {
 		return cmp.Or(
 			cmp.Compare(uint(a.replaced-1), uint(b.replaced-1)),
@@ -345,6 +357,7 @@ func (p *pass) prepare(x eligibleNode) *candidate {
 		k.Utilization = x.utilization
 		p.setKept(n, k)
 	}
+	// The cheapest checks come first.
 	if k := p.minimums.May(n); k != nil {
 		keep(*k)
 		return nil
@@ -356,6 +369,7 @@ func (p *pass) prepare(x eligibleNode) *candidate {
 		case drainability.Block:
 			keep(autoscaler.Kept{Reason: autoscaler.KeptBlockedByPod, Pod: pod.Name(), Detail: v.Why})
 			return nil
+		// Such pods end by themselves; the node goes when they have.
 		case drainability.WaitFor:
 			removal.WaitsFor = append(removal.WaitsFor, pod.Name())
 		case drainability.Evict:
@@ -371,6 +385,7 @@ func (p *pass) prepare(x eligibleNode) *candidate {
 	c := p.newCandidate(p.primary.Node(n.Index).NodeInfo, n.Index)
 	c.options, c.uses = p.world.Group(n.Group).Options, append(c.uses, p.uses...)
 	c.pods, c.owners = append(c.pods, n.Pods...), appendOwners(c.owners, n.Pods)
+	// A terminating pod may be gone at any time, so the candidate is looked at again.
 	c.ages = slices.ContainsFunc(n.Pods, func(pod *cluster.Pod) bool { return pod.Object.DeletionTimestamp != nil })
 	c.removal = removal
 	return c
@@ -386,6 +401,7 @@ func (p *pass) keepStuck(x eligibleNode, stuck *cluster.Pod) {
 }
 
 // add adds a candidate whose pods have moved.
+// From here on its pods count as being in their homes for those that follow.
 func (p *pass) add(c *candidate) {
 	p.version++
 	p.candidates = append(p.candidates, c)
@@ -404,6 +420,7 @@ func (p *pass) move(c *candidate, movers []*cluster.Pod) (stuck *cluster.Pod) {
 func (p *pass) moveAll(list []*candidate, movers [][]*cluster.Pod) (stuck *cluster.Pod) {
 	mark := p.world.Mark()
 	for i, c := range list {
+		// Large pods are harder to place.
 		slices.SortFunc(movers[i], largestFirst)
 		c.homes = slices.Grow(c.homes, len(movers[i]))
 		p.world.SetNode(c.marked())

@@ -49,6 +49,9 @@ func (b *builder) bestAttempt(g *gang, pods []*cluster.Pod, need int) *attempt {
 	}
 	g.out.Tried, g.cut = nil, false
 	domains := domainsInTurn(b.gangDomains(g, pods, need), tryGangWork+len(pods)+len(b.models), b.req.Number)
+	// The first pass buys nothing, and the first domain that works ends the search:
+	// existing room beats any purchase. Domains that can't hold enough members are passed
+	// over without an attempt.
 	for _, d := range domains {
 		if d.value != "" && d.holds >= need && !b.gangsOver() {
 			if a, _ := b.try(g, pods, need, d, nil); a != nil {
@@ -56,8 +59,12 @@ func (b *builder) bestAttempt(g *gang, pods []*cluster.Pod, need int) *attempt {
 			}
 		}
 	}
+	// The second pass may buy. Each domain gives at most one attempt; the expander compares
+	// them below.
 	var all []*attempt
 	for _, d := range domains {
+		// A domain that isn't looked at must not count as one that has no room: by cut the
+		// answer says that a later plan may help.
 		if b.gangsOver() {
 			g.cut = true
 			g.tried(d.value, 0, notLookedAt)
@@ -91,6 +98,8 @@ func domainsInTurn(domains []*gangDomain, cost int, plan uint64) []*gangDomain {
 	if parts < 2 {
 		return domains
 	}
+	// The plan's number decides where to begin, so that a replay tries the same domains and
+	// no domain is left out for ever.
 	first := int(plan%uint64(parts)) * together
 	return slices.Concat(domains[first:], domains[:first])
 }
@@ -142,8 +151,11 @@ func (b *builder) mayBuyFor(g *gang) bool { return !b.req.NotFor[g.Members[0].UI
 func (b *builder) try(g *gang, pods []*cluster.Pod, need int, d *gangDomain, groups map[string]bool) (a *attempt, fits int) {
 	b.gangs.work += tryGangWork + len(pods) + len(b.models)
 	defer b.countAnswers()()
+	// Without the clip an append of the attempt could write into the array that the plan
+	// keeps.
 	b.plan.ScaleUps = slices.Clip(b.plan.ScaleUps) // the attempt goes on from these
 	before, proposed := *b.plan, b.proposed.clone()
+	// From here to Rollback the state is a what-if. Nothing in between may return early.
 	mark := b.State.Mark()
 	b.gangs.standing, b.gangs.only = true, groups
 	b.anchor(g, d)
@@ -200,6 +212,8 @@ func (b *builder) record(pods []*cluster.Pod, d *gangDomain, before *autoscaler.
 	for _, g := range b.State.Groups() {
 		m := b.models[g.ID]
 		first, count := b.proposed.of(m)-counts[m], counts[m]
+		// An atomic group is bought to its maximum or not at all. Its price counts the
+		// nodes that stay empty, and where a limit forbids the whole there is no attempt.
 		if count > 0 && atomicGroup(g) {
 			if room, _ := b.headroom(g); room < g.Max-g.Target-first-count {
 				return nil
@@ -242,6 +256,8 @@ func (b *builder) chooseAttempt(all []*attempt) *attempt {
 		return all[0]
 	}
 	all = b.undominated(all)
+	// Attempts are known by their main group; of two with the same one the later stands for
+	// both.
 	byGroup := map[string]*attempt{}
 	r := round{}
 	for _, a := range all {
@@ -302,6 +318,7 @@ func (b *builder) undominated(all []*attempt) []*attempt {
 }
 
 // buysLess reports whether of each resource there is as little, and of one less.
+// It is a strict partial order, so of any number of attempts at least one is undominated.
 func buysLess(x, y cluster.Resources) bool {
 	less := false
 	for id, v := range y.All() {
@@ -372,6 +389,7 @@ func wastedBy(nodes []newNodeOf, pods []*cluster.Pod) (sum float64) {
 
 // carryOut has an attempt be part of the state and the plan.
 func (b *builder) carryOut(g *gang, a *attempt) {
+	// Whatever failed before may succeed from now on: remembered failures end here.
 	b.gangs.kept++
 	if a.anew {
 		b.takeBack(g)
@@ -461,6 +479,7 @@ func (b *builder) joinFor(g *gang, a *attempt) {
 	if !waits {
 		return
 	}
+	// The order is that of places, not of a map, since joins are part of the plan's digest.
 	for _, n := range nodes {
 		join := autoscaler.Join{Group: n.Group, Node: n.Name}
 		if coming := b.joins[n.Index]; coming != nil {

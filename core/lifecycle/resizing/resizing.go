@@ -43,6 +43,7 @@ type Config struct {
 }
 
 // Homes keeps room for the pods' replacements.
+// It is the machine of core/lifecycle/homes, as far as it is used here.
 type Homes interface {
 	Anticipate(t *lifecycle.Turn, node string, pods []*cluster.Pod)
 	ReleasePod(t *lifecycle.Turn, pod types.UID)
@@ -69,6 +70,7 @@ func (x moves) over(now time.Time, after time.Duration) bool {
 }
 
 // stage is how far a pod is, as in the table of the package.
+// A pod that is told to leave stays told until it is gone.
 type stage uint8
 
 const (
@@ -80,6 +82,7 @@ const (
 )
 
 // pod is one whose resize is pending.
+// Its entry ends when the resize does, or the pod.
 type pod struct {
 	name   string // for the order
 	reason cluster.ResizeReason
@@ -103,7 +106,9 @@ func New(cfg Config, h Homes) *Machine {
 func (m *Machine) PodShown(t *lifecycle.Turn, p *cluster.Pod) {
 	reason, x := cluster.PendingResize(p.Object), m.pods[p.UID]
 	switch {
+	// The answer decides what becomes of the entry.
 	case x != nil && (x.stage == asked || x.stage == told):
+	// Pods of nodes are restarted in place, and those that leave anyway need no move.
 	case p.OfNode || p.Object.DeletionTimestamp != nil || reason == "":
 		if x != nil {
 			m.end(t, p.UID, x)
@@ -111,6 +116,7 @@ func (m *Machine) PodShown(t *lifecycle.Turn, p *cluster.Pod) {
 	case x == nil:
 		m.pods[p.UID] = &pod{name: p.Name(), reason: reason, since: t.Now, fresh: true}
 		m.fresh = true
+	// Deferred may become infeasible, which people should hear of.
 	case x.reason != reason:
 		x.reason, x.fresh = reason, true
 		m.fresh = true
@@ -159,6 +165,7 @@ func (m *Machine) EvictionDone(t *lifecycle.Turn, in step.EvictionDone) {
 		m.end(t, in.UID, x)
 	default:
 		x.stage = refused
+		// A refusal by a budget ends by itself.
 		x.backOff(t)
 		x.why = fmt.Sprintf("its eviction was refused: %v", in.Err)
 	}
@@ -180,6 +187,7 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 	}
 	moving := map[homes.Owner]*pod{}
 	moves := 0
+	// All of them are counted before one is judged, so that the order doesn't matter.
 	for uid, x := range m.pods { // in any order: one of an owner moves at a time
 		if x.stage == pending {
 			continue
@@ -201,12 +209,14 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 		case p == nil || n == nil: // the node isn't known yet, or is gone: so will the pod be
 			x.retry = t.Now.Add(retryAfter)
 			continue
+		// Moving many at once would drain nodes for a reason that isn't theirs.
 		case x.stage == pending && moves >= maxMoves:
 			x.why, x.retry = fmt.Sprintf("%d other pods are being moved", moves), t.Now.Add(retryAfter)
 			continue
 		}
 		if why, again := m.whyStays(t, p, n, x, moving[homes.OwnerOf(p)]); why != "" {
 			x.why, x.retry = why, again
+			// Its room is for others now.
 			if x.stage != pending {
 				x.stage = pending
 				m.release(t, uid)
@@ -250,6 +260,7 @@ func (m *Machine) whyStays(t *lifecycle.Turn, p *cluster.Pod, n *cluster.Node, x
 	if autoscaler.Going(n.NodeInfo) {
 		return "its node is being removed or about to be taken", again
 	}
+	// Some pods can't have a home at all, whatever room there is.
 	if why := m.homes.WhyNone(t.State, p); why != "" {
 		return "no room can be reserved for it: it " + why, again
 	}
@@ -263,9 +274,11 @@ func (m *Machine) whyStays(t *lifecycle.Turn, p *cluster.Pod, n *cluster.Node, x
 	if metav1.GetControllerOfNoCopy(p.Object) == nil {
 		return "it has no controller, so nothing would recreate it", again
 	}
+	// One at a time, as with a rolling update.
 	if moving != nil && moving != x {
 		return "another pod of its controller is being moved", again
 	}
+	// A move that has begun is left to the eviction itself, which the API server checks.
 	if x.stage == pending {
 		for _, b := range t.State.AppendBudgets(nil, p) {
 			if b.Status.DisruptionsAllowed < 1 && (t.State.Ready(p.UID) || !b.LetsUnreadyGo()) {
@@ -289,6 +302,7 @@ func (m *Machine) movesAt(t *lifecycle.Turn, p *cluster.Pod, x *pod) time.Time {
 
 // Evict requests the eviction of pods whose replacements have room on a node that is there. It runs after
 // homes were scheduled.
+// Only then it is known which of them have room.
 func (m *Machine) Evict(t *lifecycle.Turn) {
 	if m.cfg.After == 0 {
 		return
@@ -302,9 +316,11 @@ func (m *Machine) Evict(t *lifecycle.Turn) {
 		}
 		k, ok := m.homes.Kept(uid)
 		switch {
+		// Room on a node that is coming isn't room yet.
 		case !ok || k.Node == "":
 			m.waitForRoom(t, uid, x, k)
 			continue
+		// Said once, not with each attempt.
 		case x.stage == seeking:
 			t.Decide(step.Decision{Kind: step.PodEvicted, Pod: p.Name(), Node: n.Name, Reason: fmt.Sprintf("its in-place resize is %s, and room is reserved on node %s", x.reason, k.Node)})
 			t.Emit(step.PodEvent(p.Object, "ResizeMovesPod", "Resizing", fmt.Sprintf("evicting the pod: its in-place resize is %s, and node %s has room for its replacement", x.reason, k.Node)))
@@ -351,6 +367,7 @@ func (m *Machine) NextWake() (next time.Time) {
 		return next
 	}
 	for _, x := range m.pods { // in any order
+		// In the other stages an answer or a node will come by itself.
 		switch x.stage {
 		case pending:
 			next = lifecycle.Earliest(next, lifecycle.Latest(x.retry, x.since.Add(m.cfg.After)))

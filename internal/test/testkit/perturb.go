@@ -68,7 +68,7 @@ func perturbNamespace(t *rapid.T, b *PodBuilder) { b.Pod.Namespace = pick(t, spa
 // perturbApp sets the label that most selectors of random objects read.
 func perturbApp(t *rapid.T, b *PodBuilder) { b.Label("app", pick(t, apps, "app")) }
 
-// dropApp takes that label away: a selector that doesn't match it any more is as much of a
+// dropApp removes that label: a selector that doesn't match it any more is as much of a
 // change.
 func dropApp(_ *rapid.T, b *PodBuilder) { delete(b.Labels, "app") }
 
