@@ -265,8 +265,9 @@ func (s *Stats) decided(list []step.Decision) {
 			s.restStays++
 		case list[i].Kind == step.RoomKept || list[i].Kind == step.RoomLost || list[i].Kind == step.RoomMissing:
 			// Room is kept in turns for gangs that don't start, for ever.
-		case s.Pending > 0 && (list[i].Kind == step.ScaledUp || list[i].Kind == step.ScaleUpFailed || list[i].Kind == step.NotScaledUp):
-			// Orders that the cloud refuses are tried again for ever.
+		case s.Pending > 0 && (list[i].Kind == step.ScaledUp || list[i].Kind == step.ScaleUpFailed || list[i].Kind == step.NotScaledUp || list[i].Kind == step.GroupNotPlanned):
+			// Orders that the cloud refuses are tried again for ever, and what is lacking of a pod group changes with whose
+			// turn it is to have room kept.
 		default:
 			s.restDecisions++
 		}

@@ -1,5 +1,5 @@
-// Package simulatedresizes decides about resizes in place as a kubelet does, for the kubelets of the virtual world
-// and of the development cluster: a resize is carried out, deferred until the node has room, or infeasible.
+// Package simulatedresizes decides about resizes in place as a kubelet does, for the kubelets of the virtual
+// world: a resize is carried out, deferred until the node has room, or infeasible.
 //
 // Kubelets look at CPU and memory. What counts of the other pods is what the node has allocated to them, not what
 // their spec has asked for since.
@@ -124,13 +124,6 @@ func Pending(p *v1.Pod) string {
 		}
 	}
 	return ""
-}
-
-// SameRequests reports whether two versions of a pod request the same.
-func SameRequests(a, b *v1.Pod) bool {
-	return slices.EqualFunc(a.Spec.Containers, b.Spec.Containers, func(x, y v1.Container) bool {
-		return equal(x.Resources.Requests, y.Resources.Requests)
-	})
 }
 
 func statusOf(p *v1.Pod, container string) *v1.ContainerStatus {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/internal/seeded"
 	"github.com/berthproject/berth/internal/simulateddevices"
 	"github.com/berthproject/berth/internal/simulatedgroup"
@@ -126,7 +127,7 @@ func ParseResize(text string) (*Resize, error) {
 		return nil, nil
 	}
 	out := &Resize{}
-	if err := json.Unmarshal([]byte(text), out); err != nil || len(out.Requests) == 0 || out.After.Min.Duration < 0 || out.After.Max.Duration < out.After.Min.Duration {
+	if err := door.Read([]byte(text), out); err != nil || len(out.Requests) == 0 || out.After.Min.Duration < 0 || out.After.Max.Duration < out.After.Min.Duration {
 		return nil, fmt.Errorf(`is %q; it must be JSON such as {"after": {"min": "5m", "max": "5m"}, "requests": {"cpu": "2"}}`, text)
 	}
 	for name, q := range out.Requests {

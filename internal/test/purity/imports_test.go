@@ -37,7 +37,7 @@ var allowed = map[string][]string{
 	"edge":   {"config", "drive", "core", "ui", "internal/background", "internal/simulateddevices", "internal/simulatedgroup", "internal/version"},
 	// The web page, embedded.
 	"ui":         {},
-	"sim":        {"config", "drive", "core", "sim/checker", "sim/trace", "internal/seeded", "internal/simulateddevices", "internal/simulatedgroup"},
+	"sim":        {"config", "drive", "core", "sim/checker", "sim/trace", "internal/seeded", "internal/simulateddevices", "internal/simulatedgroup", "internal/simulatedresizes"},
 	"sim/replay": {"config", "drive", "core"},
 	// The checker shares no code with what it checks.
 	"sim/checker": {},
@@ -61,6 +61,7 @@ var allowed = map[string][]string{
 	"internal/version":          {"."},
 	"internal/background":       {},
 	"internal/simulateddevices": {},
+	"internal/simulatedresizes": {},
 	"internal/simulatedgroup":   {"core"},
 	// For tests and for the dev cluster.
 	"internal/test/devpki": {},
