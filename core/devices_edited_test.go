@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/step"
@@ -107,5 +108,27 @@ func TestClaimsEditedWhileTheirPodIsBound(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestAPodThatSharesAnEditedClaim: a pod comes for a claim to which somebody has given another node's device while the
+// bind of the first pod is under way. Its bind wants what the API has: the devices that the first bind may still write are
+// in use, but nobody is to write both.
+func TestAPodThatSharesAnEditedClaim(t *testing.T) {
+	advance, _ := deviceWorld(t)
+	r := advance(step.ObjectSet{Object: gpuClaim("edited", "")}, gpuUser("user", "edited"))
+	if len(r.Binds) != 1 {
+		t.Fatalf("binds %+v, want the pod's", r.Binds)
+	}
+	other := map[string]string{"n0": "n1", "n1": "n0"}[r.Binds[0].Node]
+	edited := gpuClaim("edited", other)
+	advance(step.ObjectSet{Object: edited})
+	r = advance(gpuUser("second", "edited"))
+	if len(r.Binds) != 1 || r.Binds[0].Node != other || len(r.Binds[0].DeviceClaims) != 1 {
+		t.Fatalf("binds %+v, want the second pod on %s, where the API has the device", r.Binds, other)
+	}
+	got, want := r.Binds[0].DeviceClaims[0].Status.Allocation.Devices.Results, edited.Status.Allocation.Devices.Results
+	if !equality.Semantic.DeepEqual(got, want) {
+		t.Errorf("its bind writes %+v, want what the API has: %+v", got, want)
 	}
 }

@@ -142,8 +142,8 @@ func (v *Inventory) book(c *resourcev1.ResourceClaim, sign int) {
 	}
 }
 
-// Claims returns the claims that have devices which a node can use. One may be in it twice.
-// A claim that has devices of two pools is twice in it.
+// Claims returns the claims that have devices which a node can use. One with devices of two pools is in it
+// twice.
 func (v *Inventory) Claims(node int32) (out []*resourcev1.ResourceClaim) {
 	if node >= 0 && int(node) < len(v.views) {
 		for _, p := range v.views[node].pools {

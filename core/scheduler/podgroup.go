@@ -5,8 +5,8 @@ package scheduler
 //
 //  1. the members' nominations are taken back
 //  2. the members are tried in the order of scheduling, each on its best node, as kube-scheduler does;
-//     where the group requires a topology and no member has a node, in one of its domains after the
-//     other (podgroup_domains.go)
+//     where the group requires a topology and no member has a node, in that of its domains with the
+//     best score (podgroup_domains.go)
 //  3. when fewer than needed find a node, in other orders and on other nodes (podgroup_search.go)
 //  4. enough have found one: their places stay in the state, and those of the others are tried alone
 //     when something helps. Else everything is taken back: the state is as it was

@@ -112,7 +112,9 @@ func (t *transaction) findBest(list []domain, most int) bool {
 	for i := range list {
 		d := &list[i]
 		bound := placementScore(min(d.holds, len(t.request.Members)), most, d.fill)
-		if t.exhausted() || len(found) > 0 && (t.work-begun > maxCompared || known(found, most) && bound <= bestScore(found, most)) {
+		// What was found is enough: that the work for comparing is used up is no reason to call the attempt cut.
+		spent := t.work-begun > maxCompared || t.most > 0 && t.work >= t.most
+		if len(found) > 0 && (spent || known(found, most) && bound <= bestScore(found, most)) || len(found) == 0 && t.exhausted() {
 			break
 		}
 		mark := t.state.Mark()

@@ -64,7 +64,7 @@ func (t *transaction) searchVictims() (best *groupVictims, why string) {
 		// Placed members tie the group to their domain, so only a group without any is
 		// tried by domain.
 		if x.request.Topology != "" && x.request.Placed == 0 {
-			x.nodes, x.inDomain, x.domain = d.nodes, map[*engine.Class]*engine.Class{}, d.value
+			x.enter(&d)
 		}
 		if v := s.search(); v.better(best) {
 			best = v

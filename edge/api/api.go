@@ -179,7 +179,7 @@ func standby(leader string) error {
 	return fmt.Errorf("%w, %s", errStandby, leader)
 }
 
-// StandbyHeader is set on each answer of an instance that stands by, errors and others: a forwarder of requests looks for
+// StandbyHeader is set on each answer of a path by an instance that stands by: a forwarder of requests looks for
 // the leader then.
 const StandbyHeader = "Berth-Standby"
 
@@ -202,7 +202,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, fmt.Errorf("no such path; the API has %s", strings.Join(a.Paths(), ", ")))
 		return
 	}
-	// What an instance that stands by answers all the same says so, too: who forwards requests looks for the leader.
+	// What an instance that stands by answers all the same says so, too.
 	if p.standby && !a.opt.Meta().Leading {
 		w.Header().Set(StandbyHeader, "true")
 	}

@@ -124,7 +124,7 @@ func (m *Machine) PodPlaced(t *lifecycle.Turn, p *Pod, item *queue.Item, n *clus
 		if len(pod.Claims) > 0 {
 			bind.Claims, bind.Timeout = unboundClaims(t.State, pod), profile.BindTimeout
 		}
-		if bind.DeviceClaims, bind.ExtendedResources = deviceClaims(pod, n, t.State, profile.Claimer()); len(bind.DeviceClaims) > 0 {
+		if bind.DeviceClaims, bind.ExtendedResources = m.claims.deviceClaims(pod, n, t.State, profile.Claimer()); len(bind.DeviceClaims) > 0 {
 			bind.DeviceTimeout = profile.DeviceBindTimeout
 		}
 	}

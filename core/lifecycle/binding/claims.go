@@ -88,6 +88,9 @@ func (l *claims) add(pod types.UID, w cluster.ObjectChange) {
 		}
 		l.byKey[key] = c
 	}
+	if w.Old != nil {
+		as = c.posted(as)
+	}
 	if i := slices.IndexFunc(c.holds, func(h hold) bool { return h.pod == pod }); i >= 0 {
 		c.holds[i].as = as // the pod names the claim twice
 		return
@@ -99,9 +102,29 @@ func (l *claims) add(pod types.UID, w cluster.ObjectChange) {
 	l.byPod[pod].claims = append(l.byPod[pod].claims, key)
 }
 
+// posted returns a claim of the state as a bind may write it: with the one allocation that the API has, or that is
+// held first, where the state has the devices of several (hold.on).
+func (c *claim) posted(of *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
+	var one *resourcev1.AllocationResult
+	if c.shown != nil {
+		one = c.shown.Status.Allocation
+	}
+	for i := range c.holds {
+		if h := &c.holds[i]; one == nil && (h.made || h.as.UID == of.UID) {
+			one = h.as.Status.Allocation
+		}
+	}
+	if one == nil || one == of.Status.Allocation {
+		return of
+	}
+	out := *of
+	out.Status.Allocation = one
+	return &out
+}
+
 // assumed returns the claim as it is when all that hold it have written it; nil when there is none. An
-// allocation that the API has comes before any that was assumed, and doesn't free that one's devices. A claim of the same name with another
-// UID isn't the one that was held.
+// allocation that the API has takes precedence over an assumed one, whose devices stay in use. A claim of the
+// same name with another UID isn't the one that was held.
 func (c *claim) assumed() *resourcev1.ResourceClaim {
 	out := c.shown
 	for i := range c.holds {
@@ -300,14 +323,18 @@ func (l *claims) invariantsIn(state *cluster.State) (out []string) {
 // deviceClaims returns the claims with devices that a pod is to have when it is bound, and which
 // container's extended resources are of which request. They are those that the decision has changed,
 // and those that were reserved for the pod before.
-func deviceClaims(pod *cluster.Pod, n *cluster.Node, state *cluster.State, claimer framework.Claimer) (out []*resourcev1.ResourceClaim, mappings []v1.ContainerExtendedResourceRequest) {
+func (l *claims) deviceClaims(pod *cluster.Pod, n *cluster.Node, state *cluster.State, claimer framework.Claimer) (out []*resourcev1.ResourceClaim, mappings []v1.ContainerExtendedResourceRequest) {
 	if claimer == nil {
 		return nil, nil
 	}
 	for _, c := range state.ClaimsOf(pod) {
-		if c.Status.Allocation != nil && isReservedFor(c, pod.UID) {
-			out = append(out, c)
+		if c.Status.Allocation == nil || !isReservedFor(c, pod.UID) {
+			continue
 		}
+		if held := l.byKey[keyOfClaim(c)]; held != nil {
+			c = held.posted(c)
+		}
+		out = append(out, c)
 	}
 	if len(out) > 0 && state.ExtendedResourceClaim(pod) != nil {
 		mappings = claimer.ExtendedResources(pod, n, state)

@@ -29,8 +29,8 @@ func (r *rule) Detail(n *cluster.Node) string {
 	switch a := r.ask(v, n); {
 	case a.Fits:
 		return r.elsewhere(n)
-	case a.Over.Selectors:
-		return a.Over.Reason(v.claims) // to judge each device would cost as much again
+	case a.Over != (devices.Excess{}):
+		return a.Over.Reason(v.claims) // to judge each device might cost as much again
 	}
 	for _, c := range v.claims {
 		for i := range c.Spec.Devices.Requests {
