@@ -197,7 +197,7 @@ func (c *Core) decideWeighed(p *record.Pod) {
 		Reason: string(a.Chosen) + " by " + string(a.Policy), Profile: p.Parsed.Object.Spec.SchedulerName, Weighed: a})
 }
 
-// answerAsking has the pods preempt, at their next attempt, that asked for a place, that a
+// answerAsking lets the pods preempt at their next attempt that asked for a place, that a
 // plan was made for, and that it has no place for. kept are the pods that need nothing but
 // the nodes that were ordered by the plan, whether or not one is for them.
 func (c *Core) answerAsking(plan *autoscaler.Plan, kept map[types.UID]bool) {

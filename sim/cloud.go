@@ -79,7 +79,6 @@ func (g *group) price() float64 { return cmp.Or(g.cfg.PricePerHour, g.told) }
 // instance is an instance of the cloud, a node or not.
 type instance struct {
 	id, name  string
-	luck      string // names what is drawn of it, the same for each instance of one name
 	group     *group
 	state     instanceState
 	failed    string // why the launch failed, "" if it didn't
@@ -122,7 +121,7 @@ func (w *World) group(id string) *group {
 // newInstance adds an instance that was ordered now. It doesn't change the group's target.
 // The list that was handed out is stale from now on.
 func (w *World) newInstance(g *group, name string) *instance {
-	m := &instance{id: instanceID(g, name), name: name, luck: name, group: g, made: w.now, billed: -1}
+	m := &instance{id: instanceID(g, name), name: name, group: g, made: w.now, billed: -1}
 	g.instances, g.listed = append(g.instances, m), nil
 	return m
 }
@@ -156,7 +155,7 @@ func (w *World) initialInstance(g *group) {
 func (w *World) nodeOf(m *instance) *v1.Node {
 	n := m.group.cfg.NewNode(m.name)
 	n.Spec.ProviderID = m.id
-	if w.faults.hits(w, scenario.WrongShape, m.group.cfg.Name, m.luck) {
+	if w.faults.hits(w, scenario.WrongShape, m.group.cfg.Name, m.name) {
 		n.Status.Allocatable = maps.Clone(n.Status.Allocatable)
 		for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
 			q := n.Status.Allocatable[name]
@@ -264,12 +263,12 @@ func (w *World) increaseTarget(id string, n int) error {
 }
 
 // launch takes an instance from its order to its boot.
-// Whatever is random about it is drawn by the instance's luck, not by the order of events.
+// Whatever is random about it is drawn by the instance's name, not by the order of events.
 func (w *World) launch(m *instance) {
 	g := m.group
 	cfg := g.cfg
 	w.listLate(m)
-	at := w.now + cfg.LaunchDelay.Between(w.chance("launch", m.luck))
+	at := w.now + cfg.LaunchDelay.Between(w.chance("launch", m.name))
 	// The rate is of the group: launches queue behind each other.
 	if cfg.LaunchesPerSecond > 0 {
 		at = max(at, g.nextLaunch)
@@ -280,7 +279,7 @@ func (w *World) launch(m *instance) {
 			return
 		}
 		// Either the fault of the scenario or the group's own failure rate.
-		if w.faults.hits(w, scenario.LaunchFails, cfg.Name, m.luck) || w.chance("fails", m.luck) < cfg.FailureRate {
+		if w.faults.hits(w, scenario.LaunchFails, cfg.Name, m.name) || w.chance("fails", m.name) < cfg.FailureRate {
 			m.failed, g.listed = "the launch failed", nil
 			w.stats.FailedLaunches++
 			w.noteChange()
@@ -299,7 +298,7 @@ func (w *World) launch(m *instance) {
 // It joins tainted as not ready, as the kubelet does, until its startup is over.
 func (w *World) register(m *instance) {
 	cfg := m.group.cfg
-	if m.gone || w.faults.hits(w, scenario.NeverRegisters, cfg.Name, m.luck) {
+	if m.gone || w.faults.hits(w, scenario.NeverRegisters, cfg.Name, m.name) {
 		return
 	}
 	m.state = registered
@@ -308,14 +307,14 @@ func (w *World) register(m *instance) {
 	n := w.nodeOf(m)
 	// The clock of some machines is ahead; Berth must not take such a node for new for
 	// ever.
-	if x := w.faults.thatHits(w, scenario.FutureStamp, cfg.Name, m.luck); x != nil {
+	if x := w.faults.thatHits(w, scenario.FutureStamp, cfg.Name, m.name); x != nil {
 		n.CreationTimestamp = metav1.NewTime(w.stamp().Add(cmp.Or(x.For.Duration, time.Hour)))
 	}
 	n.Spec.Taints = append(n.Spec.Taints, v1.Taint{Key: v1.TaintNodeNotReady, Effect: v1.TaintEffectNoSchedule})
 	w.stats.Launched++
 	node := w.addNode(n, m)
-	w.after(cfg.Startup.Between(w.chance("startup", m.luck)), phaseWorld, func() {
-		if m.gone || node.dead || w.faults.hits(w, scenario.NeverReady, cfg.Name, m.luck) {
+	w.after(cfg.Startup.Between(w.chance("startup", m.name)), phaseWorld, func() {
+		if m.gone || node.dead || w.faults.hits(w, scenario.NeverReady, cfg.Name, m.name) {
 			return
 		}
 		m.state = isReady
@@ -344,7 +343,7 @@ func (w *World) terminate(m *instance, byBerth bool) {
 			w.stats.nodeRemoved(m)
 		}
 		// Until then the node's pods are still shown, as for a machine that lost its power.
-		w.after(w.between(nil, 100, 2000, "unregister", m.luck), phaseWorld, func() { w.unregister(n, byBerth) })
+		w.after(w.between(nil, 100, 2000, "unregister", m.name), phaseWorld, func() { w.unregister(n, byBerth) })
 		return
 	}
 	switch {

@@ -44,11 +44,12 @@ func (w *World) evictForBerth(x step.Eviction) error {
 	if !w.evict(p, x.Grace) {
 		return step.ErrRefused
 	}
-	w.checkEviction(p, x.Grace, n != nil && p.movesFrom(n))
+	moves := n != nil && p.movesFrom(n)
+	w.checkEviction(p, x.Grace, moves)
 	if n == nil || p.ended || p.daemon() {
 		return nil
 	}
-	w.stats.podEvicted(p, n)
+	w.stats.podEvicted(p, n, moves)
 	return nil
 }
 
@@ -57,16 +58,15 @@ func (p *pod) movesFrom(n *node) bool {
 	return simulatedresizes.Pending(p.obj) != "" && !n.hasTaint(autoscaler.ToBeDeletedTaint)
 }
 
-// podEvicted counts an eviction from a node that is to go, or of a pod that its node can't resize, and has the pod's
-// controller owe a replacement.
-func (s *Stats) podEvicted(p *pod, n *node) {
-	switch {
-	case p.movesFrom(n):
+// podEvicted counts an eviction from a node that is to go, or of a pod that moves since its node can't resize it. The
+// pod's controller owes a replacement.
+func (s *Stats) podEvicted(p *pod, n *node, moves bool) {
+	if moves {
 		s.Resizes.Moved++
 		if c := p.controller; c != nil && c.moved == 0 {
 			c.moved = s.w.now
 		}
-	default:
+	} else {
 		if s.Drain.Pods == 0 {
 			s.firstEviction = s.w.now
 		}

@@ -85,7 +85,7 @@ func (w *World) withOthers(g *group, own []nodegroup.Instance) []nodegroup.Insta
 			continue
 		}
 		for _, m := range other.instances {
-			if m.listed <= w.now && w.faults.hits(w, scenario.GroupsOverlap, g.cfg.Name, g.cfg.Name, m.luck) {
+			if m.listed <= w.now && w.faults.hits(w, scenario.GroupsOverlap, g.cfg.Name, g.cfg.Name, m.name) {
 				others = append(others, nodegroup.Instance{ID: m.id, Node: m.name, Failed: m.failed})
 			}
 		}

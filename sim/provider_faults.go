@@ -40,7 +40,7 @@ func (w *World) instance(id string) *instance {
 
 // listLate makes lists leave out an instance that was ordered for a while.
 func (w *World) listLate(m *instance) {
-	if x := w.faults.thatHits(w, scenario.ListedLate, m.group.cfg.Name, m.luck); x != nil {
+	if x := w.faults.thatHits(w, scenario.ListedLate, m.group.cfg.Name, m.name); x != nil {
 		late := cmp.Or(x.For.Duration, 2*time.Minute)
 		m.listed = w.now + late
 		w.after(late, phaseWorld, func() {
@@ -122,7 +122,7 @@ func (w *World) replaceInstance(x *scenario.Fault, pick func(int) int) {
 // unregister removes the Node object of a dead node, or has it stay.
 func (w *World) unregister(n *node, byBerth bool) {
 	m := n.instance
-	x := w.faults.thatHits(w, scenario.NodeLingers, n.configured(), m.luck)
+	x := w.faults.thatHits(w, scenario.NodeLingers, n.configured(), m.name)
 	if x == nil && m.lingers == 0 {
 		w.removeNode(n, byBerth)
 		return
@@ -132,7 +132,7 @@ func (w *World) unregister(n *node, byBerth bool) {
 	w.changeNode(n, func(o *v1.Node) {
 		o.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionUnknown, LastTransitionTime: w.stamp()}}
 		o.Spec.Taints = append(withoutTaint(o.Spec.Taints, v1.TaintNodeUnreachable), v1.Taint{Key: v1.TaintNodeUnreachable, Effect: v1.TaintEffectNoSchedule})
-		if w.chance("finalizer", m.luck) < 0.5 {
+		if w.chance("finalizer", m.name) < 0.5 {
 			now := w.stamp()
 			o.DeletionTimestamp, o.Finalizers = &now, []string{"example.com/storage"}
 		}

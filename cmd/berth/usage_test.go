@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	logsapi "k8s.io/component-base/logs/api/v1"
 
@@ -193,7 +195,9 @@ func TestUsageErrors(t *testing.T) {
 			var out, notes bytes.Buffer
 			cmd.SetOut(&out)
 			cmd.SetErr(&notes)
-			err := cmd.ExecuteContext(t.Context())
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a command that goes on has refused nothing
+			defer cancel()
+			err := cmd.ExecuteContext(ctx)
 			if code := term.ExitCode(err); err == nil || code != term.ExitUsage {
 				t.Errorf("exit code %d, want %d: %v", code, term.ExitUsage, err)
 			}

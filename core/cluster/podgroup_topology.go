@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -110,4 +111,39 @@ func WithRequiredTopologies(g *schedulingv1beta1.PodGroup, labels []string) *sch
 	}
 	out.Annotations = map[string]string{TopologyLevelsAnnotation: strings.Join(levels, ",")}
 	return &out
+}
+
+// DomainOf returns in which domain of some labels together a node with such labels is: their values, outermost
+// first, as a/b/c. No value has a slash in it, and an empty one is a value. known is false when a label is missing.
+func DomainOf(node map[string]string, labels []string) (domain string, known bool) {
+	for i, label := range labels {
+		v, has := node[label]
+		if !has {
+			return "", false
+		}
+		if i > 0 {
+			domain += "/"
+		}
+		domain += v
+	}
+	return domain, true
+}
+
+// DomainsOf returns the domains of some labels together (DomainOf), sorted, with the nodes that are in each. It
+// takes O(nodes), and O(domains) for one label; the lists of nodes are valid until a node changes.
+func (s *State) DomainsOf(labels []string) (domains []string, nodes [][]NodeIndex) {
+	if len(labels) == 1 {
+		return s.Topology(labels[0]).Domains()
+	}
+	in := map[string][]NodeIndex{}
+	s.Nodes(func(n *Node) {
+		if domain, known := DomainOf(n.Object.Labels, labels); known {
+			in[domain] = append(in[domain], n.Index)
+		}
+	})
+	domains = slices.Sorted(maps.Keys(in))
+	for _, domain := range domains {
+		nodes = append(nodes, in[domain])
+	}
+	return domains, nodes
 }

@@ -60,10 +60,9 @@ func (e *excessError) Unwrap() error {
 // cost. That is the only place where the library says so.
 type budget struct {
 	context.Context // has the budget as its log
-	left            int
+	all, left       int
 	claims          []*resourcev1.ResourceClaim
 	spent           []spent
-	over            bool // left was used up by selectors
 }
 
 // spent is what the selectors of a class or claim have cost.
@@ -73,7 +72,7 @@ type spent struct {
 }
 
 func newBudget(how How, claims []*resourcev1.ResourceClaim) *budget {
-	b := &budget{left: how.Steps * CostPerStep, claims: claims}
+	b := &budget{all: how.Steps * CostPerStep, left: how.Steps * CostPerStep, claims: claims}
 	b.Context = klog.NewContext(context.Background(), logr.New(b))
 	return b
 }
@@ -115,12 +114,17 @@ func (b *budget) err(node string) error {
 	return nil
 }
 
+// excess returns the bound that was hit: what most of the budget went to, whichever used up the rest.
 func (b *budget) excess() Excess {
-	switch {
-	case !b.over && b.left < 0:
-		return Excess{Combinations: true}
-	case !b.over:
+	if b.left >= 0 {
 		return Excess{}
+	}
+	sum := 0
+	for _, s := range b.spent {
+		sum += int(s.cost) //nolint:gosec // at most the budget and what one evaluation may cost
+	}
+	if 2*sum <= b.all {
+		return Excess{Combinations: true}
 	}
 	return slices.MaxFunc(b.spent, func(x, y spent) int { return cmp.Compare(x.cost, y.cost) }).of
 }
@@ -165,7 +169,6 @@ func (b *budget) spend(of Excess, cost uint64) {
 	}
 	b.spent[at].cost += cost
 	if b.left -= int(cost); b.left < 0 {
-		b.over = true
 		panic(usedUp{b})
 	}
 }

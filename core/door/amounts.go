@@ -83,7 +83,7 @@ func shallow(raw []byte) error {
 }
 
 // Readable returns JSON of which a strict decoder is to make into, with amounts that can be read
-// at once; all else in it stays. Object has to be called for what is made of it.
+// at once; the rest stays. Call Object for what is made of it.
 func Readable(raw []byte, into any) []byte {
 	// Nearly everything ends here: one pass over the bytes, without an allocation.
 	if !hasAmounts(reflect.TypeOf(into)) || !hasLongExponent(raw) {
@@ -357,8 +357,7 @@ func bounded(q *resource.Quantity) (bound resource.Quantity, beyond bool) {
 	return bound, false
 }
 
-// amountFields has for each struct type that was asked about which of its fields have amounts
-// in them.
+// amountFields caches, by struct type, which fields have amounts in them.
 var amountFields sync.Map // reflect.Type to []int
 
 // fieldsWithAmounts returns the indices of the exported fields that hold amounts. Two

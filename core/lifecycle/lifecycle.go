@@ -41,7 +41,7 @@ type Turn struct {
 	State *cluster.State
 	Queue *queue.Queue
 	Ready *step.Ready // the work so far; machines append to it
-	// decisions is how many decisions the ledger has had since the core was made.
+	// decisions counts the decisions since the core was made.
 	decisions uint64
 	usual     int // how many there were in the last Step that made any; room is made for as many
 	server    serverClock

@@ -327,7 +327,7 @@ func (q *Queue) WakeGroup(now time.Time, g *Group) {
 	}
 }
 
-// RetryGroup lets a group that has changed be tried again, as after a change of one of its members.
+// RetryGroup requeues a group that has changed, as after a change of one of its members.
 func (q *Queue) RetryGroup(g *Group) { q.retryGroup(g, EventUpdate) }
 
 // reclassifyMembers classifies those members of a group again that it concerns, and reports whether any

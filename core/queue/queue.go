@@ -46,7 +46,7 @@ type Queue struct {
 	gated   int
 	held    int
 	// groups are the pod groups of which members wait (groups.go), and changed those that
-	// ChangedGroups has to return. Those that are unschedulable are in unplaced, by when they were tried;
+	// ChangedGroups is to return. Those that are unschedulable are in unplaced, by when they were tried;
 	// groupClasses counts what they wait for.
 	groups       map[cluster.PodGroupKey]*Group
 	changed      map[cluster.PodGroupKey]bool
@@ -115,7 +115,7 @@ func (q *Queue) Remove(uid types.UID) bool {
 }
 
 // Update records how a pod changed, and what its class and gate are now. A
-// change that a rule reads, or that lifts or adds a gate, has it tried again; others
+// change that a rule reads, or that lifts or adds a gate, requeues it; others
 // leave it at its stage. A held pod stays held: what becomes of its victims comes
 // first.
 func (q *Queue) Update(item *Item, pod *cluster.Pod, class *engine.Class, gate *framework.Reason) {

@@ -143,6 +143,8 @@ type transaction struct {
 	// nothing more is tried; cut says that this has happened.
 	work, most int
 	cut        bool
+	// anyDomain is set while it is only asked whether the group finds places: domains aren't compared then.
+	anyDomain bool
 	// nodes are those among which the first member's is, of the domain that is tried; nil for all.
 	nodes []cluster.NodeIndex
 	// inDomain are the members' classes as they are signed while others are on nodes of the domain,

@@ -8,7 +8,6 @@ package scheduler
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -36,7 +35,7 @@ type domain struct {
 	// holds bounds how many of the members its nodes take, and room how many pods like them. nominated is
 	// how many members are nominated to its nodes.
 	holds, room, nominated int
-	// fill is how full its nodes are with all members, by the profile's PlacementScorer.
+	// fill is how full its nodes are with all members, by the profile's PlacementScorer; 0 before it is needed.
 	fill int64
 }
 
@@ -44,21 +43,25 @@ type domain struct {
 func (t *transaction) findDomain() bool {
 	all := t.domains()
 	list := slices.DeleteFunc(slices.Clone(all), func(d domain) bool { return d.holds < t.need })
-	most := 0
+	members, most := t.placement(t.memberPods()), 0
 	for i := range list {
-		most = max(most, min(list[i].holds, len(t.request.Members)))
+		most = max(most, list[i].holds)
+		if members != nil {
+			list[i].fill = members.ScoreNodes(t.state, list[i].nodes)
+			t.work += len(list[i].nodes)
+		}
 	}
-	slices.SortFunc(list, func(a, b domain) int { return compareDomains(&a, &b, len(t.request.Members), most) })
+	slices.SortFunc(list, func(a, b domain) int { return compareDomains(&a, &b, most) })
 	list = list[:min(len(list), maxDomains)]
 	if t.findBest(list, most) || t.findIn(list, t.searchFurther) {
 		return true
 	}
 	if t.status == "" { // no domain could hold enough
-		most = t.request.Placed
+		room := t.request.Placed
 		for i := range all {
-			most = max(most, all[i].holds)
+			room = max(room, all[i].holds)
 		}
-		t.status = fmt.Sprintf("minCount (%d) cannot be satisfied: no placement has room for more than %d", t.request.MinCount, most)
+		t.status = fmt.Sprintf("minCount (%d) cannot be satisfied: no placement has room for more than %d", t.request.MinCount, room)
 	}
 	t.status = fmt.Sprintf("0/%d placements are available, first placement status: %s", len(all), t.status)
 	return false
@@ -88,12 +91,14 @@ func placementScore(holds, most int, fill int64) int64 {
 	return framework.MaxScore*int64(holds)/int64(most) + fill
 }
 
+// bound bounds the score of a domain: it is the score if all members find places that it may hold.
+func (d *domain) bound(most int) int64 { return placementScore(d.holds, most, d.fill) }
+
 // compareDomains puts the domain first whose nodes members are nominated to: they were bought for the
 // group, or others have left them. Then come those whose score may be the best, of these the ones with the
 // least room for others.
-func compareDomains(a, b *domain, members, most int) int {
-	score := func(d *domain) int64 { return placementScore(min(d.holds, members), most, d.fill) }
-	return cmp.Or(cmp.Compare(b.nominated, a.nominated), cmp.Compare(score(b), score(a)), cmp.Compare(a.room, b.room), cmp.Compare(a.value, b.value))
+func compareDomains(a, b *domain, most int) int {
+	return cmp.Or(cmp.Compare(b.nominated, a.nominated), cmp.Compare(b.bound(most), a.bound(most)), cmp.Compare(a.room, b.room), cmp.Compare(a.value, b.value))
 }
 
 // tried is a domain in which enough members find places.
@@ -105,13 +110,13 @@ type tried struct {
 
 // findBest takes enough places in the domain of the best score, of domains in the order of compareDomains, and
 // reports whether there is one. None holds more than most members. A domain to whose nodes members are nominated
-// isn't compared with others.
+// isn't compared with others, and nothing is where any domain will do.
 func (t *transaction) findBest(list []domain, most int) bool {
 	var found []tried
 	begun := 0
 	for i := range list {
 		d := &list[i]
-		bound := placementScore(min(d.holds, len(t.request.Members)), most, d.fill)
+		bound := d.bound(most)
 		// What was found is enough: that the work for comparing is used up is no reason to call the attempt cut.
 		spent := t.work-begun > maxCompared || t.most > 0 && t.work >= t.most
 		if len(found) > 0 && (spent || known(found, most) && bound <= bestScore(found, most)) || len(found) == 0 && t.exhausted() {
@@ -121,7 +126,7 @@ func (t *transaction) findBest(list []domain, most int) bool {
 		t.enter(d)
 		ok := t.tryInOrder()
 		// With all members its score is its bound: no later domain's is better.
-		if ok && (d.nominated > 0 || len(t.places) == len(t.request.Members) && bound > bestScore(found, most)) {
+		if ok && (t.anyDomain || d.nominated > 0 || len(t.places) == len(t.request.Members) && bound > bestScore(found, most)) {
 			t.state.Release(mark)
 			return true
 		}
@@ -133,7 +138,11 @@ func (t *transaction) findBest(list []domain, most int) bool {
 		if len(found) == 0 {
 			begun = t.work
 		}
-		found = append(found, tried{d, len(placed), t.fillOf(placed, d.nodes)})
+		x := tried{domain: d, holds: len(placed)}
+		if p := t.placement(placed); p != nil {
+			x.fill = p.ScoreNodes(t.state, d.nodes)
+		}
+		found = append(found, x)
 	}
 	if len(found) == 0 {
 		return false
@@ -183,60 +192,21 @@ func (t *transaction) memberPods() []*cluster.Pod {
 	return out
 }
 
-// fillOf returns how full nodes are with members that aren't on them.
-func (t *transaction) fillOf(members []*cluster.Pod, nodes []cluster.NodeIndex) int64 {
-	s := t.engine.Profile().PlacementScorer()
-	if s == nil {
-		return 0
+// placement returns what members add to the nodes they go to, for the profile's PlacementScorer; nil without one.
+func (t *transaction) placement(members []*cluster.Pod) framework.Placement {
+	if s := t.engine.Profile().PlacementScorer(); s != nil {
+		return s.Placement(members)
 	}
-	return s.Placement(members).ScoreNodes(t.state, nodes)
-}
-
-// domainsOf returns the values of the labels that count and the nodes that have them, by value.
-func (t *transaction) domainsOf() (values []string, nodes [][]cluster.NodeIndex) {
-	if len(t.labels) == 1 {
-		return t.state.Topology(t.labels[0]).Domains()
-	}
-	in := map[string][]cluster.NodeIndex{}
-	t.state.Nodes(func(n *cluster.Node) {
-		if value, has := t.domainOf(n); has {
-			in[value] = append(in[value], n.Index)
-		}
-	})
-	values = slices.Sorted(maps.Keys(in))
-	for _, value := range values {
-		nodes = append(nodes, in[value])
-	}
-	return values, nodes
-}
-
-// domainOf returns in which domain a node is; has is false when it lacks a label.
-func (t *transaction) domainOf(n *cluster.Node) (value string, has bool) {
-	for i, label := range t.labels {
-		v, has := n.Object.Labels[label]
-		if !has {
-			return "", false
-		}
-		if i > 0 {
-			value += "/" // which is in no value
-		}
-		value += v
-	}
-	return value, true
+	return nil
 }
 
 // domains returns the domains of the labels that count by their values. It costs O(nodes × classes).
 func (t *transaction) domains() (out []domain) {
-	values, nodes := t.domainsOf()
+	values, nodes := t.state.DomainsOf(t.labels)
 	classes, counts := t.classes()
 	nominated := t.nominatedIn()
-	fill := func([]cluster.NodeIndex) int64 { return 0 }
-	if s := t.engine.Profile().PlacementScorer(); s != nil {
-		members := s.Placement(t.memberPods())
-		fill = func(nodes []cluster.NodeIndex) int64 { return members.ScoreNodes(t.state, nodes) }
-	}
 	for i, value := range values {
-		d := domain{value: value, nodes: nodes[i], nominated: nominated[value], fill: fill(nodes[i])}
+		d := domain{value: value, nodes: nodes[i], nominated: nominated[value]}
 		for k, c := range classes {
 			if k >= boundedClasses {
 				d.holds, d.room = d.holds+counts[k], d.room+counts[k]
@@ -263,7 +233,7 @@ func (t *transaction) nominatedIn() map[string]int {
 	out := map[string]int{}
 	for _, name := range t.nominated {
 		if n := t.state.NodeByName(name); n != nil {
-			if value, has := t.domainOf(n); has {
+			if value, has := cluster.DomainOf(n.Object.Labels, t.labels); has {
 				out[value]++
 			}
 		}

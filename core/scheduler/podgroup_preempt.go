@@ -75,22 +75,19 @@ func (t *transaction) postFilter(d *GroupDecision) {
 // that it asks for places first; and returns what is said about that. keep is set when the members stay
 // nominated as they are.
 func (t *transaction) findVictims(d *GroupDecision) (message string, keep bool) {
-	first, preempter := t.request.Members[0].Pod, t.engine.Profile().Preempter
+	first, preempter, reserved := t.request.Members[0].Pod, t.engine.Profile().Preempter, t.anyReserved()
 	if preempter == nil {
-		return "", t.anyReserved()
+		return "", reserved
 	}
 	if why := preempter.Eligible(first); why != nil {
-		return why.Messages[0], t.anyReserved()
+		return why.Messages[0], reserved
 	}
-	for i := range t.request.Members {
-		switch uid := t.request.Members[i].Pod.UID; {
-		case t.Reserved(uid):
-			return messageReserved, true
-		case t.Asking(uid):
-			return messageAsks, true
-		}
-	}
-	if t.awaitsVictims() {
+	switch {
+	case reserved:
+		return messageReserved, true
+	case slices.ContainsFunc(t.request.Members, func(m Member) bool { return t.Asking(m.Pod.UID) }):
+		return messageAsks, true
+	case t.awaitsVictims():
 		return messageOngoing, true
 	}
 	if !t.state.HasLowerPriority(first.Priority) {

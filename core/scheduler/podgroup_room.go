@@ -90,6 +90,8 @@ func (t *transaction) fitsWithout(pods []*cluster.Pod) bool {
 	mark := t.state.Mark()
 	defer t.state.Rollback(mark)
 	t.takeOffPods(pods)
+	t.anyDomain = true
+	defer func() { t.anyDomain = false }()
 	return t.findAgain()
 }
 

@@ -137,7 +137,7 @@ type Taint struct {
 	// Taint replaces whatever taint of its key the node has. With Remove only the key counts.
 	Taint  v1.Taint
 	Remove bool
-	// Cordon has the node also be made unschedulable with the taint. The removal of the taint
+	// Cordon asks to make the node unschedulable, too. The removal of the taint
 	// makes it schedulable again, if it wasn't unschedulable before.
 	Cordon bool `json:",omitempty"`
 	// Note is written with the taint, or taken away with it, as the annotation

@@ -68,6 +68,7 @@ func TestValuesWithAMistake(t *testing.T) {
 		{"provider: {image: {repository: p, tag: v1}, port: 10259}", "provider.port and flags.secure-port are both 10259"},
 		{"provider: {image: {repository: p, tag: v1}, args: [--address=127.0.0.1:8087]}", "provider.args has --address=127.0.0.1:8087, and Berth connects to provider.port, which is 8086"},
 		{"provider: {image: {repository: p, tag: v1}, port: 8087, args: ['-address=localhost:8086']}", "provider.args has -address=localhost:8086, and Berth connects to provider.port, which is 8087"},
+		{"provider: {image: {repository: p, tag: v1}, args: [--address, ':8086']}", "write --address=HOST:PORT as one"},
 		{"provider: {image: {repository: p, tag: v1}, args: ['--address=:8086']}", "provider.args has --address=:8086, and without provider.tls.secretName whoever reaches that address can remove nodes"},
 		{"provider: {image: {repository: p, tag: v1}, args: ['--address=0.0.0.0:8086']}", "provider.args has --address=0.0.0.0:8086, and without provider.tls.secretName"},
 		{"provider: {image: {repository: p, tag: v1}, socket: true, args: ['--address=127.0.0.1:8086']}", "provider.args has --address=127.0.0.1:8086, and provider.socket has Berth connect to a socket"},

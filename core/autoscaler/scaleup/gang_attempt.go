@@ -53,7 +53,7 @@ func (b *builder) bestAttempt(g *gang, pods []*cluster.Pod, need int) *attempt {
 	// existing room beats any purchase. Domains that can't hold enough members are passed
 	// over without an attempt.
 	for _, d := range domains {
-		if d.value != "" && d.holds >= need && !b.gangsOver() {
+		if len(g.Topologies) > 0 && d.holds >= need && !b.gangsOver() {
 			if a, _ := b.try(g, pods, need, d, nil); a != nil {
 				return a
 			}
@@ -136,7 +136,7 @@ func (b *builder) growing(g *gang, d *gangDomain) map[string]bool {
 		return out
 	}
 	for id, m := range b.models {
-		if d.value == "" || nameOf(m.domainOf(g.Topologies)) == d.value {
+		if domain, known := m.domainOf(g.Topologies); known && domain == d.value {
 			out[id] = true
 		}
 	}
@@ -404,7 +404,7 @@ func (b *builder) carryOut(g *gang, a *attempt) {
 	b.orderFor(g, a)
 	b.joinFor(g, a)
 	g.out.Placed, g.out.Nodes, g.out.Price = len(g.inPlace)+len(a.places), len(a.nodes), a.price
-	g.out.Domain = nameOf(b.domainOfMembers(g))
+	g.out.Domain = b.domainOfMembers(g)
 	g.left = slices.DeleteFunc(slices.Clone(g.left), func(pod *cluster.Pod) bool { return b.State.PodOn(pod.UID) != nil })
 	if len(g.left) > 0 {
 		b.noHelpForGang(g)

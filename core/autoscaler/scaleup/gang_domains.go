@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +30,7 @@ import (
 
 // gangDomain is a domain in which a gang could be.
 type gangDomain struct {
-	value  string   // "" when no topology is required, a/b when two are
+	value  string   // as cluster.DomainOf names it; "" when no topology is required
 	values []string // of the labels, outermost first
 	// holds bounds how many members its nodes take; could, with the nodes that may be bought; room how
 	// many pods like the members its nodes take.
@@ -125,52 +124,44 @@ func inPredictedDomains(info *cluster.NodeInfo, domains []predictedDomain, regis
 	return out
 }
 
-// domainOf returns the values of some labels that are predicted for new nodes of a group; nil when one isn't.
-func (m *model) domainOf(labels []string) []string {
-	return valuesOf(labels, func(label string) string {
-		for _, d := range m.key.domains {
-			if d.label == label {
-				return d.value
-			}
-		}
-		return ""
-	})
+// domainOf returns the domain of some labels that is predicted for new nodes of a group, with known false when a
+// label has no predicted value.
+func (m *model) domainOf(labels []string) (domain string, known bool) {
+	return cluster.DomainOf(m.predicted(), labels)
 }
 
-// domainOfMembers returns the values of the labels of a gang where its members are; nil when they aren't in one domain.
-func (b *builder) domainOfMembers(g *gang) []string {
-	return valuesOf(g.Topologies, func(label string) string {
-		if values := b.State.MemberDomains(g.Key, label); len(values) == 1 {
-			return values[0]
+// predicted returns the values that are predicted for new nodes of a group, by label.
+func (m *model) predicted() map[string]string {
+	out := map[string]string{}
+	for _, d := range m.key.domains {
+		if d.value != "" {
+			out[d.label] = d.value
 		}
-		return ""
-	})
-}
-
-// valuesOf returns a value of each label, nil when one has none.
-func valuesOf(labels []string, valueOf func(label string) string) (values []string) {
-	for _, label := range labels {
-		value := valueOf(label)
-		if value == "" {
-			return nil
-		}
-		values = append(values, value)
 	}
-	return values
+	return out
 }
 
-// nameOf returns the name of a domain by the values of its labels, "" for none.
-func nameOf(values []string) string { return strings.Join(values, "/") }
+// domainOfMembers returns in which domain the members of a gang are, "" when they aren't in one.
+func (b *builder) domainOfMembers(g *gang) string {
+	at := map[string]string{}
+	for _, label := range g.Topologies {
+		if values := b.State.MemberDomains(g.Key, label); len(values) == 1 {
+			at[label] = values[0]
+		}
+	}
+	domain, _ := cluster.DomainOf(at, g.Topologies)
+	return domain
+}
 
 // anchor keeps members in a domain, as long as it stands: a member without requests is on a node in
 // it that takes nobody else. It returns what takes it away.
 func (b *builder) anchor(g *gang, d *gangDomain) (weigh func()) {
-	if d.value == "" || slices.ContainsFunc(g.Topologies, func(label string) bool { return len(b.State.MemberDomains(g.Key, label)) > 0 }) {
+	if len(g.Topologies) == 0 || slices.ContainsFunc(g.Topologies, func(label string) bool { return len(b.State.MemberDomains(g.Key, label)) > 0 }) {
 		return func() {}
 	}
 	labels := map[string]string{}
-	for i, label := range g.Topologies {
-		labels[label] = d.values[i]
+	for i, value := range d.values {
+		labels[g.Topologies[i]] = value
 	}
 	const name, uid = "pod-group/anchor", types.UID("pod-group/anchor")
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
@@ -216,32 +207,39 @@ const unboundedPods = 1 << 20
 func (b *builder) boundDomains(g *gang, pods []*cluster.Pod) (out []*gangDomain) {
 	runs := byClass(b.memberRuns(pods))
 	byValue := map[string]*gangDomain{}
-	domain := func(values []string) *gangDomain {
-		name := nameOf(values)
-		if byValue[name] == nil {
-			byValue[name] = &gangDomain{value: name, values: values}
-			out = append(out, byValue[name])
+	domain := func(value string, valueOf func(i int) string) *gangDomain {
+		if byValue[value] == nil {
+			byValue[value] = &gangDomain{value: value}
+			for i := range g.Topologies {
+				byValue[value].values = append(byValue[value].values, valueOf(i))
+			}
+			out = append(out, byValue[value])
 		}
-		return byValue[name]
+		return byValue[value]
 	}
-	values, nodes := b.nodesByDomain(g.Topologies)
+	values, nodes := b.State.DomainsOf(g.Topologies)
 	for _, r := range runs {
 		e, n := b.Engine(r.pods[0]), len(r.pods)
 		can := map[*gangDomain]int{}
 		for i, value := range values {
-			d, holds := domain(value), b.holds(e, r.class, nodes[i])
+			if len(nodes[i]) == 0 {
+				continue // its nodes are gone
+			}
+			// A node that is coming may be in its group's own domain, whose value has a slash: labels say where one ends.
+			labels := b.State.Node(nodes[i][0]).Object.Labels
+			d, holds := domain(value, func(k int) string { return labels[g.Topologies[k]] }), b.holds(e, r.class, nodes[i])
 			can[d] += holds
 			d.holds, d.room = d.holds+min(holds, n), d.room+holds
 		}
 		for _, group := range b.State.Groups() {
 			m := b.models[group.ID]
-			value := m.domainOf(g.Topologies)
+			value, known := m.domainOf(g.Topologies)
 			room, _ := b.headroom(group)
-			if value == nil || room <= 0 {
+			if !known || room <= 0 {
 				continue
 			}
 			b.gangs.work++
-			can[domain(value)] += min(room, unboundedPods) * e.HoldsAtMost(r.class, b.blank(m), n)
+			can[domain(value, func(k int) string { return m.predicted()[g.Topologies[k]] })] += min(room, unboundedPods) * e.HoldsAtMost(r.class, b.blank(m), n)
 		}
 		for d, more := range can { // in any order: each counts for its own domain
 			d.could += min(more, n)
@@ -254,35 +252,6 @@ func (b *builder) boundDomains(g *gang, pods []*cluster.Pod) (out []*gangDomain)
 	}
 	slices.SortFunc(out, func(x, y *gangDomain) int { return cmp.Compare(x.value, y.value) })
 	return out
-}
-
-// nodesByDomain returns the values that some labels have together, with the nodes that have them.
-func (b *builder) nodesByDomain(labels []string) (values [][]string, nodes [][]cluster.NodeIndex) {
-	inner, of := b.State.Topology(labels[len(labels)-1]).Domains()
-	if len(labels) == 1 {
-		for _, value := range inner {
-			values = append(values, []string{value})
-		}
-		return values, of
-	}
-	at := map[string]int{}
-	for _, some := range of {
-		b.gangs.work += len(some)
-		for _, i := range some {
-			all := b.State.Node(i).Object.Labels
-			these := valuesOf(labels, func(label string) string { return all[label] })
-			if these == nil {
-				continue
-			}
-			name := nameOf(these)
-			if _, known := at[name]; !known {
-				at[name] = len(values)
-				values, nodes = append(values, these), append(nodes, nil)
-			}
-			nodes[at[name]] = append(nodes[at[name]], i)
-		}
-	}
-	return values, nodes
 }
 
 // holds bounds how many pods of a class nodes take.

@@ -32,9 +32,9 @@ func (b *builder) whyNotGroup(g *gang, runs []*run, group *cluster.NodeGroup) []
 	if why := b.takesNone(m, runs); why != nil {
 		return why
 	}
-	value := nameOf(m.domainOf(g.Topologies))
+	value, _ := m.domainOf(g.Topologies)
 	for _, label := range g.Topologies {
-		if m.domainOf([]string{label}) == nil {
+		if _, known := m.domainOf([]string{label}); !known {
 			return []string{fmt.Sprintf("topology domain of new nodes unknown: %s differs or is missing", label)}
 		}
 	}

@@ -1,6 +1,6 @@
 package draining
 
-// This file has the successors of pods made first. A Deployment of one replica that rolls
+// This file requests the successors of pods before the pods are evicted. A Deployment of one replica that rolls
 // makes the pod of its new ReplicaSet, and deletes the old one when the new is available: so
 // there is no moment without one. It rolls when its pod template changes, which is asked of it
 // by an annotation (step.Surge). What must be true: for each pod that is asked at most once in

@@ -57,6 +57,9 @@
 {{- fail "with hostNetwork everything on the node reaches the provider's port, and could remove nodes; set provider.socket or provider.tls.secretName, or hostNetwork to false" }}
 {{- end }}
 {{- range $arg := $p.args }}
+{{- if regexMatch "^--?address$" $arg }}
+{{- fail (printf "provider.args has %s and the address as two arguments; write --address=HOST:PORT as one" $arg) }}
+{{- end }}
 {{- if regexMatch "^--?address=" $arg }}
 {{- $address := regexReplaceAll "^--?address=" $arg "" }}
 {{- if $p.socket }}
