@@ -16,8 +16,8 @@
 // A pod moves only if a controller replaces it and it may be evicted, as for the removal of its node
 // (drainability), and if its disruption budgets allow it when its home is asked for; the API server is
 // asked again when it is evicted. Of one controller's pods one moves at a time, and none for Config.After
-// since the last. A pod that was created since they began to move waits as long as they have moved by then, if that
-// is longer: a replacement that has to move again waits twice as long each time.
+// since the last. A pod that was created since they began to move waits for the time between their first move and its creation,
+// if that is longer, up to a day: a replacement that has to move again waits twice as long each time.
 //
 // The home has room for what the pod's spec requests. A replacement that requests less, since its
 // controller makes it from the template, is placed there all the same, and can be resized there.

@@ -28,6 +28,8 @@ const (
 	retryAfter = 10 * time.Second
 	// maxRetry is the longest wait between two such requests.
 	maxRetry = 5 * time.Minute
+	// longestWait is how long a pod waits at most since its owner's pods have moved, where Config.After isn't longer.
+	longestWait = 24 * time.Hour
 	// movesForgotten is how long an owner's moves are remembered at least, after the last.
 	movesForgotten = time.Hour
 	// maxMoves is how many pods may have homes for this reason, or be leaving, at a time.
@@ -255,7 +257,11 @@ func (m *Machine) tell(t *lifecycle.Turn) {
 func (m *Machine) whyStays(t *lifecycle.Turn, p *cluster.Pod, n *cluster.Node, x, moving *pod) (why string, again time.Time) {
 	again = t.Now.Add(retryAfter)
 	if due := m.movesAt(t, p, x); t.Now.Before(due) {
-		return fmt.Sprintf("it moves at %s at the earliest (--move-pending-resizes-after)", due.UTC().Format(time.TimeOnly)), due
+		format := time.TimeOnly
+		if due.Sub(t.Now) >= 12*time.Hour { // a time of day alone could be today's
+			format = time.DateTime
+		}
+		return fmt.Sprintf("it moves at %s at the earliest (--move-pending-resizes-after)", due.UTC().Format(format)), due
 	}
 	if autoscaler.Going(n.NodeInfo) {
 		return "its node is being removed or about to be taken", again
@@ -297,7 +303,7 @@ func (m *Machine) movesAt(t *lifecycle.Turn, p *cluster.Pod, x *pod) time.Time {
 	if !ok || of.over(t.Now, m.cfg.After) {
 		return x.since.Add(m.cfg.After)
 	}
-	return lifecycle.Latest(x.since, of.last).Add(max(m.cfg.After, p.Object.CreationTimestamp.Sub(of.server)))
+	return lifecycle.Latest(x.since, of.last).Add(max(m.cfg.After, min(longestWait, p.Object.CreationTimestamp.Sub(of.server))))
 }
 
 // Evict requests the eviction of pods whose replacements have room on a node that is there. It runs after

@@ -25,7 +25,7 @@ var interruptions = []Mutant{
 	{"an eviction that is under way is forgotten with its resize", "core/lifecycle/resizing/resizing.go", "case x != nil && (x.stage == asked || x.stage == told):", "case x != nil && x.stage == told:", "./core", "TestScripts/autoscale_resize_refused", "1"},
 	{"a home has the size of a resize that has changed since", "core/lifecycle/homes/anticipate.go", "if h != nil && h.left.IsZero() && !h.taken &&", "if false && h != nil && h.left.IsZero() && !h.taken &&", "./core", "TestScripts/autoscale_resize_refused", "1"},
 	{"a hopeless resize keeps others of its controller waiting", "core/lifecycle/resizing/resizing.go", "and no node group helps: \" + k.Why\n", "and no node group helps: \" + k.Why\n\t\treturn\n", "./core", "TestScripts/autoscale_resize_hopeless", "1"},
-	{"a replacement moves again at once", "core/lifecycle/resizing/resizing.go", "Add(max(m.cfg.After, p.Object.CreationTimestamp.Sub(of.server)))", "Add(m.cfg.After)", "./core", "TestScripts/autoscale_resize_refused", "1"},
+	{"a replacement moves again at once", "core/lifecycle/resizing/resizing.go", "Add(max(m.cfg.After, min(longestWait, p.Object.CreationTimestamp.Sub(of.server))))", "Add(m.cfg.After)", "./core", "TestScripts/autoscale_resize_refused", "1"},
 	{"homes that never had room fill the ledger", "core/lifecycle/homes/anticipate.go", "case !h.told:", "case false:", "./core", "TestScripts/autoscale_resize_hopeless", "1"},
 	{"the overview has no pending resizes", "core/explain/overview.go", "o.Unpriced, o.Resizes = v.unpriced(), v.pendingResizes()", "o.Unpriced = v.unpriced()", "./core/explain", "TestOverviewSaysWhichResizesArePending", "1"},
 }
