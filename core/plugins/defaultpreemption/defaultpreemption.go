@@ -62,22 +62,23 @@ func (Plugin) Eligible(pod *cluster.Pod) *framework.Reason {
 func (x Plugin) Order(units []framework.Unit, s *cluster.State) (violating int) {
 	slices.SortFunc(units, moreImportant)
 	spent := spending{state: s, stops: x.stops, allowed: map[*cluster.Budget]int32{}}
-	var within, beyond []framework.Unit
-	for _, u := range units {
+	for i := range units {
+		u := &units[i]
 		u.Violations = 0
 		for _, p := range u.Pods {
 			if spent.violates(p) {
 				u.Violations++
 			}
 		}
-		if u.Violations == 0 {
-			within = append(within, u)
-		} else {
-			beyond = append(beyond, u)
+		if u.Violations > 0 {
+			violating++
 		}
 	}
-	copy(units, append(beyond, within...))
-	return len(beyond)
+	// Mostly none violates a budget, or all do, and they are in order as they are.
+	if violating > 0 && violating < len(units) {
+		slices.SortStableFunc(units, func(a, b framework.Unit) int { return compareBool(b.Violations > 0, a.Violations > 0) })
+	}
+	return violating
 }
 
 // spending counts disruption budgets down.
@@ -122,7 +123,10 @@ func (x Plugin) Success(node string, victims int) string {
 // most important pods.
 func moreImportant(a, b framework.Unit) int {
 	x, y := first(a.Pods), first(b.Pods)
-	return cmp.Or(cmp.Compare(y.Priority, x.Priority), compareBool(b.Group, a.Group), cmp.Compare(len(b.Pods), len(a.Pods)), byImportance(x, y))
+	if c := cmp.Or(cmp.Compare(y.Priority, x.Priority), compareBool(b.Group, a.Group), cmp.Compare(len(b.Pods), len(a.Pods))); c != 0 {
+		return c
+	}
+	return byImportance(x, y)
 }
 
 // first returns the most important pod.
