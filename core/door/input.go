@@ -65,27 +65,44 @@ func beyond(field string, size int, unit string, bound int, outcome string) stri
 
 // admit bounds an input by its kind. What has no field that the outside chooses is passed
 // on.
+//
+// What is returned unchanged is the input itself: a changed copy of it would be allocated.
 func (a *admission) admit(in step.Input) step.Input {
 	switch x := in.(type) {
 	case step.PodSet:
-		x.Pod = admitObject(a, "pod", x.Pod, x.Pod == nil)
-		return x
+		if admitted := admitObject(a, "pod", x.Pod, x.Pod == nil); admitted != x.Pod {
+			x.Pod = admitted
+			return x
+		}
+		return in
 	case step.NodeSet:
-		x.Node = admitObject(a, "node", x.Node, x.Node == nil)
+		admitted := admitObject(a, "node", x.Node, x.Node == nil)
+		if admitted == x.Node && len(x.Group) <= MaxID {
+			return in
+		}
+		x.Node = admitted
 		if a.ok && len(x.Group) > MaxID { // as of any node of a group that was left out
 			a.report(Problem{"node " + x.Node.GetName(), beyond("the ID of its node group", len(x.Group), "bytes", MaxID, "it counts as a node of no group"), false})
 			x.Group = ""
 		}
 		return x
 	case step.DaemonSetSet:
-		x.DaemonSet = admitObject(a, "DaemonSet", x.DaemonSet, x.DaemonSet == nil)
-		return x
+		if admitted := admitObject(a, "DaemonSet", x.DaemonSet, x.DaemonSet == nil); admitted != x.DaemonSet {
+			x.DaemonSet = admitted
+			return x
+		}
+		return in
 	case step.ObjectSet:
-		if x.Object = admitObject(a, "object", x.Object, x.Object == nil); a.ok {
+		admitted := admitObject(a, "object", x.Object, x.Object == nil)
+		if a.ok {
 			// Slices, claims and classes have lists and expressions of their own to be
 			// bounded.
-			a.devices(x.Object)
+			a.devices(admitted)
 		}
+		if admitted == x.Object {
+			return in
+		}
+		x.Object = admitted
 		return x
 	case step.WorkloadSet:
 		if x.Workload == nil {
