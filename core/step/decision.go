@@ -102,7 +102,11 @@ type Decision struct {
 	// Reason is text for people, and part of the digest.
 	Reason  string   `json:"reason,omitempty"`
 	Victims []string `json:"victims,omitempty"` // namespace/name
-	Profile string   `json:"profile,omitempty"` // schedulerName
+	// Disruptions is how many units of pod groups the victims are: all members of a group that goes
+	// whole are one unit, and each member of another group is one. Pods without a group don't count.
+	// The digest leaves it out: it follows from Victims.
+	Disruptions int    `json:"disruptions,omitempty"`
+	Profile     string `json:"profile,omitempty"` // schedulerName
 	// Choice is how the group of ScaledUp was chosen. The digest leaves it out: what was
 	// decided is in the other fields.
 	Choice *autoscaler.Choice `json:"choice,omitempty"`

@@ -32,9 +32,9 @@ func (l *Ledger) Add(decisions []Decision) {
 	for i := range decisions {
 		d := decisions[i]
 		d.Time = d.Time.UTC()
-		position, choice, weighed := d.Position, d.Choice, d.Weighed
+		whole := d
 		d.Position = 0 // a replay has other positions: a recording leaves out what rules don't read
-		d.Choice, d.Weighed = nil, nil
+		d.Choice, d.Weighed, d.Disruptions = nil, nil, 0
 		line, err := json.Marshal(&d)
 		if err != nil {
 			l.fail(err)
@@ -45,8 +45,7 @@ func (l *Ledger) Add(decisions []Decision) {
 		if l.To == nil {
 			continue
 		}
-		d.Position, d.Choice, d.Weighed = position, choice, weighed
-		if line, err = json.Marshal(&d); err == nil {
+		if line, err = json.Marshal(&whole); err == nil {
 			_, err = l.To.Write(append(line, '\n'))
 		}
 		if err != nil {

@@ -29,6 +29,7 @@ func TestTheDigestIsOfWhatWasDecided(t *testing.T) {
 	}{
 		{"more nodes", func(d *step.Decision) { d.Nodes = 3 }, false, `"nodes":3`},
 		{"another position", func(d *step.Decision) { d.Position = 7 }, true, `"position":7`},
+		{"how many units of pod groups its victims are", func(d *step.Decision) { d.Disruptions = 3 }, true, `"disruptions":3`},
 		{"how it was chosen", func(d *step.Decision) { d.Choice = &autoscaler.Choice{Plan: 4, By: "price"} }, true, `"choice":{"plan":4,"by":"price"}`},
 		{"what else it could have done", func(d *step.Decision) {
 			d.Weighed = &weighing.Result{Policy: weighing.BuyFirst, Chosen: weighing.Buys}

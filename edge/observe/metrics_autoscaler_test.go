@@ -368,7 +368,7 @@ func TestRecordedScrape(t *testing.T) {
 		RemovalWaits: []step.RemovalWait{{Removed: true, Took: time.Minute}}, PermitWaits: []step.PermitWait{{Allowed: true}},
 		Comparisons: []step.Comparison{{Verdict: step.Worse, Score: 90, BerthScore: 100, Took: 30 * time.Millisecond, Earlier: &step.Earlier{Node: "b", Took: time.Millisecond}}},
 		Decisions: []step.Decision{{Kind: step.Preempts, Victims: []string{"a"}}, {Kind: step.GroupPlaced, Profile: "default-scheduler", Members: 2},
-			{Kind: step.GroupWaits, Profile: "default-scheduler", PodGroup: "default/gang"}, {Kind: step.Preempts, PodGroup: "default/gang", Victims: []string{"a", "b"}}}, Preemptions: []step.Preemption{{UID: "a", By: "p"}, {UID: "b", By: "q"}},
+			{Kind: step.GroupWaits, Profile: "default-scheduler", PodGroup: "default/gang"}, {Kind: step.Preempts, PodGroup: "default/gang", Victims: []string{"a", "b"}, Disruptions: 1}}, Preemptions: []step.Preemption{{UID: "a", By: "p"}, {UID: "b", By: "q"}},
 		LaunchStages: []step.LaunchStage{{Group: "cpu", Stage: step.LaunchReady, Took: 40 * time.Second}}})
 	s.m.shadow.nodesAre(&core.ShadowNodes{Cluster: core.ShadowHours{Hours: 12, Cost: 6}, Berth: core.ShadowHours{Hours: 11, Cost: 5.5}})
 	s.m.Step(s.now.Add(time.Second), time.Millisecond, []step.Input{step.NodeDeletionDone{Node: "b"}, step.PreemptionDone{UID: "a", By: "p"}, step.PreemptionDone{UID: "b", By: "q", Err: errors.New("refused")}}, &step.Ready{})

@@ -15,6 +15,8 @@ type groupMetrics struct {
 	algorithm prometheus.Histogram
 	preempted *prometheus.CounterVec // attempts to preempt
 	victims   prometheus.Histogram
+	// disruptions are units of pod groups among the victims, by preemptor.
+	disruptions *prometheus.HistogramVec
 }
 
 // decided counts a decision about a pod group that took some time.
@@ -40,6 +42,9 @@ func (m *groupMetrics) evaluated(decisions []step.Decision) {
 		if i+1 < len(decisions) && decisions[i+1].Kind == step.Preempts && decisions[i+1].PodGroup == d.PodGroup {
 			result = "Success"
 			m.victims.Observe(float64(len(decisions[i+1].Victims)))
+			if n := decisions[i+1].Disruptions; n > 0 { // kube-scheduler observes no zero
+				m.disruptions.WithLabelValues(entityPodGroup).Observe(float64(n))
+			}
 		}
 		m.preempted.WithLabelValues(result).Inc()
 	}

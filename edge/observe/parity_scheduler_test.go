@@ -20,7 +20,6 @@ const (
 	noCallQueue     = "calls to the API server are not queued by type: goroutines has those in flight"
 	noEventList     = "an input is applied in the step that it arrives in: berth_step_duration_seconds has its time"
 	noBatches       = "pods that no rule distinguishes are always evaluated once, there are no hints to be used or flushed, and no node is rescored for one"
-	noPodGroups     = "a group of which all members leave is told by the condition DisruptionTarget of its PodGroup"
 	noPlacements    = "the topology domains that could hold a pod group are found by a bound, and few are tried: the ledger says which was taken"
 	noHints         = "rules are asked about all changes of a step together, and most answer from an index: berth_step_duration_seconds has their time"
 )
@@ -41,7 +40,6 @@ var notServed = map[string]string{
 	"async_api_call_execution_total":            noCallQueue,
 	"async_api_call_execution_duration_seconds": noCallQueue,
 	"pending_async_api_calls":                   noCallQueue,
-	"preemption_workload_disruptions":           noPodGroups,
 	"generated_placements_total":                noPlacements,
 	"placement_evaluations_total":               noPlacements,
 	"placement_evaluation_duration_seconds":     noPlacements,

@@ -153,11 +153,12 @@ func newMetrics(r *registry) *Metrics {
 	m.duration = r.histograms("scheduling_attempt_duration_seconds", "Scheduling attempt latency: the attempt's share of the decisions made together, plus binding.", exp(0.001, 2, 15), "result", "profile")
 	m.algorithm = r.histogram("scheduling_algorithm_duration_seconds", "Scheduling algorithm latency: the decision's share of those made together.", exp(0.001, 2, 15))
 	m.groups = groupMetrics{
-		attempts:  r.counters("podgroup_schedule_attempts_total", "Number of attempts to schedule pod groups, by result: scheduled when enough members got nodes, or unschedulable.", "result", "profile"),
-		duration:  r.histograms("podgroup_scheduling_attempt_duration_seconds", "Pod group scheduling attempt latency: the attempt's share of the decisions made together.", exp(0.001, 2, 15), "result", "profile"),
-		algorithm: r.histogram("podgroup_scheduling_algorithm_duration_seconds", "Pod group scheduling algorithm latency: the attempt's share of the decisions made together.", exp(0.001, 2, 15)),
-		preempted: r.counters("workload_preemption_attempts_total", "Number of attempts to schedule pod groups that found too few nodes, by whether victims were found (Success or Unschedulable). Each counts as a preemption attempt, as in kube-scheduler.", "result"),
-		victims:   r.histogram("workload_preemption_victims", "Number of selected preemption victims of pod groups.", exp(1, 2, 11)),
+		attempts:    r.counters("podgroup_schedule_attempts_total", "Number of attempts to schedule pod groups, by result: scheduled when enough members got nodes, or unschedulable.", "result", "profile"),
+		duration:    r.histograms("podgroup_scheduling_attempt_duration_seconds", "Pod group scheduling attempt latency: the attempt's share of the decisions made together.", exp(0.001, 2, 15), "result", "profile"),
+		algorithm:   r.histogram("podgroup_scheduling_algorithm_duration_seconds", "Pod group scheduling algorithm latency: the attempt's share of the decisions made together.", exp(0.001, 2, 15)),
+		preempted:   r.counters("workload_preemption_attempts_total", "Number of attempts to schedule pod groups that found too few nodes, by whether victims were found (Success or Unschedulable). Each counts as a preemption attempt, as in kube-scheduler.", "result"),
+		victims:     r.histogram("workload_preemption_victims", "Number of selected preemption victims of pod groups.", exp(1, 2, 11)),
+		disruptions: r.histograms("preemption_workload_disruptions", "Number of units of pod groups among the preemption victims of a pod group, if there are any: all members of a group whose disruptionMode is all are one unit, each member of another group is one. As in kube-scheduler 1.37, preemptor is always podgroup: preemptions by single pods are not observed.", exp(1, 2, 11), "preemptor"),
 	}
 	m.victims = r.histogram("preemption_victims", "Number of selected preemption victims of single pods.", exp(1, 2, 7))
 	m.attempted = r.counter("preemption_attempts_total", "Number of scheduling attempts that found no node. Each counts as a preemption attempt, as in kube-scheduler, also if the pod may not preempt.")

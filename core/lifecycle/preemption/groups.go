@@ -1,6 +1,8 @@
 package preemption
 
 import (
+	"slices"
+
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -36,7 +38,27 @@ func (m *Machine) PreemptForGroup(t *lifecycle.Turn, g *schedulingv1beta1.PodGro
 
 // NoteGroup is Note for a pod group.
 func NoteGroup(t *lifecycle.Turn, g *schedulingv1beta1.PodGroup, members int, v *framework.Victims, w *weighing.Result) {
-	t.Decide(preempts(v, step.Decision{PodGroup: g.Namespace + "/" + g.Name, Members: members, Weighed: w}))
+	t.Decide(preempts(t.State, v, step.Decision{PodGroup: g.Namespace + "/" + g.Name, Members: members, Weighed: w}))
+}
+
+// disruptions returns how many units of pod groups victims are, as kube-scheduler counts them: a group
+// whose members go together is one unit, and so is each member that goes singly, whether or not its
+// PodGroup exists.
+func disruptions(s *cluster.State, v *framework.Victims) (n int) {
+	var counted []cluster.PodGroupKey
+	for _, p := range v.Pods {
+		if p.Group == nil {
+			continue
+		}
+		if key, whole := s.GoesWhole(p); whole {
+			if slices.Contains(counted, key) {
+				continue
+			}
+			counted = append(counted, key)
+		}
+		n++
+	}
+	return n
 }
 
 // kind is what kube-scheduler calls a preemptor.

@@ -177,12 +177,12 @@ func (m *Machine) leave(t *lifecycle.Turn, v *framework.Victims, by step.PodName
 
 // Note enters into the ledger that others are to leave a node for a pod.
 func Note(t *lifecycle.Turn, preemptor *cluster.Pod, c *engine.Candidate, w *weighing.Result) {
-	t.Decide(preempts(&c.Victims, step.Decision{Pod: preemptor.Name(), Node: t.State.Node(c.Node).Name, Weighed: w}))
+	t.Decide(preempts(t.State, &c.Victims, step.Decision{Pod: preemptor.Name(), Node: t.State.Node(c.Node).Name, Weighed: w}))
 }
 
 // preempts returns a decision that victims leave.
-func preempts(v *framework.Victims, d step.Decision) step.Decision {
-	d.Kind, d.Victims = step.Preempts, make([]string, len(v.Pods))
+func preempts(s *cluster.State, v *framework.Victims, d step.Decision) step.Decision {
+	d.Kind, d.Victims, d.Disruptions = step.Preempts, make([]string, len(v.Pods)), disruptions(s, v)
 	for i, p := range v.Pods {
 		d.Victims[i] = p.Name()
 	}
