@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -122,6 +123,38 @@ func (s *State) IsSurgedAlone(p *Pod) bool {
 	}
 	owner := s.OwnerOf(p)
 	return owner != nil && owner.Replicas.Wanted == 1
+}
+
+// MaxSurgedMembers is how many members a pod group has at most whose members get their successors
+// together: for each of them the Deployments of all are read.
+const MaxSurgedMembers = 64
+
+// SurgesWhole returns the group with whose other members a pod gets its successor before any of them
+// leaves: it asks for one, and they go together. ok is false for other pods, and for those that are
+// declared safe to evict.
+func (s *State) SurgesWhole(p *Pod) (key PodGroupKey, ok bool) {
+	if !p.WantsSurge() || p.Eviction.Safe == SafeTrue {
+		return PodGroupKey{}, false
+	}
+	return s.GoesWhole(p)
+}
+
+// WhyNoSuccessors returns why the members of a group can't all have successors before one of them
+// leaves, as far as their ReplicaSets say; "" when they can. It looks at MaxSurgedMembers at most.
+func (s *State) WhyNoSuccessors(k PodGroupKey) string {
+	if n := s.PlacedMembers(k); n > MaxSurgedMembers {
+		return fmt.Sprintf("it has %d members, more than the %d that can get successors together", n, MaxSurgedMembers)
+	}
+	var first *Pod
+	s.EachPlacedMember(k, func(p *Pod) {
+		if p.Object.DeletionTimestamp == nil && !s.IsSurgedAlone(p) && (first == nil || p.Name() < first.Name()) {
+			first = p
+		}
+	})
+	if first == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s can't: it isn't the only pod of a Deployment with the annotation %s: \"true\"", first.Name(), SurgeAnnotation)
 }
 
 // ownerGroup returns the API group of a kind, as it stands before the slash of an

@@ -52,6 +52,9 @@ func (s *surger) surge(ctx context.Context, surge step.Surge) error {
 		if refused = whyNoSurge(d); refused != nil {
 			return nil
 		}
+		if refused, err = s.whyNotWith(ctx, &surge, at); refused != nil || err != nil {
+			return err
+		}
 		patch, err := surgePatch(d.ResourceVersion, at)
 		if err != nil {
 			return err
@@ -64,6 +67,24 @@ func (s *surger) surge(ctx context.Context, surge step.Surge) error {
 		return fmt.Errorf("deployment %s/%s: %w", surge.Namespace, surge.Deployment, err)
 	}
 	return nil
+}
+
+// whyNotWith returns why one of the Deployments that are to roll with a surge's may not, and doesn't for
+// this surge already; nil when all may. err is a call's that failed.
+func (s *surger) whyNotWith(ctx context.Context, surge *step.Surge, at string) (refused, err error) {
+	for _, name := range surge.With {
+		d, err := s.client.AppsV1().Deployments(surge.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		if d.Spec.Template.Annotations[cluster.SurgedAtAnnotation] == at {
+			continue
+		}
+		if why := whyNoSurge(d); why != nil {
+			return fmt.Errorf("it rolls together with deployment %s/%s: %w", surge.Namespace, name, why), nil
+		}
+	}
+	return nil, nil
 }
 
 // surgePatch returns the merge patch that has a Deployment of this version roll.

@@ -133,3 +133,46 @@ func TestSurgeOutcomes(t *testing.T) {
 		})
 	}
 }
+
+// TestDeploymentsSurgeTogether: a Deployment whose pod is a member of a group rolls only if those of the other
+// members may, or do so for the same surge.
+func TestDeploymentsSurgeTogether(t *testing.T) {
+	at := time.Unix(1000, 0)
+	for _, c := range []struct {
+		name   string
+		change func(*appsv1.Deployment) // of the other
+		want   string
+	}{
+		{"both may", func(*appsv1.Deployment) {}, ""},
+		{"the other rolls for this surge", func(d *appsv1.Deployment) {
+			d.Spec.Template.Annotations[cluster.SurgedAtAnnotation], d.Status.UpdatedReplicas = at.UTC().Format(time.RFC3339Nano), 0
+		}, ""},
+		{"the other rolls", func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 0 },
+			"deployment default/web: it rolls together with deployment default/db: a rollout is in progress, or its pod does not exist yet"},
+		{"the other is paused", func(d *appsv1.Deployment) { d.Spec.Paused = true },
+			"deployment default/web: it rolls together with deployment default/db: it is paused"},
+		{"the other is gone", nil, `deployment default/web: deployments.apps "db" not found`},
+	} {
+		own, other := surgeable(), surgeable()
+		other.Name = "db"
+		objects := []runtime.Object{own}
+		if c.change != nil {
+			c.change(other)
+			objects = append(objects, other)
+		}
+		client := fake.NewClientset(objects...)
+		err := newSurger(client).surge(t.Context(), step.Surge{Namespace: "default", Deployment: "web", At: at, With: []string{"db"}})
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		now, readErr := client.AppsV1().Deployments("default").Get(t.Context(), "web", metav1.GetOptions{})
+		if readErr != nil {
+			t.Fatal(readErr)
+		}
+		rolls := now.Spec.Template.Annotations[cluster.SurgedAtAnnotation] != ""
+		if got != c.want || rolls != (c.want == "") {
+			t.Errorf("%s: %q, rolls: %t, want %q", c.name, got, rolls, c.want)
+		}
+	}
+}

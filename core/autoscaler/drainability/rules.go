@@ -78,7 +78,8 @@ func onCompletion(_ *Context, p *cluster.Pod) (Outcome, string, bool) {
 }
 
 // podGroup: the members of a pod group are placed together with their replacements. Where these
-// couldn't be placed at all, members stay. That members of some groups are evicted together only is the
+// couldn't be placed at all, members stay, and so do those that get successors first where one of them
+// can't (--surge). That members of some groups are evicted together only is the
 // caller's to see to.
 func podGroup(c *Context, p *cluster.Pod) (Outcome, string, bool) {
 	if p.Group == nil {
@@ -89,6 +90,11 @@ func podGroup(c *Context, p *cluster.Pod) (Outcome, string, bool) {
 		return Block, "is a member of PodGroup " + p.Group.Name + ", which doesn't exist, so its replacement would not be placed", true
 	case g.Spec.ParentCompositePodGroupName != nil:
 		return Block, "is a member of PodGroup " + p.Group.Name + ", which is part of a CompositePodGroup, so its replacement would not be placed", true
+	}
+	if key, ok := c.State.SurgesWhole(p); ok && c.Rules.Surge {
+		if why := c.State.WhyNoSuccessors(key); why != "" {
+			return Block, "is a member of PodGroup " + p.Group.Name + ", whose members all get successors before one of them leaves, and " + why, true
+		}
 	}
 	return 0, "", false
 }

@@ -35,6 +35,16 @@ type Drain struct {
 	since time.Time // when the turn of the first came
 	begun bool      // an eviction was requested, whatever its outcome, or a successor from the pod's Deployment
 	homes Homes
+	set   *Set
+	held  bool // members in the first tier wait for the drains of the other nodes of their group
+}
+
+// Set is what a drain needs of the other nodes with members of pod groups that go as a whole.
+type Set struct {
+	Began time.Time // when the removal of all these nodes did
+	// Node reports whether a node leaves, and whether its drain is as far as asking for the successors of
+	// a group's members.
+	Node func(name string, group cluster.PodGroupKey) (leaves, ready bool)
 }
 
 // Homes keeps room for the pods' replacements. It is told of pods that have none there, too.
@@ -54,12 +64,14 @@ type pod struct {
 	less     bool          // than it says itself
 	courtesy bool          // it doesn't keep the node
 	surge    bool          // its Deployment is to make a successor first
-	why      string        // it is asked although its Deployment was to; "" otherwise
-	stage    stage
-	until    time.Time     // surging, refused: when it is asked; leaving: when it has to be gone
-	since    time.Time     // when it was first asked
-	wait     time.Duration // refused: before the next try
-	err      error         // of the last try
+	// group is of a member that isn't evicted, nor any other, when one gets no successor; nil for others.
+	group *cluster.PodGroupKey
+	why   string // it is asked although its Deployment was to, or got no successor; "" otherwise
+	stage stage
+	until time.Time     // surging, refused: when it is asked; leaving: when it has to be gone
+	since time.Time     // when it was first asked
+	wait  time.Duration // refused: before the next try
+	err   error         // of the last try
 }
 
 type stage uint8
@@ -73,14 +85,19 @@ const (
 )
 
 // New returns the drain of a node's pods. Pods that must be gone and daemon pods are given
-// apart; the first are evicted or, if they terminate already, waited for.
-func New(now time.Time, cfg *Config, node string, pods, daemons []*cluster.Pod, homes Homes) *Drain {
+// apart; the first are evicted or, if they terminate already, waited for. Without a set members of
+// pod groups go one by one.
+func New(t *lifecycle.Turn, cfg *Config, node string, pods, daemons []*cluster.Pod, homes Homes, set *Set) *Drain {
 	tiers := cfg.tiers()
 	byTier := make([][]*pod, len(tiers))
 	add := func(p *cluster.Pod, courtesy bool) {
 		i := tierOf(tiers, p.Priority)
 		grace, less := grace(tiers[i], p)
-		byTier[i] = append(byTier[i], &pod{uid: p.UID, grace: grace, less: less, courtesy: courtesy, surge: !courtesy && cfg.surges(p)})
+		x := &pod{uid: p.UID, grace: grace, less: less, courtesy: courtesy, surge: !courtesy && cfg.surges(p)}
+		if _, whole := t.State.SurgesWhole(p); whole && x.surge && set != nil {
+			x.group = p.Group
+		}
+		byTier[i] = append(byTier[i], x)
 	}
 	for _, p := range pods {
 		add(p, false)
@@ -88,7 +105,7 @@ func New(now time.Time, cfg *Config, node string, pods, daemons []*cluster.Pod, 
 	for _, p := range daemons {
 		add(p, true)
 	}
-	return &Drain{cfg: cfg, node: node, since: now, homes: homes,
+	return &Drain{cfg: cfg, node: node, since: t.Now, homes: homes, set: set,
 		tiers: slices.DeleteFunc(byTier, func(tier []*pod) bool { return len(tier) == 0 })}
 }
 
@@ -115,9 +132,12 @@ func (d *Drain) Advance(t *lifecycle.Turn) (done bool, why string) {
 				return false, why
 			}
 		}
+		if why := d.meet(t); why != "" || d.held {
+			return false, why
+		}
 		for _, p := range d.tiers[0] {
 			now := t.State.PodOn(p.uid)
-			if p.stage == surging && !t.Now.Before(p.until) {
+			if p.group == nil && p.stage == surging && !t.Now.Before(p.until) {
 				p.noSurge(fmt.Sprintf("it was not available within %s", d.cfg.MaxEviction))
 			}
 			switch {
@@ -166,7 +186,10 @@ func (d *Drain) failed(t *lifecycle.Turn, p *pod) (why string) {
 		why = fmt.Sprintf("pod %s could not be evicted within %s: %v", now.Name(), d.cfg.MaxEviction, p.err)
 	case p.stage == leaving && !t.Now.Before(p.until):
 		why = fmt.Sprintf("pod %s has not terminated within %s", now.Name(), p.grace+terminationHeadroom)
-	default:
+	case p.group != nil && p.stage == surging:
+		why = d.alone(t, p, now)
+	}
+	if why == "" {
 		return ""
 	}
 	t.Emit(step.PodEvent(now.Object, "ScaleDownFailed", "ScalingDown", "failed to delete pod for ScaleDown").AsWarning())
@@ -226,6 +249,8 @@ func (d *Drain) Due() (at time.Time) {
 	for _, p := range d.tiers[0] {
 		over := p.since.Add(d.cfg.MaxEviction)
 		switch {
+		case p.stage == waiting && d.held:
+			// The drain of another node goes on first.
 		case p.stage == waiting || p.courtesy && p.stage != asked:
 			return d.since // before the first Advance, or an answer has come
 		case p.courtesy:

@@ -78,8 +78,40 @@ func (m *Machine) beginDrain(t *lifecycle.Turn, name string, d *deletion) {
 	byName := func(a, b *cluster.Pod) int { return strings.Compare(a.Name(), b.Name()) }
 	slices.SortFunc(pods, byName)
 	slices.SortFunc(daemons, byName)
-	m.set(d, drainingPods{draining.New(t.Now, &m.cfg.Drain, name, pods, daemons, m.homes)})
+	m.set(d, drainingPods{draining.New(t, &m.cfg.Drain, name, pods, daemons, m.homes, m.drainSet(d))})
 	m.advanceDrain(t, name, d)
+}
+
+// drainSet returns what a node's drain needs of the others that go with it; nil for a node that the cloud takes.
+func (m *Machine) drainSet(d *deletion) *draining.Set {
+	if d.interrupted {
+		return nil
+	}
+	return &draining.Set{Began: d.began, Node: func(name string, group cluster.PodGroupKey) (leaves, ready bool) {
+		o := m.deletions[name]
+		if o == nil {
+			return false, false
+		}
+		switch s := o.state.(type) {
+		case tainting, tainted:
+			return true, false
+		case drainingPods:
+			return true, !s.Later(group)
+		}
+		return false, false
+	}}
+}
+
+// advanceHeld takes drains further that wait for those of other nodes.
+func (m *Machine) advanceHeld(t *lifecycle.Turn) {
+	for _, name := range m.names(func(d *deletion) bool {
+		s, ok := d.state.(drainingPods)
+		return ok && s.Held()
+	}) {
+		if s, ok := m.deletions[name].state.(drainingPods); ok && s.Held() { // it may have ended with another
+			m.advanceDrain(t, name, m.deletions[name])
+		}
+	}
 }
 
 // advanceDrain takes a node further whose pods have been asked to leave.
@@ -107,7 +139,11 @@ func (m *Machine) advanceDrain(t *lifecycle.Turn, name string, d *deletion) {
 	if s, ok := d.state.(drainingPods); ok {
 		done, why := s.Advance(t)
 		if why != "" {
+			surged := s.Surging() && s.Begun()
 			m.cancel(t, name, d, why)
+			if surged { // its Deployments aren't asked again at once
+				m.candidates.DrainedInVain(name, t.Now)
+			}
 			return
 		}
 		if !done {
@@ -283,13 +319,13 @@ func (m *Machine) cancel(t *lifecycle.Turn, name string, d *deletion, why string
 
 // endTogether ends a deletion by calling end, and with it all of an atomic group that the provider
 // wasn't asked to carry out yet, and those of nodes whose pods were to leave together with its own and
-// haven't been asked to.
+// haven't been asked to, or only got successors.
 // Nodes that go together or not at all must not be split by one that fails.
 func (m *Machine) endTogether(t *lifecycle.Turn, name, why string, end func(*lifecycle.Turn, string, *deletion, string)) {
 	d := m.deletions[name]
 	end(t, name, d, why)
 	if d.with != "" {
-		for _, other := range m.names(func(o *deletion) bool { return o.with == d.with && o.recallable() }) {
+		for _, other := range m.names(func(o *deletion) bool { return o.with == d.with && (o.recallable() || o.surging()) }) {
 			end(t, other, m.deletions[other], "node "+name+" stays, whose pods leave together with its own: "+why)
 		}
 	}

@@ -52,6 +52,9 @@ func (w *around) take() {
 		})
 	}
 	for _, x := range r.Evictions {
+		if p := w.pods[x.UID]; p != nil && p.Spec.SchedulingGroup != nil {
+			w.fatalf("member %s is evicted", x.Name)
+		}
 		w.calls = append(w.calls, func(luck luck) {
 			w.note("evicting %s ends with %v", x.Name, luck)
 			if luck == succeeds || luck == answerLost {
@@ -63,6 +66,9 @@ func (w *around) take() {
 		})
 	}
 	for _, x := range r.Surges {
+		if p := w.pods[x.UID]; p != nil && p.Spec.SchedulingGroup != nil {
+			w.checkSurge(x.Deployment, x.With)
+		}
 		w.calls = append(w.calls, func(began luck) {
 			w.note("the surge of %s ends with %v", x.Deployment, began)
 			if began == succeeds || began == answerLost {

@@ -46,6 +46,8 @@ type around struct {
 	lost      map[string]bool       // nodes that pods have left for this process's removal of them, since it began
 	joined    map[string]int        // how often a node of a name has joined
 	recalls   *int                  // how many there were in all histories
+	members   bool                  // some pods are members of a group that get successors together
+	surged    int                   // of them, whose Deployments were asked
 	history   []string
 }
 
@@ -109,6 +111,9 @@ func (w *around) crash() {
 
 // show shows a pod as the API has it.
 func (w *around) show(p *onNode) {
+	if p.Spec.SchedulingGroup != nil {
+		w.showGroup(p)
+	}
 	w.turn.State.Place(w.turn.State.Schema.ParsePod(p.Pod), p.Spec.NodeName)
 	w.machine.PodChanged(w.turn, p.Spec.NodeName)
 }
@@ -221,6 +226,7 @@ func (w *around) plan() {
 		}
 		p.Removals = append(p.Removals, r)
 	})
+	w.together(p)
 	w.note("a plan has %d nodes removed", len(p.Removals))
 	w.machine.Begin(w.turn, w.unneeded.CommitPlan(w.turn, p))
 }
@@ -325,6 +331,10 @@ func (w *around) something() {
 	case 7:
 		if n := w.turn.State.NodeByName(name); n != nil {
 			pod := fmt.Sprint("p", w.made+1)
+			if w.members && testkit.Uniform(t, 2, "of a group") == 0 {
+				w.comes(name, w.member(pod, name), false)
+				break
+			}
 			switch testkit.Uniform(t, 6, "of") {
 			case 0, 1:
 				w.comes(name, testkit.Pod(pod).On(name).Owner("apps/v1", "DaemonSet", "agent").Obj(), true)

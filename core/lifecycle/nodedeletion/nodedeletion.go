@@ -293,6 +293,7 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 	}) {
 		m.advance(t, name, m.deletions[name])
 	}
+	m.advanceHeld(t)
 	m.gatherAll(t)
 	m.deleteBatches(t)
 }

@@ -65,6 +65,13 @@ func (d *deletion) undisturbed() bool {
 	return false
 }
 
+// surging reports whether members of a pod group are on the node that leave together, and only when all
+// have successors.
+func (d *deletion) surging() bool {
+	s, ok := d.state.(drainingPods)
+	return ok && s.Surging()
+}
+
 // evicted reports whether pods may have been told to leave.
 func (d *deletion) evicted() bool {
 	_, taken := d.state.(resumed)
