@@ -2,6 +2,7 @@ package ui_test
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/chromedp/cdproto/heapprofiler"
 	"github.com/chromedp/cdproto/performance"
+	"github.com/chromedp/cdproto/profiler"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -42,6 +44,33 @@ spec:
 
 // ticks is how many ticks of the stream TestManyPods watches on each page.
 var ticks = flag.Int("ticks", 4, "how many ticks of two seconds to watch on each page of a large cluster")
+
+// profiles is where TestManyPods writes what the page's script computed in the ticks of each page; "" is nowhere.
+var profiles = flag.String("profiles", "", "write a .cpuprofile of each page of a large cluster into this directory, for Chromium's developer tools")
+
+// profiled runs do while the browser records where the page's script is, into a file with the page's name.
+func profiled(ctx context.Context, page string, do func() error) error {
+	if *profiles == "" {
+		return do()
+	}
+	if err := chromedp.Run(ctx, profiler.Enable(), profiler.Start()); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	return chromedp.Run(ctx, chromedp.ActionFunc(func(ctx context.Context) error {
+		profile, err := profiler.Stop().Do(ctx)
+		if err != nil {
+			return err
+		}
+		text, err := json.Marshal(profile)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(*profiles, page+".cpuprofile"), text, 0o600)
+	}))
+}
 
 // metric returns one of the browser's own figures of the page: TaskDuration is for how long the page's thread has computed
 // so far, in seconds (what other programs take of the processor doesn't count), JSHeapUsedSize is in bytes.
@@ -96,7 +125,7 @@ func TestManyPods(t *testing.T) {
 		elements int // that the document may have
 	}{
 		{look{"now", "#/", ".chart canvas"}, 1500}, {look{"nodes", "#/nodes", ".body-row"}, 2500}, {look{"pending", "#/pending", "main table"}, 1500},
-		{look{"pods", "#/pending?view=pods", ".body-row"}, 2500}, {look{"decisions", "#/decisions", ".body-row"}, 2500}, {look{"map", "#/nodes?view=map", "rect.node"}, 3 * manyNodes},
+		{look{"pods", "#/pending?view=pods", ".body-row"}, 2500}, {look{"decisions", "#/decisions", ".body-row"}, 2500}, {look{"map", "#/nodes?view=map", ".map .node"}, 3 * manyNodes},
 		{look{"node", "#/nodes?node=n-1", "[role=dialog] table"}, 3000},
 	} {
 		var elements int
@@ -105,7 +134,11 @@ func TestManyPods(t *testing.T) {
 			chromedp.Evaluate(`performance.now()`, &content), chromedp.Evaluate(`performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? -1`, &paint), chromedp.Sleep(time.Second)); err != nil {
 			t.Fatalf("%s: %v", p.name, err)
 		}
-		times, err := tickTimes(ctx, *ticks)
+		var times []float64
+		err := profiled(ctx, p.name, func() (err error) {
+			times, err = tickTimes(ctx, *ticks)
+			return err
+		})
 		if err == nil {
 			err = chromedp.Run(ctx, chromedp.Evaluate(`document.querySelectorAll("*").length`, &elements),
 				chromedp.ActionFunc(func(ctx context.Context) error { return heapprofiler.CollectGarbage().Do(ctx) }), metric("JSHeapUsedSize", &heap))

@@ -32,7 +32,7 @@ type NamedUse struct {
 
 // NodeRows returns a row for each node, in the order of NodeLines, in O(nodes × log nodes).
 func (v *View) NodeRows() []NodeRow {
-	nodes := map[string]*cluster.Node{}
+	nodes := make(map[string]*cluster.Node, v.State.Len())
 	v.State.Nodes(func(n *cluster.Node) { nodes[n.Name] = n })
 	if v.Autoscaler != nil {
 		v.Autoscaler.Deletions.EachOutOfState(func(info *cluster.NodeInfo) { nodes[info.Name] = cluster.DetachedNode(info) })

@@ -57,6 +57,7 @@ func (v *View) NodeLines(limit int) (lines []NodeLine, nodes int) {
 	if v.Autoscaler != nil {
 		sum = newNodesSummary(v) // for what the last plan has of each
 	}
+	lines = make([]NodeLine, 0, v.State.Len())
 	v.State.Nodes(func(n *cluster.Node) { lines = append(lines, v.nodeLine(n, sum)) })
 	if sum != nil {
 		v.Autoscaler.Deletions.EachOutOfState(func(info *cluster.NodeInfo) { lines = append(lines, v.nodeLine(cluster.DetachedNode(info), sum)) })

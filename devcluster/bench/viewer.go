@@ -21,8 +21,11 @@ import (
 
 const apiPath = "/api/v1alpha1/"
 
-// What the page asks for again, and how often, while all nodes of a large cluster and the charts are open.
-var asked = map[string]time.Duration{"nodes?limit=5000": 15 * time.Second, "series?step=10s": 10 * time.Second, "pending": 2 * time.Second}
+// What the page asks for again, and how often, while all nodes of a large cluster and the charts are open. Of the nodes it
+// asks for one page with each tick, and for the first after the last (nodesPage).
+var asked = map[string]time.Duration{nodesPage: 2 * time.Second, "series?step=10s": 10 * time.Second, "pending": 2 * time.Second}
+
+const nodesPage = "nodes?limit=1000"
 
 // decided returns how long the pods waited for Berth's decision that a watch has shown since the last call, from
 // Berth's own times of its decisions. It asks when nobody looks and no pod waits, so that it disturbs nothing.
@@ -119,24 +122,36 @@ func (v *viewing) look(ctx context.Context, work *errgroup.Group, k *ViewingKind
 // busy are a viewer's everyday; others are errors.
 func view(ctx context.Context, client *http.Client, server string) error {
 	all, ctx := errgroup.WithContext(ctx)
-	all.Go(func() error { return ask(ctx, client, server+apiPath+"stream") })
+	all.Go(func() error {
+		_, err := ask(ctx, client, server+apiPath+"stream")
+		return err
+	})
 	for path, every := range asked {
+		next := "" // page
+		again := func(int) (err error) {
+			address := server + apiPath + path
+			if path == nodesPage && next != "" {
+				address += "&continue=" + next
+			}
+			next, err = ask(ctx, client, address)
+			return err
+		}
 		all.Go(func() error {
-			if err := ask(ctx, client, server+apiPath+path); err != nil {
+			if err := again(0); err != nil {
 				return err
 			}
-			return paced(ctx, every, 0, func(int) error { return ask(ctx, client, server+apiPath+path) })
+			return paced(ctx, every, 0, again)
 		})
 	}
 	return all.Wait()
 }
 
-// ask reads an answer to its end.
+// ask reads an answer to its end, and returns where the list in it goes on, "" for nowhere.
 // The end of the context is no error: that is how windows end.
-func ask(ctx context.Context, client *http.Client, address string) error {
+func ask(ctx context.Context, client *http.Client, address string) (next string, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
-		return err
+		return "", err
 	}
 	resp, err := client.Do(r)
 	if err == nil {
@@ -144,15 +159,22 @@ func ask(ctx context.Context, client *http.Client, address string) error {
 		// Berth answers 503 when its core is busy.
 		if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusServiceUnavailable {
 			said, _ := io.ReadAll(io.LimitReader(resp.Body, 300)) // for the message only
-			return fmt.Errorf("viewing %s: %s: %s", address, resp.Status, said)
+			return "", fmt.Errorf("viewing %s: %s: %s", address, resp.Status, said)
 		}
 		// Reading to the end lets the connection be used again, as a browser does.
-		_, err = io.Copy(io.Discard, resp.Body)
+		var list struct{ Continue string }
+		if strings.Contains(address, nodesPage) && resp.StatusCode == http.StatusOK {
+			err = json.NewDecoder(resp.Body).Decode(&list)
+			next = list.Continue
+		}
+		if err == nil {
+			_, err = io.Copy(io.Discard, resp.Body)
+		}
 	}
 	if ctx.Err() != nil {
-		return nil
+		return "", nil
 	}
-	return wrapped("viewing "+address, err)
+	return next, wrapped("viewing "+address, err)
 }
 
 // stall opens a stream and reads nothing of it. What becomes of the connection is Berth's affair.

@@ -330,5 +330,8 @@ func write(w http.ResponseWriter, code int, body []byte) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_, _ = w.Write(append(body, '\n'))
+	// Not appended: that would copy an answer of megabytes for one byte.
+	if _, err := w.Write(body); err == nil {
+		_, _ = w.Write([]byte{'\n'})
+	}
 }

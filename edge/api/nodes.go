@@ -17,13 +17,18 @@ import (
 // This file answers nodes and nodes/NAME. All lists of nodes are made of one answer of the core, O(nodes), which is
 // shared and must not be changed: filters and orders work on pointers into it.
 //
-// What must hold: the pages of one answer have every node once, whatever the order. So the key of a page is the
-// place in the order, where nodes that are equal are by name.
+// What must hold: the pages of one answer have every node once, whatever the order. In the order of names the key of a page
+// is a name, so that this holds while nodes come and go, too; in another it is the place in the order, where nodes that are
+// equal are by name.
 
 // nodeRows asks for all nodes, which are shared: they are by name. Sorting is done in the core's goroutine, unlike that of
 // pods: there are a tenth as many.
 func (a *API) nodeRows(r *request) ([]explain.NodeRow, time.Time, error) {
-	x, at, err := a.questions.of(r.Context(), "nodes", func(c *core.Core) (any, error) {
+	age := tick
+	if r.query.Has("continue") {
+		age = pagesTick
+	}
+	x, at, err := a.questions.ofAge(r.Context(), "nodes", age, pagesTick, func(c *core.Core) (any, error) {
 		rows := c.View().NodeRows()
 		slices.SortFunc(rows, func(a, b explain.NodeRow) int { return strings.Compare(a.Node, b.Node) })
 		return rows, nil
@@ -67,16 +72,20 @@ func (a *API) nodes(r *request) (any, error) {
 			found = append(found, &rows[i])
 		}
 	}
-	// Pages of an order that changes between them may have a node twice or not at all, as lists of Kubernetes may after
+	// Pages of another order that changes between them may have a node twice or not at all, as lists of Kubernetes may after
 	// their snapshot has expired.
 	slices.SortStableFunc(found, order)
 	out := v1alpha1.NodeList{List: v1alpha1.List{At: at, Total: len(found)}, Items: []v1alpha1.Node{}}
-	// The place in the list is the key of a page: names alone don't sort it.
-	place := map[*explain.NodeRow]int{}
-	for i, row := range found {
-		place[row] = i
+	key := func(row **explain.NodeRow) string { return (*row).Node }
+	if cmp.Or(r.query.Get("sort"), "name") != "name" {
+		// Names don't sort the list, and its places are the keys.
+		place := make(map[*explain.NodeRow]int, len(found))
+		for i, row := range found {
+			place[row] = i
+		}
+		key = func(row **explain.NodeRow) string { return fmt.Sprintf("%08d", place[*row]) }
 	}
-	found, err = page(r.query, found, func(row **explain.NodeRow) string { return fmt.Sprintf("%08d", place[*row]) }, &out.List)
+	found, err = page(r.query, found, key, &out.List)
 	if err != nil {
 		return nil, badRequest{err}
 	}

@@ -15,6 +15,9 @@ const (
 	// idleTimes is for how many times what a question took the core has no other. Questions take 1/150 of its time,
 	// so that of 100 placements 99 meet none: p99 doesn't depend on how many viewers there are, nor on what they ask.
 	idleTimes = 149
+	// pagesTick is for how long the pages after the first share an answer: they are of one snapshot, and who reads a long
+	// list page by page has the core make it once.
+	pagesTick = 10 * time.Second
 	// maxIdle is how long a question waits for that at most, so that it is answered before questionTimeout in a
 	// cluster, too, in which one takes longer than 27 ms. There questions take more than 1/150: a fifth, if each takes a
 	// second.
@@ -51,6 +54,7 @@ type questions struct {
 
 // answer is one answer, or one in the making.
 type answer struct {
+	kept  time.Duration // for how long after at it is kept
 	done  chan struct{} // closed when the rest is set
 	at    time.Time
 	value any
@@ -79,7 +83,12 @@ func (q *questions) prepared(ctx context.Context, key string, question func(*cor
 // the same within a tick share one answer. The value must not be changed; of an error of question it is nil.
 // question runs in the goroutine that owns the core: what takes long and needs no core comes later.
 func (q *questions) of(ctx context.Context, key string, question func(*core.Core) (any, error)) (any, time.Time, error) {
-	a, mine := q.claim(key)
+	return q.ofAge(ctx, key, tick, tick, question)
+}
+
+// ofAge is of, of an answer that is no older than age, and that is kept for others who take one so old.
+func (q *questions) ofAge(ctx context.Context, key string, age, kept time.Duration, question func(*core.Core) (any, error)) (any, time.Time, error) {
+	a, mine := q.claim(key, age, kept)
 	if mine {
 		// Others may wait for the answer when whoever has asked first goes away.
 		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), questionTimeout)
@@ -94,15 +103,15 @@ func (q *questions) of(ctx context.Context, key string, question func(*core.Core
 	}
 }
 
-// claim returns the answer of a key, and whether the caller has to make it.
-func (q *questions) claim(key string) (a *answer, mine bool) {
+// claim returns the answer of a key that is no older than age, and whether the caller has to make it.
+func (q *questions) claim(key string, age, kept time.Duration) (a *answer, mine bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if a := q.answers[key]; a != nil && (!a.over() || q.now().Sub(a.at) < tick) {
+	if a := q.answers[key]; a != nil && (!a.over() || q.now().Sub(a.at) < age) {
 		return a, false
 	}
 	q.forget(len(q.answers) >= keptAnswers)
-	a = &answer{done: make(chan struct{})}
+	a = &answer{kept: kept, done: make(chan struct{})}
 	// The first answer starts the sweep, and the sweep ends itself with the last: without viewers there is no timer.
 	if q.answers[key] = a; len(q.answers) == 1 {
 		time.AfterFunc(5*tick, q.sweep)
@@ -124,7 +133,7 @@ func (a *answer) over() bool {
 // holds mu.
 func (q *questions) forget(all bool) {
 	for key, a := range q.answers {
-		if a.over() && (all || q.now().Sub(a.at) >= tick) {
+		if a.over() && (all || q.now().Sub(a.at) >= a.kept) {
 			delete(q.answers, key)
 		}
 	}

@@ -116,3 +116,36 @@ func TestAnswersAreBounded(t *testing.T) {
 		time.Sleep(time.Hour)
 	})
 }
+
+// TestPagesOfOneListShareAnAnswer: whoever reads a list page by page takes one that is some ticks old, and whoever begins a
+// list doesn't.
+func TestPagesOfOneListShareAnAnswer(t *testing.T) {
+	now := time.Unix(1, 0)
+	q := newQuestions(func(_ context.Context, question func(*core.Core)) bool { question(nil); return true }, func() time.Time { return now }, sameTime)
+	q.idle = 0
+	ask := func(age time.Duration) {
+		t.Helper()
+		if _, _, err := q.ofAge(t.Context(), "nodes", age, pagesTick, func(*core.Core) (any, error) { return 1, nil }); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := q.of(t.Context(), "other", func(*core.Core) (any, error) { return 2, nil }); err != nil { // which drops what is old
+			t.Fatal(err)
+		}
+	}
+	asked := func(want int) {
+		t.Helper()
+		if q.asked != want {
+			t.Errorf("the core was asked %d times, want %d", q.asked, want)
+		}
+	}
+	ask(tick)
+	asked(2)
+	now = now.Add(3 * tick)
+	ask(pagesTick)
+	asked(3) // the other alone
+	ask(tick)
+	asked(4)
+	now = now.Add(pagesTick)
+	ask(pagesTick)
+	asked(6)
+}

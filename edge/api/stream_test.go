@@ -170,6 +170,9 @@ type full struct {
 
 // Write implements io.Writer.
 func (f *full) Write(b []byte) (int, error) {
+	if string(b) == "\n" { // what ends an answer
+		return 1, nil
+	}
 	f.writing <- struct{}{}
 	<-f.taken
 	return len(b), nil

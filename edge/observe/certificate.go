@@ -18,6 +18,15 @@ import (
 // ownCertificateAge is how long a certificate that is made at the start is valid; kube-scheduler's.
 const ownCertificateAge = 365 * 24 * time.Hour
 
+// ownName is the subject of a certificate that Berth makes itself.
+const ownName = "berth"
+
+// MadeByBerth reports whether a certificate looks like one that an instance of Berth has made itself. Anybody can make one
+// that does: it vouches for nothing, and tells an instance that stands by from a server that isn't Berth.
+func MadeByBerth(c *x509.Certificate) bool {
+	return c.Subject.CommonName == ownName && c.Issuer.CommonName == ownName
+}
+
 // ensureCertificate makes the certificate that the server serves with, unless flags name one, or a
 // directory where one is kept. A certificate of its own changes with each start: clients
 // learn it from the Lease (edge/leader) and not from an authority.
@@ -53,7 +62,7 @@ func selfSigned(now time.Time, ips []net.IP) (certificate, privateKey []byte, er
 	}
 	template := &x509.Certificate{
 		SerialNumber:          serial,
-		Subject:               pkix.Name{CommonName: "berth"},
+		Subject:               pkix.Name{CommonName: ownName},
 		DNSNames:              []string{"localhost"},
 		IPAddresses:           ips,
 		NotBefore:             now.Add(-time.Hour), // for whoever's clock is slow

@@ -141,6 +141,8 @@ func (f *Flags) vouchedFor(ctx context.Context, host string) (func(tls.Connectio
 		switch {
 		case err == nil:
 			return nil
+		case leased != "" && !observe.MadeByBerth(s.PeerCertificates[0]):
+			return fmt.Errorf("%w, and it isn't the certificate of the Berth that holds the Lease %s, nor one that any Berth makes itself: check --server, or omit it to query the leader", err, f.Lease)
 		case leased != "":
 			return noLeader{fmt.Errorf("%w, and it isn't the certificate of the Berth that holds the Lease %s: an instance that stands by has another one, and is sent no credentials; omit --server to query the leader", err, f.Lease)}
 		case unknown != nil:

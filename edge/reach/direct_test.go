@@ -2,12 +2,18 @@ package reach
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -145,6 +151,12 @@ func TestCredentialsGoToTheCertificateOfTheLease(t *testing.T) {
 // credentials. Once it leads, and the Lease has its certificate, it answers.
 func TestAForwarderWaitsForTheInstanceToLead(t *testing.T) {
 	d := newDirect(t)
+	stranger := d.berth
+	d.berth = httptest.NewUnstartedServer(stranger.Config.Handler)
+	d.berth.Config.ErrorLog = stranger.Config.ErrorLog
+	d.berth.TLS = &tls.Config{Certificates: []tls.Certificate{berthsOwn(t)}}
+	d.berth.StartTLS()
+	defer d.berth.Close()
 	d.lease = leader.Fingerprint([]byte("another's"))
 	d.token.Store("")
 	flags := Flags{Kubeconfig: d.kubeconfig, Lease: "kube-system/berth", Server: d.berth.URL}
@@ -165,6 +177,10 @@ func TestAForwarderWaitsForTheInstanceToLead(t *testing.T) {
 	if code, body := ask(); code != http.StatusOK || d.token.Load() != "Bearer secret" {
 		t.Errorf("leading: got %d %s, and it was sent %q", code, body, d.token.Load())
 	}
+	elsewhere := Flags{Kubeconfig: d.kubeconfig, Lease: "kube-system/berth", Server: stranger.URL}
+	if err := elsewhere.Forwarder(t.Context()).Connect(t.Context()); !Hopeless(err) || !strings.Contains(err.Error(), "nor one that any Berth makes itself: check --server") {
+		t.Errorf("a server that isn't Berth: %v, want an error that waiting doesn't end", err)
+	}
 	flags.CA = filepath.Join(t.TempDir(), "other.pem")
 	if err := os.WriteFile(flags.CA, otherCertificate(t), 0o600); err != nil {
 		t.Fatal(err)
@@ -172,6 +188,20 @@ func TestAForwarderWaitsForTheInstanceToLead(t *testing.T) {
 	if err := flags.Forwarder(t.Context()).Connect(t.Context()); err == nil || NoLeader(err) {
 		t.Errorf("a certificate of another authority: %v, want an error that waiting doesn't end", err)
 	}
+}
+
+// berthsOwn returns a certificate as Berth makes one for itself.
+func berthsOwn(t *testing.T) tls.Certificate {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "berth"}, DNSNames: []string{"localhost"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, of, of, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
 // TestNoCredentialsInClearText, nor after a redirect.

@@ -60,8 +60,20 @@ func (f *Forwarder) Connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.Get(ctx, api.Prefix+"meta")
+	if _, err = c.Get(ctx, api.Prefix+"meta"); err != nil {
+		f.drop(c) // the next attempt looks for the leader anew
+	}
 	return err
+}
+
+// drop ends a connection, if it is still the one that is used.
+func (f *Forwarder) drop(c *Connection) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.conn == c {
+		c.Close()
+		f.conn = nil
+	}
 }
 
 // connection returns the connection, another one than broken.

@@ -8,11 +8,14 @@ package reach
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -213,7 +216,7 @@ func (c *Connection) unanswered(err error) error {
 func (c *Connection) refusal(resp *http.Response, path string, body []byte) error {
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return answered{c.refused(resp.StatusCode, path)}
+		return answered{refusedError{c.refused(resp.StatusCode, path)}}
 	}
 	answer := struct{ Error string }{}
 	if json.Unmarshal(body, &answer) == nil && answer.Error != "" {
@@ -238,8 +241,33 @@ func (e noLeader) Unwrap() error { return e.error }
 // that does: waiting may help, and other flags won't.
 func NoLeader(err error) bool { return errors.As(err, &noLeader{}) }
 
+// Hopeless reports whether waiting can't end an error, and another command line or another right is needed: a name that
+// isn't known, a server without TLS, a certificate that is refused, or 401 and 403.
+func Hopeless(err error) bool {
+	var dns *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	switch {
+	case NoLeader(err):
+		return false
+	case errors.As(err, &dns):
+		return dns.IsNotFound
+	}
+	return errors.As(err, &certificate) || errors.As(err, &record) || errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &x509.UnknownAuthorityError{}) || errors.As(err, &x509.HostnameError{}) ||
+		errors.As(err, &x509.CertificateInvalidError{}) || errors.As(err, &refusedError{})
+}
+
+// refusedError is an answer 401 or 403.
+type refusedError struct{ error }
+
+// Unwrap lets callers see what is wrapped.
+func (e refusedError) Unwrap() error { return e.error }
+
 // answered is an error that the API answers with.
 type answered struct{ error }
+
+// Unwrap lets callers see what is wrapped.
+func (e answered) Unwrap() error { return e.error }
 
 // Answered reports whether an error is an answer: another Berth would answer the same. It isn't when nothing answered,
 // or an instance that stands by.

@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"time"
 
 	"github.com/spf13/cobra"
 	cliflag "k8s.io/component-base/cli/flag"
@@ -77,7 +78,9 @@ func (o *options) run(ctx context.Context, out, log io.Writer) error {
 	if o.port < 0 || o.port > 65535 {
 		return term.Usage(fmt.Errorf("--local-port is %d; it must be from 1 to 65535, or 0 for any that is free", o.port))
 	}
-	answers, err := o.answers(ctx, log)
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	answers, err := o.answers(ctx, log, fail)
 	if err != nil {
 		return err
 	}
@@ -90,11 +93,17 @@ func (o *options) run(ctx context.Context, out, log io.Writer) error {
 	if o.browser && term.Width(out) > 0 {
 		show(server.Address())
 	}
-	return server.Serve(ctx)
+	if err := server.Serve(ctx); err != nil {
+		return err
+	}
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) { // Ctrl-C is no error
+		return err
+	}
+	return nil
 }
 
-// answers returns the API that the page reads.
-func (o *options) answers(ctx context.Context, log io.Writer) (http.Handler, error) {
+// answers returns the API that the page reads. fail is called when waiting for a leader has become hopeless.
+func (o *options) answers(ctx context.Context, log io.Writer, fail func(error)) (http.Handler, error) {
 	if len(o.compare) > 0 && o.from.File == "" {
 		return nil, term.Usage(errors.New("--compare lays runs over that of --file; give --file, too"))
 	}
@@ -109,11 +118,43 @@ func (o *options) answers(ctx context.Context, log io.Writer) (http.Handler, err
 	switch err := leader.Connect(ctx); {
 	case reach.NoLeader(err):
 		fmt.Fprintf(log, "%v\nThe page waits until an instance leads.\n", err)
+		go func() {
+			if err := await(ctx, leader.Connect, time.NewTicker(sayAgainAfter), log); err != nil {
+				fail(err)
+			}
+		}()
 	case err != nil:
 		return nil, err
 	}
 	context.AfterFunc(ctx, leader.Close)
 	return leader, nil
+}
+
+// sayAgainAfter is how often a command that waits says what for.
+const sayAgainAfter = 10 * time.Second
+
+// await tries again with each tick, and says why that failed, until it succeeds or ctx ends. An error that waiting can't end
+// is returned. It stops the ticker.
+func await(ctx context.Context, connect func(context.Context) error, again *time.Ticker, log io.Writer) error {
+	defer again.Stop()
+	for began := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-again.C:
+		}
+		err := connect(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			fmt.Fprintln(log, "Berth answers now.")
+			return nil
+		case reach.Hopeless(err):
+			return err
+		}
+		fmt.Fprintf(log, "Still waiting after %s: %v\n", time.Since(began).Round(time.Second), err)
+	}
 }
 
 // show opens an address in the user's browser, if there is one: the address is printed, too.

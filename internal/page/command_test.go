@@ -2,17 +2,24 @@ package page
 
 import (
 	"bytes"
+	"context"
 	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/berthproject/berth/edge/api"
+	"github.com/berthproject/berth/edge/reach"
 )
 
 // TestUIWaitsForALeader: at the start nobody may lead yet, which ends by itself. Whatever else is wrong ends the command.
@@ -39,7 +46,7 @@ func TestUIWaitsForALeader(t *testing.T) {
 	var log bytes.Buffer
 	o := &options{}
 	o.from.Kubeconfig, o.from.Lease = kubeconfig, "kube-system/berth"
-	h, err := o.answers(t.Context(), &log)
+	h, err := o.answers(t.Context(), &log, func(err error) { t.Error(err) })
 	if err != nil || !strings.Contains(log.String(), "no leader: the Lease kube-system/berth has no holder") || !strings.Contains(log.String(), "The page waits until an instance leads.") {
 		t.Fatalf("it says %q and returns %v", log.String(), err)
 	}
@@ -50,7 +57,81 @@ func TestUIWaitsForALeader(t *testing.T) {
 	}
 	other := &options{}
 	other.from.Kubeconfig, other.from.Lease = kubeconfig, "kube-system/none"
-	if _, err := other.answers(t.Context(), &log); err == nil || !strings.Contains(err.Error(), "no Lease kube-system/none") {
+	if _, err := other.answers(t.Context(), &log, func(error) {}); err == nil || !strings.Contains(err.Error(), "no Lease kube-system/none") {
 		t.Errorf("without a Lease it returns %v", err)
+	}
+}
+
+// TestUISaysAgainWhatItWaitsFor with each tick, until somebody leads or it can't end.
+func TestUISaysAgainWhatItWaitsFor(t *testing.T) {
+	unknown := fmt.Errorf("querying Berth: %w", &net.DNSError{Err: "no such host", Name: "berht", IsNotFound: true})
+	for _, x := range []struct {
+		name  string
+		fails []error // of one attempt after the other; then it succeeds
+		said  []string
+		end   error
+	}{
+		{"until an instance leads", []error{errors.New("no leader: a"), errors.New("no leader: b")}, []string{"Still waiting after", ": no leader: a\n", ": no leader: b\n", "Berth answers now.\n"}, nil},
+		{"until it can't end", []error{errors.New("no leader: a"), unknown}, []string{": no leader: a\n"}, unknown},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			var log strings.Builder
+			n := 0
+			err := await(t.Context(), func(context.Context) error {
+				n++
+				if n > len(x.fails) {
+					return nil
+				}
+				return x.fails[n-1]
+			}, time.NewTicker(time.Millisecond), &log)
+			if !errors.Is(err, x.end) || x.end == nil && err != nil {
+				t.Errorf("it returns %v, want %v", err, x.end)
+			}
+			for _, want := range x.said {
+				if !strings.Contains(log.String(), want) {
+					t.Errorf("it says %q, want %q in it", &log, want)
+				}
+			}
+			if want := strings.Count(strings.Join(x.said, ""), ": no leader"); strings.Count(log.String(), "Still waiting") != want {
+				t.Errorf("it says %q, want %d times that it waits", &log, want)
+			}
+		})
+	}
+}
+
+// TestUIGivesUp at once where waiting can't help: nothing is served then.
+func TestUIGivesUp(t *testing.T) {
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	refusing := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	defer refusing.Close()
+	for _, x := range []struct {
+		name, server string
+		insecure     bool
+		want         string
+	}{
+		{"a name that isn't known", "https://no-such-host.invalid", true, "check --server"},
+		{"a server without TLS", "https" + strings.TrimPrefix(plain.URL, "http"), true, "check --server"},
+		{"a certificate that nobody vouches for", refusing.URL, false, "certificate"},
+		{"no right", refusing.URL, true, "not authorized to get /api/v1alpha1/meta"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			o := &options{}
+			o.from.Server, o.from.Insecure, o.from.Lease = x.server, x.insecure, "kube-system/berth"
+			if !x.insecure {
+				o.from.TokenFile = filepath.Join(t.TempDir(), "token")
+				if err := os.WriteFile(o.from.TokenFile, []byte("x"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var out, log strings.Builder
+			err := o.run(t.Context(), &out, &log)
+			if err == nil || !strings.Contains(err.Error(), x.want) || out.Len() > 0 {
+				t.Fatalf("it prints %q and returns %v, want %q", &out, err, x.want)
+			}
+			if !reach.Hopeless(err) {
+				t.Errorf("%v: it counts as one that waiting may end", err)
+			}
+		})
 	}
 }

@@ -1,4 +1,4 @@
-import { computed, effect, signal, untracked } from '@preact/signals'
+import { batch, computed, effect, signal, untracked } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { useSignal } from '@preact/signals'
 import { answerInside } from './inside'
@@ -86,14 +86,15 @@ export async function get<T>(path: string, query: Query = {}, abort?: AbortSigna
 }
 
 /** all asks for all pages of a list. */
-export async function all<T extends { items: unknown[]; continue?: string }>(path: string, query: Query = {}, abort?: AbortSignal): Promise<T> {
-  const first = await get<T>(path, { limit: 5000, ...query }, abort)
+async function all<R, T extends List<R>>(path: string, query: Query = {}): Promise<T> {
+  const limit = inReport ? undefined : rowsOfPage // a report has no pages
+  const first = await get<T>(path, { limit, ...query })
   for (let next = first.continue; next; ) {
-    const more = await get<T>(path, { limit: 5000, ...query, continue: next }, abort)
-    first.items.push(...more.items)
+    const more = await get<T>(path, { limit, ...query, continue: next })
+    first.items = first.items.concat(more.items)
     next = more.continue
   }
-  return first
+  return { ...first, continue: undefined }
 }
 
 // What the stream brings.
@@ -114,6 +115,9 @@ export const clockNow = computed(() => {
   return m.capabilities.replay ? (m.capabilities.seek ? moment.value : Date.parse(m.now)) : now.value + skew.value
 })
 const skew = signal(0)
+
+/** today is clockNow to a quarter of an hour, in which days begin in all time zones. */
+export const today = computed(() => Math.floor(clockNow.value / 900e3) * 900e3)
 effect(() => {
   const at = overview.value?.at
   if (at) skew.value = Date.parse(at) - Date.now()
@@ -199,9 +203,13 @@ export function start(): void {
     source = new EventSource(base + 'stream')
     source.addEventListener('overview', e => {
       if (paused.value) return
-      overview.value = JSON.parse((e as MessageEvent).data)
-      trouble.value = ''
-      tick.value++
+      const o: Overview = JSON.parse((e as MessageEvent).data)
+      batch(() => {
+        beat()
+        overview.value = o
+        trouble.value = ''
+        tick.value++
+      })
     })
     source.addEventListener('decisions', e => {
       if (paused.value) return
@@ -224,8 +232,18 @@ export function start(): void {
   effect(() => {
     if (!paused.value && meta.peek() && !meta.peek()?.capabilities.replay && !trouble.peek()) void begin()
   })
-  setInterval(() => (now.value = Date.now()), 1000)
+  beat()
   void begin()
+}
+
+let beating: ReturnType<typeof setInterval> | undefined
+
+/** beat has the page's clock go on now and then every two seconds, which is how often events come: with them it costs no
+ * drawing of its own. */
+function beat(): void {
+  clearInterval(beating)
+  beating = setInterval(() => (now.value = Date.now()), 2000)
+  now.value = Date.now()
 }
 
 function explain(e: unknown): string {
@@ -242,26 +260,91 @@ export interface Answer<T> {
 
 /** useAnswer asks, and asks anew while things change, at most every so many milliseconds. What there was
  * of the same path stays until the new answer is there. */
-export function useAnswer<T>(path: string | undefined, query: Query = {}, o: { every?: number; pages?: boolean } = {}): Answer<T> {
-  const state = useSignal<Answer<T> & { at?: string }>({})
-  const busy = useRef<{ path: string | undefined; at: string; begun: number }>(undefined)
+export function useAnswer<T>(path: string | undefined, query: Query = {}, o: { every?: number } = {}): Answer<T> {
+  return useAsked(path, query, () => o.every ?? 2000, () => get<T>(path!, query))
+}
+
+/** useAsked asks by ask when path or query change, and then with ticks. A tick alone draws nothing anew. */
+function useAsked<T>(path: string | undefined, query: Query, every: () => number, ask: (before: T | undefined) => Promise<T>): Answer<T> {
+  const state = useSignal<Answer<T>>({})
+  const busy = useRef<{ path: string | undefined; at: string; begun: number; done: boolean }>(undefined)
   const at = path === undefined ? '' : address(path, timed(path, query))
-  const t = tick.value
-  useEffect(() => {
+  const again = useRef(ask)
+  again.current = ask
+  const look = () => {
     if (path === undefined) {
       state.value = {}
       return
     }
-    const same = busy.current?.at === at
-    if (same && Date.now() - busy.current!.begun < (o.every ?? 2000)) return
-    if (same && meta.value?.capabilities.replay) return
-    if (busy.current?.path !== path) state.value = {}
-    busy.current = { path, at, begun: Date.now() }
-    const mine = busy.current
-    ;(o.pages ? all<never>(path, query) : get<T>(path, query)).then(
-      data => busy.current?.at === mine.at && (state.value = { data, at }),
-      e => busy.current?.at === mine.at && (state.value = { data: state.value.data, error: explain(e), at }),
-    )
-  }, [at, t])
+    const b = busy.current
+    // A run stands still. What is due a moment after a tick isn't left for the next.
+    if (b?.at === at && (meta.value?.capabilities.replay || !b.done || Date.now() - b.begun < every() - 200)) return
+    if (b?.path !== path) state.value = {}
+    const mine = { path, at, begun: Date.now(), done: false }
+    busy.current = mine
+    const answered = (a: Answer<T>) => {
+      mine.done = true
+      if (busy.current === mine) state.value = a
+    }
+    again.current(b?.at === at ? state.value.data : undefined).then(data => answered({ data }), e => answered({ data: state.value.data, error: explain(e) }))
+  }
+  useEffect(() => effect(() => {
+    void tick.value // nothing else that is read is a reason to ask
+    untracked(look)
+  }), [at])
   return state.value
+}
+
+/** rowsOfPage is how many rows of a list are asked for at a time. Parsing more makes a page stutter. */
+const rowsOfPage = 1000
+
+export interface List<R> { items: R[]; continue?: string }
+
+/** usePages is useAnswer for a list of which all pages are wanted. They are read one after the other, and then one page is
+ * read anew with each tick. key is a row's name, by which Berth sorts the list. */
+export function usePages<R, T extends List<R>>(path: string, key: (row: R) => string, query: Query = {}, every = 2000): Answer<T> {
+  // How many rows at the list's beginning this round has read, and where it goes on.
+  const round = useRef<{ done: number; next?: string }>({ done: 0 })
+  // A list of more than one page is never read anew as a whole: its rows are as old as it has pages, in ticks.
+  return useAsked<T>(path, query, () => (round.current.next ? 0 : every), async before => {
+    if (!before || inReport) {
+      round.current = { done: 0 }
+      return all<R, T>(path, query)
+    }
+    const { done, next } = round.current
+    const page = await get<T>(path, { limit: rowsOfPage, ...query, continue: next })
+    const items = renewed(before.items, done, page, key)
+    round.current = page.continue ? { done: done + page.items.length, next: page.continue } : { done: 0 }
+    return { ...page, items, continue: undefined }
+  })
+}
+
+/** renewed returns a sorted list with a page of it read anew. The first rows, done of them, are this round's; those after the
+ * page's last row stay as they are until their own page comes. A row that says what it said stays the same object,
+ * and so does the list if all of them do. Pure. */
+export function renewed<R>(have: R[], done: number, page: List<R>, key: (row: R) => string): R[] {
+  const last = page.items.at(-1)
+  const out = have.slice(0, done)
+  let i = done
+  for (const row of page.items) {
+    const k = key(row)
+    while (i < have.length && key(have[i]!) < k) i++
+    out.push(i < have.length && same(have[i], row) ? have[i]! : row)
+  }
+  if (page.continue && last !== undefined) out.push(...have.slice(done).filter(r => key(r) > key(last)))
+  return out.length === have.length && out.every((r, j) => r === have[j]) ? have : out
+}
+
+/** same says that two answers say the same. Pure. */
+export function same(a: unknown, b: unknown): boolean {
+  if (a === b) return true
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
+  const x = a as Record<string, unknown>, y = b as Record<string, unknown>
+  let n = 0
+  for (const k in x) {
+    if (!same(x[k], y[k])) return false
+    n++
+  }
+  for (const _ in y) n--
+  return n === 0
 }

@@ -29,6 +29,12 @@ export function nodeState(n: Pick<Node, 'ready' | 'unschedulable' | 'state' | 's
   return ['ready', 'good']
 }
 
+/** kinds are the kinds of nodes that can be asked for, with what they are called. */
+export const kinds: [string, string][] = [['', 'all'], ['ready', 'ready'], ['notReady', 'not ready'], ['cordoned', 'cordoned'], ['candidate', 'could go'], ['leaving', 'leaving']]
+
+/** kindOf says which of kinds a node is, the most important first. */
+export const kindOf = (n: Node): string => (n.state === 'Leaving' ? 'leaving' : !n.ready ? 'notReady' : n.unschedulable ? 'cordoned' : n.state === 'Candidate' ? 'candidate' : 'ready')
+
 /** words splits a name such as "NotEnoughRoom" into words. */
 export const words = (s: string): string => s.replace(/([a-z])([A-Z])/g, '$1 $2').toLowerCase()
 

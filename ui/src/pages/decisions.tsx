@@ -2,7 +2,7 @@ import { useMemo } from 'preact/hooks'
 import { clockNow, currency, decisions, inReport, useAnswer } from '../api'
 import { clock, count, money, plural } from '../format'
 import { about, decisionTone, sentence } from '../names'
-import { Empty, Mark, Pairs, Panel, PlainTable } from '../parts/basics'
+import { Clock, Empty, Mark, Pairs, Panel, PlainTable } from '../parts/basics'
 import { Drawer } from '../parts/drawer'
 import { Table, type Column } from '../parts/table'
 import { go, href, param } from '../route'
@@ -12,7 +12,7 @@ import { Options } from './pod'
 
 const columns: Column<Decision>[] = [
   { key: 'seq', label: '#', num: true, show: d => d.seq, by: d => d.seq },
-  { key: 'time', label: 'time', show: d => clock(d.time, utc.value === 'true', clockNow.value) },
+  { key: 'time', label: 'time', show: d => <Clock of={d.time} /> },
   { key: 'kind', label: 'kind', show: d => <><Mark tone={decisionTone(d.kind)} /> {d.kind}</>, by: d => d.kind },
   { key: 'about', label: 'about', show: about, by: about, width: 'minmax(200px, 1fr)' },
   { key: 'text', label: 'decision', show: d => (d.text ?? '').replace(d.kind, '').trimStart(), width: 'minmax(300px, 3fr)' },

@@ -1,16 +1,14 @@
-import { hierarchy, treemap } from 'd3-hierarchy'
-import { useMemo, useRef } from 'preact/hooks'
-import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
-import { clockNow, currency, overview, prices, useAnswer } from '../api'
-import { age, amount, clock, count, money, percent, plural, quantity } from '../format'
-import { nodeState, podName, stateOf } from '../names'
-import { Command, Empty, Left, Meter, Pairs, Panel, PlainTable, Segments, Tag } from '../parts/basics'
+import { useMemo } from 'preact/hooks'
+import { clockNow, currency, prices, useAnswer, usePages } from '../api'
+import { age, amount, clock, count, money, plural, quantity } from '../format'
+import { kindOf, kinds, nodeState, podName, stateOf } from '../names'
+import { Age, Command, Empty, Left, Meter, Pairs, Panel, PlainTable, Segments, Tag } from '../parts/basics'
 import { Drawer } from '../parts/drawer'
 import { Table, type Column } from '../parts/table'
 import { go, href, param } from '../route'
 import { utc } from '../settings'
 import type { Node, NodeDetail, NodeList } from '../types'
+import { MapChoices, NodeMap } from './map'
 import { DecisionLines } from './pod'
 
 type View = 'table' | 'map'
@@ -20,7 +18,7 @@ const share = (n: Node, resource: string): number => n.resources.find(r => r.res
 const extended = (n: Node) => n.resources.filter(r => r.resource.includes('/') && quantity(r.allocatable) > 0)
 const extendedShare = (n: Node): number => Math.max(...extended(n).map(r => r.share), -1)
 
-function columns(all: Node[]): Column<Node>[] {
+function columns(devices: boolean, prices: boolean): Column<Node>[] {
   const out: Column<Node>[] = [
     { key: 'name', label: 'node', show: n => n.name, by: n => n.name, width: 'minmax(160px, 1.4fr)' },
     { key: 'state', label: 'state', show: n => { const [t, tone] = nodeState(n); return <Tag tone={tone} title={n.pod}>{t}</Tag> }, by: n => nodeState(n)[0], width: 'minmax(200px, 1fr)' },
@@ -30,12 +28,12 @@ function columns(all: Node[]): Column<Node>[] {
     { key: 'cpu', label: 'cpu', show: n => <Meter share={share(n, 'cpu')} tone="cpu" of={of(n, 'cpu')} />, by: n => share(n, 'cpu'), num: true, width: 'minmax(104px, .4fr)' },
     { key: 'memory', label: 'memory', show: n => <Meter share={share(n, 'memory')} tone="memory" of={of(n, 'memory')} />, by: n => share(n, 'memory'), num: true, width: 'minmax(104px, .4fr)' },
   ]
-  if (all.some(n => extended(n).length > 0))
+  if (devices)
     out.push({ key: 'gpu', label: 'devices', show: n => { const e = extended(n)[0]; return e ? <Meter share={e.share} tone="gpu" of={of(n, e.resource)} /> : '' }, by: extendedShare, num: true, width: 'minmax(104px, .4fr)' })
   out.push({ key: 'pods', label: 'pods', num: true, show: n => count(n.pods), by: n => n.pods })
-  if (prices.value) out.push({ key: 'price', label: 'price', num: true, show: n => (n.price ? money(n.price, currency.value) : '–'), by: n => n.price ?? NaN })
+  if (prices) out.push({ key: 'price', label: 'price', num: true, show: n => (n.price ? money(n.price, currency.value) : '–'), by: n => n.price ?? NaN })
   out.push(
-    { key: 'age', label: 'age', num: true, show: n => age(n.created, clockNow.value), by: n => (n.created ? -Date.parse(n.created) : NaN) },
+    { key: 'age', label: 'age', num: true, show: n => <Age of={n.created} />, by: n => (n.created ? -Date.parse(n.created) : NaN) },
   )
   return out
 }
@@ -47,15 +45,15 @@ const of = (n: Node, resource: string): string => {
 
 /** NodesPage is all nodes, as a table or as a map. */
 export function NodesPage() {
-  const many = (overview.value?.nodes.total ?? 0) > 1000
-  const { data, error } = useAnswer<NodeList>('nodes', {}, { pages: true, every: many ? 15000 : 5000 })
+  const { data, error } = usePages<Node, NodeList>('nodes', n => n.name, {}, 5000)
   const view = (param('view') || 'table') as View
   const q = param('q').toLowerCase(), group = param('group'), state = param('state')
   const items = data?.items
   const groups = useMemo(() => [...new Set(items?.map(n => n.group ?? '') ?? [])].sort(), [items])
   const rows = useMemo(() => (items ?? []).filter(n =>
     (!q || [n.name, n.group, n.zone, n.instanceType, n.reason, n.pod].join(' ').toLowerCase().includes(q)) && (!group || (n.group || '-') === group) && (!state || kindOf(n) === state)), [items, q, group, state])
-  const cols = useMemo(() => columns(items ?? []), [items, prices.value, clockNow.value])
+  const devices = useMemo(() => (items ?? []).some(n => extended(n).length > 0), [items])
+  const cols = useMemo(() => columns(devices, prices.value), [devices, prices.value])
   if (error && !data) return <p class="bad">{error}</p>
   if (!data || !items) return <p class="loading">Loading…</p>
   const choose = (name: string) => go({ node: name })
@@ -75,101 +73,6 @@ export function NodesPage() {
     </Panel>
   )
 }
-
-const kinds: [string, string][] = [['', 'all'], ['ready', 'ready'], ['notReady', 'not ready'], ['cordoned', 'cordoned'], ['candidate', 'could go'], ['leaving', 'leaving']]
-
-const kindOf = (n: Node): string => (n.state === 'Leaving' ? 'leaving' : !n.ready ? 'notReady' : n.unschedulable ? 'cordoned' : n.state === 'Candidate' ? 'candidate' : 'ready')
-
-type Size = 'cpu' | 'price' | 'equal'
-type Colour = 'use' | 'state'
-
-const sizeParam = (): Size => (param('size') || (prices.value ? 'price' : 'cpu')) as Size
-const colourParam = (): Colour => (param('colour') || 'use') as Colour
-
-function MapChoices() {
-  return <>
-    <label>Size <select value={sizeParam()} onChange={e => go({ size: e.currentTarget.value }, true)}>{prices.value && <option value="price">price</option>}<option value="cpu">cores</option><option value="equal">equal</option></select></label>
-    <label>Colour <select value={colourParam()} onChange={e => go({ colour: e.currentTarget.value }, true)}><option value="use">requested share</option><option value="state">state</option></select></label>
-  </>
-}
-
-interface Leaf { name: string; node?: Node; children?: Leaf[] }
-
-/** NodeMap draws a rectangle for each node in its group. The table has the same. */
-function NodeMap({ nodes, choose }: { nodes: Node[]; choose: (name: string) => void }) {
-  const box = useRef<HTMLDivElement>(null)
-  const width = useSignal(1000), top = useSignal(260)
-  useEffect(() => {
-    const watch = new ResizeObserver(() => {
-      width.value = box.current?.clientWidth ?? 1000
-      top.value = (box.current?.getBoundingClientRect().top ?? 260) + scrollY
-    })
-    watch.observe(box.current!)
-    return () => watch.disconnect()
-  }, [])
-  const size = sizeParam(), colour = colourParam()
-  const height = Math.max(360, Math.min(1700, innerHeight - top.value - 56)) // so that the legend below it is in view
-  const unpriced = size === 'price' ? nodes.filter(n => !n.price).length : 0
-  const root = useMemo(() => {
-    const groups = new Map<string, Leaf[]>()
-    for (const n of nodes) {
-      const g = n.group ?? 'in no group'
-      if (!groups.has(g)) groups.set(g, [])
-      groups.get(g)!.push({ name: n.name, node: n })
-    }
-    const sizeOf = (n: Node) => (size === 'equal' ? 1 : size === 'price' ? n.price ?? 0 : quantity(n.resources.find(r => r.resource === 'cpu')?.allocatable) || 0)
-    const least = nodes.reduce((m, n) => (sizeOf(n) > 0 ? Math.min(m, sizeOf(n)) : m), Infinity)
-    // What has no size of its own is as small as the smallest, so that every node is there.
-    const value = (l: Leaf) => (l.node ? sizeOf(l.node) || (least < Infinity ? least : 1) : 0)
-    const h = hierarchy<Leaf>({ name: '', children: [...groups].map(([name, children]) => ({ name, children })) }).sum(value).sort((a, b) => (b.value ?? 0) - (a.value ?? 0))
-    return treemap<Leaf>().size([width.value, height]).paddingTop(d => (d.depth === 1 ? 20 : 0)).paddingInner(d => (d.depth === 0 ? 8 : 0)).round(true)(h)
-  }, [nodes, size, width.value, height])
-  const keys = (e: KeyboardEvent) => {
-    const el = e.target as SVGElement
-    const next = { ArrowRight: 'nextElementSibling', ArrowDown: 'nextElementSibling', ArrowLeft: 'previousElementSibling', ArrowUp: 'previousElementSibling' }[e.key] as 'nextElementSibling' | undefined
-    if (next) {
-      e.preventDefault()
-      ;(el[next] as SVGElement | null)?.focus()
-    } else if (e.key === 'Enter') choose(el.dataset.name!)
-  }
-  // Of thousands of nodes the drawing is made, and compared with what is in the document, only when they change.
-  const drawing = useMemo(() => {
-    const leaves = root.leaves().filter(l => l.data.node)
-    return (
-        <svg class="map" height={height} viewBox={`0 0 ${width.value} ${height}`} role="group" aria-label="Nodes by group; arrow keys go from node to node, Enter opens one">
-          {(root.children ?? []).map(g => <text x={g.x0 + 3} y={g.y0 + 14}>{fit(`${g.data.name} · ${g.leaves().length}`, g.x1 - g.x0)}</text>)}
-          <g onKeyDown={keys}>{leaves.map((l, i) => {
-            const n = l.data.node!
-            const [text] = nodeState(n)
-            return <rect key={n.name} class="node" data-name={n.name} x={l.x0} y={l.y0} width={Math.max(0, l.x1 - l.x0)} height={Math.max(0, l.y1 - l.y0)} fill={fill(n, colour)}
-              tabindex={i === 0 ? 0 : -1} role="button" aria-label={`${n.name}, ${percent(share(n, 'cpu'))} of cpu, ${text}`} onClick={() => choose(n.name)}>
-              <title>{`${n.name}\n${of(n, 'cpu')}\n${of(n, 'memory')}\n${text}${n.price ? '\n' + money(n.price, currency.value) : ''}`}</title></rect>
-          })}</g>
-          <g class="names" aria-hidden="true">{leaves.filter(l => l.x1 - l.x0 > 56 && l.y1 - l.y0 > 22).slice(0, 400).map(l => <text x={l.x0 + 5} y={l.y0 + 15}>{fit((colour === 'state' ? stateMark[kindOf(l.data.node!)] ?? '' : '') + l.data.name, l.x1 - l.x0 - 8)}</text>)}</g>
-        </svg>
-    )
-  }, [root, colour, currency.value])
-  return (
-    <div class="body">
-      <div ref={box}>{drawing}</div>
-      <p class="legend">{colour === 'use'
-        ? <><span>requested share of the fullest resource:</span>{[0.05, 0.3, 0.6, 0.9].map(s => <span><i style={{ background: useColour(s) }} />{percent(s)}</span>)}</>
-        : kinds.slice(1).map(([k, text]) => <span><i style={{ background: stateColour[k] }} />{stateMark[k]}{text}</span>)}
-        {unpriced > 0 && <span>{plural(unpriced, 'node')} without a price {unpriced === 1 ? 'is' : 'are'} drawn as small as the cheapest</span>}</p>
-    </div>
-  )
-}
-
-const fit = (s: string, width: number) => (width < 30 ? '' : s.length * 6.6 > width ? s.slice(0, Math.max(1, Math.floor(width / 6.6) - 1)) + '…' : s)
-
-const useColour = (s: number): string => `color-mix(in srgb, var(--cpu) ${Math.round(12 + 88 * Math.min(1, Math.max(0, s)))}%, var(--idle))`
-
-const stateColour: Record<string, string> = { ready: 'var(--good-fill)', notReady: 'var(--bad-fill)', cordoned: 'var(--strong)', candidate: 'var(--wait-fill)', leaving: 'var(--warn-fill)' }
-
-/** stateMark tells states apart without colours. */
-const stateMark: Record<string, string> = { notReady: '✕ ', cordoned: '– ', candidate: '… ', leaving: '! ' }
-
-const fill = (n: Node, colour: Colour): string => (colour === 'state' ? stateColour[kindOf(n)]! : useColour(Math.max(...n.resources.map(r => r.share), 0)))
 
 /** NodeDrawer is why a node stays, or how far it is on its way out. */
 export function NodeDrawer() {

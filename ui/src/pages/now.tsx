@@ -1,3 +1,4 @@
+import { computed } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
 import { clockNow, currency, decisions, meta, overview, useAnswer } from '../api'
 import { age, amount, clock, count, money, percent, plural, since, span } from '../format'
@@ -66,6 +67,12 @@ export function expected(e: Expectation | undefined, now: number): string {
   if (!e.likely) return e.givenUp ? `given up ${within(e.givenUp, now)}` : ''
   const late = e.late && Date.parse(e.late) < now
   return late ? `late; given up ${within(e.givenUp, now)}` : `likely ${within(e.likely, now)}`
+}
+
+/** Expected is expected, written anew as time goes on. */
+export function Expected({ of }: { of: Expectation | undefined }) {
+  const text = useMemo(() => computed(() => expected(of, clockNow.value)), [of])
+  return <>{text}</>
 }
 
 function within(time: string | undefined, now: number): string {

@@ -1,12 +1,13 @@
 import { useSignal } from '@preact/signals'
-import { clockNow, overview, useAnswer } from '../api'
+import { useMemo } from 'preact/hooks'
+import { clockNow, overview, useAnswer, usePages } from '../api'
 import { age, amount, count, plural } from '../format'
 import { owner, podName, reasonOf, stateOf } from '../names'
-import { Empty, Left, Panel, PlainTable, Segments, Tag } from '../parts/basics'
+import { Age, Empty, Left, Panel, PlainTable, Segments, Tag } from '../parts/basics'
 import { Table, type Column } from '../parts/table'
 import { go, href, param } from '../route'
 import type { Pending, Pod, PodDetail, PodList } from '../types'
-import { expected } from './now'
+import { Expected, expected } from './now'
 
 type View = 'reasons' | 'pods'
 
@@ -64,19 +65,20 @@ export const podColumns: Column<Pod>[] = [
   { key: 'owner', label: 'workload', show: p => owner(p.owner), by: p => owner(p.owner), width: 'minmax(140px, 1fr)' },
   { key: 'state', label: 'state', show: p => { const [t, tone] = stateOf(p.state); return <Tag tone={tone}>{t}</Tag> }, by: p => p.state },
   { key: 'reason', label: 'reason', show: p => reasonOf(p.state, p.reason), by: p => p.reason ?? '', width: 'minmax(200px, 2fr)' },
-  { key: 'since', label: 'waiting', num: true, show: p => age(p.since, clockNow.value), by: p => (p.since ? -Date.parse(p.since) : NaN) },
+  { key: 'since', label: 'waiting', num: true, show: p => <Age of={p.since} />, by: p => (p.since ? -Date.parse(p.since) : NaN) },
   { key: 'attempts', label: 'attempts', num: true, show: p => count(p.attempts ?? 0), by: p => p.attempts ?? 0 },
-  { key: 'expected', label: 'node expected', show: p => (p.group ? `${p.group} ${expected(p.expected, clockNow.value)}` : ''), by: p => p.expected?.likely ?? '' },
+  { key: 'expected', label: 'node expected', show: p => (p.group ? <>{p.group} <Expected of={p.expected} /></> : ''), by: p => p.expected?.likely ?? '' },
   { key: 'cpu', label: 'cpu', num: true, show: p => amount('cpu', p.requests?.find(r => r.resource === 'cpu')?.quantity), by: p => Number(p.requests?.find(r => r.resource === 'cpu')?.quantity ?? 0) },
   { key: 'priority', label: 'priority', num: true, show: p => count(p.priority ?? 0), by: p => p.priority ?? 0 },
 ]
 
 function Pods() {
-  const { data, error } = useAnswer<PodList>('pods', { state: 'pending' }, { pages: true, every: 5000 })
+  const { data, error } = usePages<Pod, PodList>('pods', p => p.namespace + '\0' + p.name, { state: 'pending' }, 5000)
   const q = param('q').toLowerCase()
+  const items = data?.items
+  const rows = useMemo(() => (q && items ? items.filter(p => (podName(p) + owner(p.owner) + (p.reason ?? '')).toLowerCase().includes(q)) : items ?? []), [items, q])
   if (error && !data) return <p class="bad">{error}</p>
   if (!data) return <p class="loading">Loading…</p>
-  const rows = q ? data.items.filter(p => (podName(p) + owner(p.owner) + (p.reason ?? '')).toLowerCase().includes(q)) : data.items
   return (
     <Panel bare>
       <div class="body controls"><input type="search" placeholder="Filter by name, workload, reason" aria-label="Filter" value={param('q')} onInput={e => go({ q: e.currentTarget.value }, true)} />

@@ -1,7 +1,8 @@
-import { clockNow, useAnswer } from '../api'
+import { useMemo } from 'preact/hooks'
+import { clockNow, useAnswer, usePages } from '../api'
 import { age, clock, count, plural } from '../format'
 import { groupOutcome } from '../names'
-import { Command, Empty, Left, Meter, Pairs, Panel, PlainTable, Tag } from '../parts/basics'
+import { Age, Command, Empty, Left, Meter, Pairs, Panel, PlainTable, Tag } from '../parts/basics'
 import { Drawer } from '../parts/drawer'
 import { Table, type Column } from '../parts/table'
 import { go, href, param } from '../route'
@@ -19,17 +20,17 @@ const columns: Column<PodGroup>[] = [
   { key: 'min', label: 'at least', num: true, show: g => (g.minCount ? count(g.minCount) : ''), by: g => g.minCount ?? 0 },
   { key: 'topology', label: 'together in one', show: g => g.topology ?? '', by: g => g.topology ?? '' },
   { key: 'queue', label: 'queue', show: g => (g.queue ? `${g.queue}${g.attempts ? `, ${plural(g.attempts, 'attempt')}` : ''}` : ''), by: g => g.queue ?? '' },
-  { key: 'age', label: 'age', num: true, show: g => age(g.created, clockNow.value), by: g => (g.created ? -Date.parse(g.created) : NaN) },
+  { key: 'age', label: 'age', num: true, show: g => <Age of={g.created} />, by: g => (g.created ? -Date.parse(g.created) : NaN) },
   { key: 'message', label: 'message', show: g => g.message ?? '', width: 'minmax(200px, 2fr)' },
 ]
 
 /** PodGroupsPage is the pod groups, and how complete they are. */
 export function PodGroupsPage() {
-  const { data, error } = useAnswer<PodGroupList>('podgroups', {}, { pages: true, every: 4000 })
+  const { data, error } = usePages<PodGroup, PodGroupList>('podgroups', g => g.namespace + '\0' + g.name, {}, 4000)
+  const q = param('q').toLowerCase(), items = data?.items
+  const rows = useMemo(() => (items ?? []).filter(g => !q || `${name(g)} ${g.message ?? ''}`.toLowerCase().includes(q)), [items, q])
   if (error && !data) return <p class="bad">{error}</p>
   if (!data) return <p class="loading">Loading…</p>
-  const q = param('q').toLowerCase()
-  const rows = data.items.filter(g => !q || `${name(g)} ${g.message ?? ''}`.toLowerCase().includes(q))
   return (
     <Panel bare>
       <div class="body controls"><input type="search" placeholder="Filter by name or message" aria-label="Filter pod groups" value={param('q')} onInput={e => go({ q: e.currentTarget.value }, true)} />

@@ -1,7 +1,9 @@
-import { useSignal } from '@preact/signals'
+import { computed, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { inReport } from '../api'
-import { count, percent } from '../format'
+import { useMemo } from 'preact/hooks'
+import { clockNow, inReport, today } from '../api'
+import { age, clock, count, percent } from '../format'
+import { utc } from '../settings'
 
 export function Panel({ title, more, children, bare }: { title?: ComponentChildren; more?: ComponentChildren; children: ComponentChildren; bare?: boolean }) {
   return (
@@ -30,6 +32,18 @@ export function Meter({ share, of, tone }: { share: number | undefined; of?: str
       <span class="of">{percent(share)}</span>
     </span>
   )
+}
+
+/** Age is how long ago a time was. While time goes on it writes a new text where there is one, and draws nothing anew. */
+export function Age({ of }: { of: string | undefined }) {
+  const text = useMemo(() => computed(() => age(of, clockNow.value)), [of])
+  return <>{text}</>
+}
+
+/** Clock is a time of day, as Age is an age. */
+export function Clock({ of }: { of: string | undefined }) {
+  const text = useMemo(() => computed(() => clock(of, utc.value === 'true', today.value)), [of])
+  return <>{text}</>
 }
 
 /** Left says that a report has the first rows of a list alone. */

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { ComponentChildren } from 'preact'
+import type { ComponentChildren, VNode } from 'preact'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { count } from '../format'
 import { go, param } from '../route'
@@ -34,17 +34,50 @@ const onPaper = 500
 
 const collator = new Intl.Collator('en', { numeric: true })
 
-/** sorted returns rows in the order that the text asks for: a column's key, "-" before it for the largest first. */
+/** sorted returns rows in the order that the text asks for: a column's key, "-" before it for the largest first. Equal rows
+ * stay as they come. */
 export function sorted<T>(rows: T[], columns: Column<T>[], order: string): T[] {
   const down = order.startsWith('-')
   const by = columns.find(c => c.key === order.replace(/^-/, ''))?.by
   if (!by) return rows
   const keys = new Map(rows.map(r => [r, by(r)]))
   const compare = (a: number | string, b: number | string) =>
-    typeof a === 'number' && typeof b === 'number'
+    a === b ? 0 : typeof a === 'number' && typeof b === 'number'
       ? (Number.isNaN(a) ? -Infinity : a) - (Number.isNaN(b) ? -Infinity : b)
       : collator.compare(String(a), String(b))
   return [...rows].sort((a, b) => (down ? -1 : 1) * compare(keys.get(a)!, keys.get(b)!))
+}
+
+/** inOrder returns rows in the order in which they were before, and then those that are new. Pure. */
+export function inOrder<T>(rows: T[], before: T[], id: (row: T) => string): T[] {
+  const now = new Map(rows.map(r => [id(r), r]))
+  const out: T[] = []
+  for (const b of before) {
+    const k = id(b), r = now.get(k)
+    if (r !== undefined) {
+      out.push(r)
+      now.delete(k)
+    }
+  }
+  return out.concat([...now.values()])
+}
+
+interface RowProps<T> {
+  row: T
+  at: number
+  columns: Column<T>[]
+  chosen?: boolean
+  tab?: number
+  act: { open: ((row: T) => void) | undefined; move: (e: KeyboardEvent, at: number) => void }
+}
+
+/** Row draws a row, and draws it anew when a signal that it reads has changed. */
+function Row<T>({ row, at, columns, chosen, tab, act }: RowProps<T>) {
+  return (
+    <div role="row" class={act.open ? 'body-row' : ''} aria-rowindex={at + 2} aria-selected={chosen} tabIndex={tab} onClick={() => act.open?.(row)} onKeyDown={e => act.move(e, at)}>
+      {columns.map(c => <div role="cell" class={c.num ? 'num' : ''}>{c.show(row)}</div>)}
+    </div>
+  )
 }
 
 /** Table shows rows, of which only those in view are in the document. */
@@ -52,7 +85,13 @@ export function Table<T>({ label, columns, rows, id, open, selected, sort = 'sor
   const scroller = useRef<HTMLDivElement>(null)
   const window_ = useSignal({ from: 0, to: 60 })
   const order = param(sort) || first
-  const list = useMemo(() => sorted(rows, columns, order), [rows, order])
+  const before = useRef<{ order: string; list: T[] }>({ order: '', list: [] })
+  const list = useMemo(() => {
+    // Sorting what is nearly sorted takes one comparison a row: the rows of before come in the order of before.
+    const list = sorted(before.current.order === order ? inOrder(rows, before.current.list, id) : rows, columns, order)
+    before.current = { order, list }
+    return list
+  }, [rows, order])
 
   const look = () => {
     const el = scroller.current
@@ -89,9 +128,25 @@ export function Table<T>({ label, columns, rows, id, open, selected, sort = 'sor
     else requestAnimationFrame(() => row()?.focus()) // it is drawn by then
   }
 
+  // One object for all rows and all time, since a row that isn't drawn anew keeps what it was given.
+  const act = useRef<RowProps<T>['act']>({ open: undefined, move: () => {} })
+  Object.assign(act.current, { open, move })
+
   const { from, to } = printing.value ? { from: 0, to: onPaper } : window_.value
   const shown = list.slice(from, to)
-  const tabbable = Math.max(from, list.findIndex(r => id(r) === selected))
+  const tabbable = Math.max(from, selected ? list.findIndex(r => id(r) === selected) : 0)
+  // What is drawn again as the same element isn't compared with what is in the document.
+  const kept = useRef(new Map<string, VNode<RowProps<T>>>())
+  const drawn = new Map<string, VNode<RowProps<T>>>()
+  const elements = shown.map((row, i) => {
+    const props: RowProps<T> = { row, at: from + i, columns, chosen: open ? id(row) === selected : undefined, tab: open ? (from + i === tabbable ? 0 : -1) : undefined, act: act.current }
+    const was = kept.current.get(id(row))
+    const same = was && (Object.keys(props) as (keyof RowProps<T>)[]).every(k => was.props[k] === props[k])
+    const now = same ? was : <Row<T> key={id(row)} {...props} /> as VNode<RowProps<T>>
+    drawn.set(id(row), now)
+    return now
+  })
+  kept.current = drawn
   return (
     <div class="scroll" ref={scroller} onScroll={look} tabIndex={-1}>
       <div class="grid" role="table" aria-label={label} aria-rowcount={list.length + 1}
@@ -108,12 +163,7 @@ export function Table<T>({ label, columns, rows, id, open, selected, sort = 'sor
           })}
         </div>
         <div class="filler" style={{ height: `${from * height}px` }} />
-        {shown.map((r, i) => (
-          <div role="row" key={id(r)} class={open ? 'body-row' : ''} aria-rowindex={from + i + 2} aria-selected={open ? id(r) === selected : undefined}
-            tabIndex={open ? (from + i === tabbable ? 0 : -1) : undefined} onClick={() => open?.(r)} onKeyDown={e => move(e, from + i)}>
-            {columns.map(c => <div role="cell" class={c.num ? 'num' : ''}>{c.show(r)}</div>)}
-          </div>
-        ))}
+        {elements}
         {!printing.value && <div class="filler" style={{ height: `${Math.max(0, list.length - to) * height}px` }} />}
       </div>
       {printing.value && list.length > to && <p class="empty">and {count(list.length - to)} more</p>}
