@@ -26,3 +26,10 @@ func (p *Profile) PlacementScorer() PlacementScorer {
 	}
 	return nil
 }
+
+// PlacementScore returns the score, 0 to twice MaxScore, of nodes that hold so many members of a group where the
+// best hold most, which is at least 1, and of which Placement says fill: the sum of kube-scheduler's
+// PodGroupPodsCount and NodeResourcesFit, both of weight 1.
+func PlacementScore(holds, most int, fill int64) int64 {
+	return MaxScore*int64(holds)/int64(most) + fill
+}

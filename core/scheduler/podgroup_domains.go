@@ -85,14 +85,8 @@ func (t *transaction) enter(d *domain) {
 	t.nodes, t.inDomain, t.domain = d.nodes, map[*engine.Class]*engine.Class{}, d.value
 }
 
-// placementScore is the score of a domain that holds so many members, where the best holds most: the sum of
-// those of kube-scheduler's PodGroupPodsCount and NodeResourcesFit, both of weight 1.
-func placementScore(holds, most int, fill int64) int64 {
-	return framework.MaxScore*int64(holds)/int64(most) + fill
-}
-
 // bound bounds the score of a domain: it is the score if all members find places that it may hold.
-func (d *domain) bound(most int) int64 { return placementScore(d.holds, most, d.fill) }
+func (d *domain) bound(most int) int64 { return framework.PlacementScore(d.holds, most, d.fill) }
 
 // compareDomains puts the domain first whose nodes members are nominated to: they were bought for the
 // group, or others have left them. Then come those whose score may be the best, of these the ones with the
@@ -160,7 +154,7 @@ func known(found []tried, most int) bool {
 func bestScore(found []tried, most int) int64 {
 	best := int64(-1)
 	for _, x := range found {
-		best = max(best, placementScore(x.holds, most, x.fill))
+		best = max(best, framework.PlacementScore(x.holds, most, x.fill))
 	}
 	return best
 }
@@ -172,7 +166,7 @@ func bestOf(found []tried) *domain {
 		most = max(most, x.holds)
 	}
 	best := bestScore(found, most)
-	return found[slices.IndexFunc(found, func(x tried) bool { return placementScore(x.holds, most, x.fill) == best })].domain
+	return found[slices.IndexFunc(found, func(x tried) bool { return framework.PlacementScore(x.holds, most, x.fill) == best })].domain
 }
 
 // placedPods returns the members that have places.

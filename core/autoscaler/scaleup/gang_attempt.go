@@ -49,15 +49,9 @@ func (b *builder) bestAttempt(g *gang, pods []*cluster.Pod, need int) *attempt {
 	}
 	g.out.Tried, g.cut = nil, false
 	domains := domainsInTurn(b.gangDomains(g, pods, need), tryGangWork+len(pods)+len(b.models), b.req.Number)
-	// The first pass buys nothing, and the first domain that works ends the search:
-	// existing room beats any purchase. Domains that can't hold enough members are passed
-	// over without an attempt.
-	for _, d := range domains {
-		if len(g.Topologies) > 0 && d.holds >= need && !b.gangsOver() {
-			if a, _ := b.try(g, pods, need, d, nil); a != nil {
-				return a
-			}
-		}
+	// The first pass buys nothing: existing room beats any purchase.
+	if a := b.bestStanding(g, pods, need, domains); a != nil {
+		return a
 	}
 	// The second pass may buy. Each domain gives at most one attempt; the expander compares
 	// them below.

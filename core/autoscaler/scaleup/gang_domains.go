@@ -35,6 +35,10 @@ type gangDomain struct {
 	// holds bounds how many members its nodes take; could, with the nodes that may be bought; room how
 	// many pods like the members its nodes take.
 	holds, could, room int
+	// nodes are those that are there or coming, and fill how full they are with all members, by the profile's
+	// PlacementScorer; only of domains whose nodes may hold enough members.
+	nodes []cluster.NodeIndex
+	fill  int64
 }
 
 // predictedDomain is the value of one label on new nodes of a group.
@@ -176,7 +180,8 @@ func (b *builder) anchor(g *gang, d *gangDomain) (weigh func()) {
 }
 
 // gangDomains returns the domains that could hold enough members, those first that nodes of theirs hold,
-// of these the one with the least room. Where none is required there is one of no value.
+// of these the one whose placement score may be the best, as for the scheduler, and then the one with the least
+// room. Where none is required there is one of no value.
 func (b *builder) gangDomains(g *gang, pods []*cluster.Pod, need int) []*gangDomain {
 	if len(g.Topologies) == 0 {
 		return []*gangDomain{{could: len(pods), holds: len(pods)}}
@@ -190,8 +195,14 @@ func (b *builder) gangDomains(g *gang, pods []*cluster.Pod, need int) []*gangDom
 			g.tried(d.value, d.could, "no room for enough members")
 		}
 	}
+	most := 1
+	for _, d := range out {
+		if d.holds >= need {
+			d.fill, most = b.fill(pods, d), max(most, d.holds)
+		}
+	}
 	slices.SortFunc(out, func(x, y *gangDomain) int {
-		return cmp.Or(cmp.Compare(min(y.holds, need), min(x.holds, need)), cmp.Compare(x.room, y.room), cmp.Compare(x.value, y.value))
+		return cmp.Or(cmp.Compare(min(y.holds, need), min(x.holds, need)), cmp.Compare(y.bound(most), x.bound(most)), cmp.Compare(x.room, y.room), cmp.Compare(x.value, y.value))
 	})
 	return out[:min(len(out), maxGangDomains)]
 }
@@ -228,6 +239,7 @@ func (b *builder) boundDomains(g *gang, pods []*cluster.Pod) (out []*gangDomain)
 			// A node that is coming may be in its group's own domain, whose value has a slash: labels say where one ends.
 			labels := b.State.Node(nodes[i][0]).Object.Labels
 			d, holds := domain(value, func(k int) string { return labels[g.Topologies[k]] }), b.holds(e, r.class, nodes[i])
+			d.nodes = nodes[i]
 			can[d] += holds
 			d.holds, d.room = d.holds+min(holds, n), d.room+holds
 		}
