@@ -98,7 +98,13 @@ func TestKubeadmManifest(t *testing.T) {
 		t.Errorf("the Lease is %v, %v; want it held", lease, err)
 	}
 	text, err := os.ReadFile(log)
-	if err != nil || strings.Contains(string(text), "forbidden") {
-		t.Errorf("kube-scheduler's user may not do all that Berth does (%v)", err)
+	for line := range strings.Lines(string(text)) {
+		// Where pod groups are switched off, kube-scheduler's role doesn't have them, either.
+		if strings.Contains(line, "forbidden") && !strings.Contains(line, `cannot watch resource \"podgroups\"`) {
+			t.Errorf("kube-scheduler's user may not do all that Berth does: %s", line)
+		}
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -4,6 +4,7 @@
 //
 //	kubelets.go   options, caches, workers
 //	pods.go       what happens to a pod from its binding to its removal
+//	resizes.go    resizes in place
 //	nodes.go      a node's readiness and its lease
 //	forward.go    port-forwards to what runs on this machine
 //	describe.go   what a node is: labels, addresses, versions, what can be allocated
@@ -86,11 +87,13 @@ type kubelets struct {
 	due   timetable               // guarded by mu
 	pods  map[types.UID]*podState // guarded by mu, with the states
 	nodes map[string]*v1.Node     // nodes that exist, by name, as last seen; guarded by mu
+	// deferred are the pods whose resize is; guarded by mu.
+	deferred map[types.UID]bool
 }
 
 func newKubelets(client kubernetes.Interface, o Options) *kubelets {
 	return &kubelets{
-		client: client, o: o, wake: make(chan struct{}, 1), pods: map[types.UID]*podState{}, nodes: map[string]*v1.Node{},
+		client: client, o: o, wake: make(chan struct{}, 1), pods: map[types.UID]*podState{}, nodes: map[string]*v1.Node{}, deferred: map[types.UID]bool{},
 		nodeIPs: newAddresses("10.128.0.0"), podIPs: newAddresses("100.64.0.0"),
 	}
 }

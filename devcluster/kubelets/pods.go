@@ -21,6 +21,9 @@ import (
 // there once, however often the pod changes.
 type podState struct {
 	started, finishing, stopping bool
+	// first is the pod as it was seen first, shown as it is now, and looked as it was when a resize was last looked at;
+	// nil for never.
+	first, shown, looked *v1.Pod
 }
 
 // podChanged plans what a pod, as it now is, needs next.
@@ -37,6 +40,7 @@ func (k *kubelets) podChanged(p *v1.Pod) {
 	s.started = s.started || start
 	s.stopping = s.stopping || stop
 	s.finishing = s.finishing || finish
+	resize := k.noteResize(s, p)
 	k.mu.Unlock()
 	now := time.Now()
 	at := func(when time.Time, job func(context.Context, *v1.Pod)) {
@@ -56,6 +60,9 @@ func (k *kubelets) podChanged(p *v1.Pod) {
 		} else {
 			at(started(p, now).Add(run), k.finishPod)
 		}
+	}
+	if resize {
+		at(now.Add(k.o.StartDelay), func(ctx context.Context, p *v1.Pod) { k.resizePod(ctx, p.UID) })
 	}
 	if stop {
 		at(now.Add(stopTime(p)), k.stopPod)
@@ -85,9 +92,14 @@ func stopTime(p *v1.Pod) time.Duration {
 // podGone forgets a pod. Calls for it that are still due fail by its UID, and aren't repeated.
 func (k *kubelets) podGone(uid types.UID) {
 	k.mu.Lock()
+	s := k.pods[uid]
 	delete(k.pods, uid)
+	delete(k.deferred, uid)
 	k.mu.Unlock()
 	k.podIPs.release(string(uid))
+	if s != nil && s.shown != nil {
+		k.retryResizesOn(s.shown.Spec.NodeName, uid)
+	}
 }
 
 // startPod reports that a pod runs and is ready.
