@@ -418,16 +418,40 @@ func (p *pass) move(c *candidate, movers []*cluster.Pod) (stuck *cluster.Pod) {
 
 // moveAll moves pods of several nodes, all or none: then it returns one that finds no home.
 func (p *pass) moveAll(list []*candidate, movers [][]*cluster.Pod) (stuck *cluster.Pod) {
-	mark := p.world.Mark()
+	for i := range movers {
+		slices.SortFunc(movers[i], largestFirst) // large pods are harder to place
+	}
+	stuck = p.tryMove(list, movers)
+	if stuck == nil || stuck.Group == nil {
+		return stuck
+	}
+	// The rules keep members of a pod group beside the one that moves first, and the domain of
+	// the node that is best for it needn't have room for all.
+	first, nodes := p.otherDomains(list, movers, *stuck.Group)
+	for _, n := range nodes {
+		p.hints[first.UID] = n
+		if p.tryMove(list, movers) == nil {
+			return nil
+		}
+	}
+	return stuck
+}
+
+// takeOffAll takes pods off their nodes, which are on their way out from then on.
+func (p *pass) takeOffAll(list []*candidate, movers [][]*cluster.Pod) {
 	for i, c := range list {
-		// Large pods are harder to place.
-		slices.SortFunc(movers[i], largestFirst)
-		c.homes = slices.Grow(c.homes, len(movers[i]))
+		c.homes, c.was = slices.Grow(c.homes[:0], len(movers[i])), cluster.Former{}
 		p.world.SetNode(c.marked())
 		for _, pod := range movers[i] {
 			c.was.Note(p.engine(pod).TakeOff(pod))
 		}
 	}
+}
+
+// tryMove is moveAll by the pods' hints.
+func (p *pass) tryMove(list []*candidate, movers [][]*cluster.Pod) (stuck *cluster.Pod) {
+	mark := p.world.Mark()
+	p.takeOffAll(list, movers)
 	for i, c := range list {
 		for _, pod := range movers[i] {
 			e := p.engine(pod)

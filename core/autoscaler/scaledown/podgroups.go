@@ -4,6 +4,7 @@ package scaledown
 // evicted, and find homes as a whole. Members of other groups move one by one.
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -185,4 +186,42 @@ func (p *pass) staysOf(set *nodeSet) string {
 		}
 	}
 	return ""
+}
+
+// maxDomainsMovedTo is how many topology domains are tried for a pod group beside the one that its first member
+// finds by itself.
+const maxDomainsMovedTo = 16
+
+// otherDomains returns the member of a pod group that moves first, and a node that takes it in each of the domains that
+// all members could move to, those with the most nodes first; none when no domain is required, or when the domain is
+// that of members that stay.
+func (p *pass) otherDomains(list []*candidate, movers [][]*cluster.Pod, key cluster.PodGroupKey) (first *cluster.Pod, names []string) {
+	labels := cluster.RequiredTopologies(p.world.PodGroup(key))
+	if len(labels) == 0 {
+		return nil, nil
+	}
+	mark := p.world.Mark()
+	defer p.world.Rollback(mark)
+	p.takeOffAll(list, movers)
+	if p.world.PlacedMembers(key) > 0 {
+		return nil, nil
+	}
+	for _, pods := range movers {
+		if at := slices.IndexFunc(pods, func(pod *cluster.Pod) bool { return pod.Group != nil && *pod.Group == key }); at >= 0 {
+			first = pods[at]
+			break
+		}
+	}
+	_, domains := p.world.DomainsOf(labels)
+	domains = slices.Clone(domains)
+	slices.SortStableFunc(domains, func(a, b []cluster.NodeIndex) int { return cmp.Compare(len(b), len(a)) })
+	e := p.engine(first)
+	class := e.Class(first)
+	for _, nodes := range domains[:min(len(domains), maxDomainsMovedTo)] {
+		p.world.Turn()
+		if at := slices.IndexFunc(nodes, func(i cluster.NodeIndex) bool { return e.FitsOn(class, p.world.Node(i)) }); at >= 0 {
+			names = append(names, p.world.Node(nodes[at]).Name)
+		}
+	}
+	return first, names
 }
