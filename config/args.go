@@ -332,7 +332,8 @@ func preemptionArgs(path *field.Path, in *kubeschedulerv1.DefaultPreemptionArgs,
 }
 
 // dynamicResourcesArgs reads the arguments. The time that the filter may take becomes a number of
-// steps, so that the same decision is made on a slow machine; without a limit it is a day's.
+// steps, so that the same decision is made on a slow machine; without a limit it is a day's. kube-scheduler accepts
+// times in which it could hardly evaluate one selector, so a very short time is lengthened instead of refused.
 func dynamicResourcesArgs(path *field.Path, in *kubeschedulerv1.DynamicResourcesArgs, out *plugins.Options) (errs field.ErrorList) {
 	if d := in.FilterTimeout; d != nil {
 		if d.Duration < 0 {
@@ -342,8 +343,7 @@ func dynamicResourcesArgs(path *field.Path, in *kubeschedulerv1.DynamicResources
 		if limit == 0 || limit > 24*time.Hour {
 			limit = 24 * time.Hour
 		}
-		// At least one step, or nothing could be allocated at all.
-		out.DeviceSteps = max(int(limit.Seconds()*dynamicresources.StepsPerSecond), 1)
+		out.DeviceSteps = max(int(limit.Seconds()*dynamicresources.StepsPerSecond), dynamicresources.MinSteps)
 	}
 	if d := in.BindingTimeout; d != nil {
 		if out.DeviceBindTimeout = d.Duration; d.Duration < time.Second {

@@ -44,6 +44,19 @@ func TestFilesOfVersions(t *testing.T) {
 	}
 }
 
+// TestShortFilterTimeout: kube-scheduler takes any filterTimeout. A time that would let an allocator evaluate nothing
+// becomes what an ordinary node needs.
+func TestShortFilterTimeout(t *testing.T) {
+	for timeout, want := range map[string]int{"1ns": 100, "100us": 100, "20ms": 100, "1s": 5000, "0s": 24 * 60 * 60 * 5000} {
+		s, err := Parse([]byte(withArgs("DynamicResources", "filterTimeout: "+timeout)), compat.Newest)
+		if err != nil {
+			t.Errorf("%s: %v", timeout, err)
+		} else if got := s.Profiles[0].DeviceSteps; got != want {
+			t.Errorf("%s: %d steps, want %d", timeout, got, want)
+		}
+	}
+}
+
 // TestEmulatedVersion has the values that kube-scheduler takes, and others.
 func TestEmulatedVersion(t *testing.T) {
 	for _, c := range []struct {

@@ -28,6 +28,10 @@ const DefaultSteps = 10 * StepsPerSecond
 // StepsPerSecond is for how many steps a second of filterTimeout stands.
 const StepsPerSecond = 5000
 
+// MinSteps is how many steps a filterTimeout stands for at least, which is 20 ms: enough to look at the devices of an
+// ordinary node once.
+const MinSteps = 100
+
 // Plugin implements framework.Plugin.
 type Plugin struct {
 	steps    int
