@@ -8,8 +8,8 @@ package draining
 // replaced whoever watches.
 //
 // The members of a pod group that go together get their successors together: their Deployments are
-// asked when the drains of all their nodes are so far, and each rolls only if all may. None of the
-// members is evicted: when one gets no successor, all nodes stay that have members still.
+// asked in one Step, when the drains of all their nodes are so far (Release). None of the members is
+// evicted: when one gets no successor, all nodes stay that have members still.
 
 import (
 	"fmt"

@@ -141,7 +141,9 @@ func (w *around) checkSurges(surges []step.Surge) {
 			continue
 		}
 		asked = append(asked, p)
-		for _, m := range w.membersLike(func(m *onNode) bool { return *m.Spec.SchedulingGroup.PodGroupName == *p.Spec.SchedulingGroup.PodGroupName }) {
+		for _, m := range w.membersLike(func(m *onNode) bool {
+			return *m.Spec.SchedulingGroup.PodGroupName == *p.Spec.SchedulingGroup.PodGroupName
+		}) {
 			if m != p && !slices.Contains(x.With, m.Name) {
 				w.fatalf("the successor of %s is asked for with those of %v, and %s is a member, too", p.Name, x.With, m.Name)
 			}
@@ -152,7 +154,9 @@ func (w *around) checkSurges(surges []step.Surge) {
 	}
 	w.surged += len(asked)
 	for _, m := range w.membersLike(func(m *onNode) bool {
-		return slices.ContainsFunc(asked, func(p *onNode) bool { return p.Spec.NodeName == m.Spec.NodeName || *p.Spec.SchedulingGroup.PodGroupName == *m.Spec.SchedulingGroup.PodGroupName })
+		return slices.ContainsFunc(asked, func(p *onNode) bool {
+			return p.Spec.NodeName == m.Spec.NodeName || *p.Spec.SchedulingGroup.PodGroupName == *m.Spec.SchedulingGroup.PodGroupName
+		})
 	}) {
 		if !slices.Contains(asked, m) {
 			w.fatalf("the successor of %s is asked for before that of %s", asked[0].Name, m.Name)
