@@ -17,13 +17,15 @@ func (m *Machine) surgeTogether(t *lifecycle.Turn) {
 		s, ok := d.state.(drainingPods)
 		return ok && s.Held()
 	}
+	seen := map[string]bool{} // what nodes have in common that were looked at
 	for _, name := range m.names(held) {
 		d := m.deletions[name]
-		if !held(d) {
-			continue // it ended, or went on, with another
+		if !held(d) || seen[d.with] {
+			continue // it ended or went on with another, or waits with it
 		}
 		set := []string{name}
 		if d.with != "" {
+			seen[d.with] = true
 			set = m.names(func(o *deletion) bool { return o.with == d.with && !o.stays() })
 		}
 		if !m.allHeld(set) {
