@@ -37,7 +37,7 @@ var lifecycleFaults = []Mutant{
 	{"a node that the cloud takes waits for other members' nodes", "core/lifecycle/nodedeletion/together.go", "		s.Alone()\n", "		_ = s\n", "./core", "TestScripts/autoscale_pod_groups_surge_interrupted", "1"},
 	{"a node that the cloud takes isn't drained since another member can't have a successor", "core/lifecycle/interruption/interruption.go", "Now: t.ServerNow(), Alone: true}", "Now: t.ServerNow()}", "./core", "TestScripts/autoscale_pod_groups_surge_interrupted", "1"},
 	{"members wait for one that is declared safe to evict", "core/cluster/replicas.go", " && p.Eviction.Safe != SafeTrue {\n			f(p)", " {\n			f(p)", "./core/cluster", "TestWhyNoSuccessors", "1"},
-	{"a drain that ends with another's counts as nothing", "core/lifecycle/nodedeletion/together.go", "			if vain {\n", "			if false {\n", "./core", "TestScripts/autoscale_pod_groups_surge_refused", "1"},
+	{"a drain that ends with another's counts as nothing", "core/lifecycle/nodedeletion/together.go", "			if vain {\n", "			if vain && false {\n", "./core", "TestScripts/autoscale_pod_groups_surge_refused", "1"},
 	{"a Deployment rolls for whom nobody waits", "edge/live/surger.go", "	if !surge.Until.IsZero() {\n", "	if false {\n", "./edge/live", "TestDeploymentsSurgeTogether", "1"},
 	{"one member without a successor keeps its own node only", "core/lifecycle/nodedeletion/together.go", " || o.surging())", ")", "./core", "TestScripts/autoscale_pod_groups_surge_refused", "1"},
 	{"members are drained of which one can't have a successor", "core/autoscaler/drainability/rules.go", "		if _, why := c.State.WhyNoSuccessors(key); why != \"\" {\n", "		if _, why := c.State.WhyNoSuccessors(key); false && why != \"\" {\n", "./core", "TestScripts/autoscale_pod_groups_surge", "1"},
