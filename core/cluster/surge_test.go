@@ -12,7 +12,6 @@ import (
 
 // TestWhyNoSuccessors has two members that can get successors together, and changes one thing.
 func TestWhyNoSuccessors(t *testing.T) {
-	const alone = `%s can't: it isn't the only pod of a Deployment with the annotation berth.dev/surge: "true"`
 	member := func(name string) *testkit.PodBuilder {
 		return testkit.Pod(name).PodGroup("g").Owner("apps/v1", "ReplicaSet", name+"-1").Label("pod-template-hash", "1").Annotate(cluster.SurgeAnnotation, "true")
 	}
@@ -24,14 +23,17 @@ func TestWhyNoSuccessors(t *testing.T) {
 	}{
 		{"nothing", func(*cluster.State, func(*testkit.PodBuilder)) {}, true, ""},
 		{"members go singly", func(s *cluster.State, _ func(*testkit.PodBuilder)) { s.SetObject(testkit.PodGroup("g", 2, "")) }, false, ""},
-		{"one more replica", func(s *cluster.State, _ func(*testkit.PodBuilder)) { s.SetWorkload(replicaSet("b", 2)) }, true, fmt.Sprintf(alone, "default/b")},
+		{"one more replica", func(s *cluster.State, _ func(*testkit.PodBuilder)) { s.SetWorkload(replicaSet("b", 2)) }, true, "default/b can't: its ReplicaSet has 2 replicas"},
 		{"its ReplicaSet isn't known", func(s *cluster.State, _ func(*testkit.PodBuilder)) {
 			s.RemoveWorkload(cluster.ReplicaSet, "default", "b-1")
-		}, true, fmt.Sprintf(alone, "default/b")},
+		}, true, "default/b can't: its Deployment is not known"},
 		{"members that don't ask", func(_ *cluster.State, add func(*testkit.PodBuilder)) {
 			add(testkit.Pod("d").PodGroup("g"))
 			add(testkit.Pod("c").PodGroup("g"))
-		}, true, fmt.Sprintf(alone, "default/c")},
+		}, true, `default/c can't: it does not have the annotation berth.dev/surge: "true"`},
+		{"one that is safe to evict", func(_ *cluster.State, add func(*testkit.PodBuilder)) {
+			add(testkit.Pod("c").PodGroup("g").Annotate(cluster.SafeToEvictAnnotation, "true"))
+		}, true, ""},
 		{"one that is leaving", func(_ *cluster.State, add func(*testkit.PodBuilder)) {
 			add(testkit.Pod("c").PodGroup("g").Terminating())
 		}, true, ""},
@@ -41,7 +43,7 @@ func TestWhyNoSuccessors(t *testing.T) {
 				s.SetWorkload(replicaSet(name, 1))
 				add(member(name))
 			}
-		}, true, "it has 65 members, more than the 64 that can get successors together"},
+		}, true, "it has 17 members, more than the 16 that can get successors together"},
 	} {
 		s := newState()
 		setNode(s, testkit.Node("n"))
@@ -58,7 +60,7 @@ func TestWhyNoSuccessors(t *testing.T) {
 		if whole != c.whole {
 			t.Errorf("%s: a gets its successor with others: %t", c.name, whole)
 		}
-		if got := s.WhyNoSuccessors(key); got != c.want {
+		if _, got := s.WhyNoSuccessors(key); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

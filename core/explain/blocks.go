@@ -41,7 +41,11 @@ func (v *View) blocks(n *cluster.Node) (out []PodBlock) {
 			continue
 		}
 		if judged.Outcome == drainability.Block || judged.Outcome == drainability.WaitFor {
-			out = append(out, PodBlock{p.Name(), judged.Rule, judged.Why, unblock(judged.Rule, p)})
+			change := v.unblockMembers(judged.Rule, p)
+			if change == "" {
+				change = unblock(judged.Rule, p)
+			}
+			out = append(out, PodBlock{p.Name(), judged.Rule, judged.Why, change})
 		}
 	}
 	slices.SortFunc(out, func(a, b PodBlock) int { return strings.Compare(a.Pod, b.Pod) })
@@ -59,11 +63,33 @@ func (v *View) refusingBudget(p *cluster.Pod) *cluster.Budget {
 	return nil
 }
 
+// annotate returns the command that sets an annotation of a pod.
+func annotate(p *cluster.Pod, annotation string) string {
+	return fmt.Sprintf("kubectl -n %s annotate pod %s --overwrite %s", p.Object.Namespace, p.Object.Name, annotation)
+}
+
+// unblockMembers says what would let a member of a pod group go that waits for others' successors; "" for
+// other pods.
+func (v *View) unblockMembers(rule string, p *cluster.Pod) string {
+	key, whole := v.State.SurgesWhole(p)
+	g := v.State.PodGroup(key)
+	if rule != "PodGroup" || !whole || g.Spec.ParentCompositePodGroupName != nil {
+		return ""
+	}
+	first, why := v.State.WhyNoSuccessors(key)
+	switch {
+	case why == "":
+		return ""
+	case first == nil:
+		return "run Berth without --surge; or, if it may go without waiting for the others, run: " + annotate(p, cluster.SafeToEvictAnnotation+"=true")
+	}
+	return fmt.Sprintf("make %s the only pod of a Deployment with the annotation %s: \"true\"; or, if it may go without waiting for the others, run: %s",
+		first.Name(), cluster.SurgeAnnotation, annotate(first, cluster.SafeToEvictAnnotation+"=true"))
+}
+
 // unblock says what would let a pod go that a rule keeps.
 func unblock(rule string, p *cluster.Pod) string {
-	annotate := func(annotation string) string {
-		return fmt.Sprintf("kubectl -n %s annotate pod %s --overwrite %s", p.Object.Namespace, p.Object.Name, annotation)
-	}
+	annotate := func(annotation string) string { return annotate(p, annotation) }
 	allow := annotate(cluster.SafeToEvictAnnotation + "=true")
 	switch rule {
 	case "DoNotDisrupt":

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -112,6 +113,42 @@ func TestExplainNodeHasAllPodsThatKeepIt(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("pods that keep the node:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestExplainNodeOfMembersWithoutSuccessors has members on a node of whom another can't have a successor, and
+// then too many members.
+func TestExplainNodeOfMembersWithoutSuccessors(t *testing.T) {
+	p := newHandPlanned(t, func(a *core.Autoscale) { a.Removal.Surge = true })
+	g := testkit.PodGroup("g", 1, "")
+	g.Spec.DisruptionMode = &schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}}
+	member := func(name, node string) *testkit.PodBuilder {
+		return testkit.Pod(name).PodGroup("g").Owner("apps/v1", "ReplicaSet", name+"-1").Label("pod-template-hash", "1").On(node)
+	}
+	in := []step.Input{step.WorkloadSet{Workload: &cluster.Workload{Kind: cluster.ReplicaSet, Namespace: "default", Name: "m0-1", Replicas: cluster.Replicas{Wanted: 1}}},
+		step.ObjectSet{Object: g}, step.PodSet{Pod: member("m0", "n1").Annotate(cluster.SurgeAnnotation, "true").Obj()},
+		step.PodSet{Pod: member("m1", "n2").Obj()}}
+	change := func() string {
+		p.step(0, in...)
+		p.plan(func(plan *autoscaler.Plan) {
+			plan.Kept = []autoscaler.Kept{{Node: "n1", Reason: autoscaler.KeptBlockedByPod, Pod: "default/m0"}}
+		})
+		x, _ := p.View().ExplainNode("n1")
+		if len(x.Blocks) != 1 {
+			t.Fatalf("%d pods keep the node: %v", len(x.Blocks), x.Blocks)
+		}
+		return x.Blocks[0].Change
+	}
+	const run = "kubectl -n default annotate pod %s --overwrite cluster-autoscaler.kubernetes.io/safe-to-evict=true"
+	if got, want := change(), "make default/m1 the only pod of a Deployment with the annotation berth.dev/surge: \"true\"; or, if it may go without waiting for the others, run: "+fmt.Sprintf(run, "m1"); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	in = nil
+	for i := range cluster.MaxSurgedMembers {
+		in = append(in, step.PodSet{Pod: member(fmt.Sprint("x", i), "n2").Obj()})
+	}
+	if got, want := change(), "run Berth without --surge; or, if it may go without waiting for the others, run: "+fmt.Sprintf(run, "m0"); got != want {
+		t.Errorf("%s\nwant %s", got, want)
 	}
 }
 

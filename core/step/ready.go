@@ -162,6 +162,7 @@ type Surge struct {
 	Node                  string
 	Namespace, Deployment string
 	At                    time.Time // tells one surge of the Deployment from another
+	Until                 time.Time // nobody waits for the successor then, and no rollout begins; zero for never
 	// With are further Deployments of the namespace, sorted: those of the other members of a pod group that
 	// goes as a whole. The Deployment rolls only if each of these may, or does for the same At.
 	With []string

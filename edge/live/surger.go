@@ -41,6 +41,11 @@ func (s *surger) run(ctx context.Context, wg *sync.WaitGroup) {
 
 // surge begins the rollout, unless a try whose answer was lost has.
 func (s *surger) surge(ctx context.Context, surge step.Surge) error {
+	if !surge.Until.IsZero() {
+		bounded, cancel := context.WithDeadline(ctx, surge.Until)
+		defer cancel()
+		ctx = bounded
+	}
 	deployments := s.client.AppsV1().Deployments(surge.Namespace)
 	at := surge.At.UTC().Format(time.RFC3339Nano)
 	var refused error
@@ -61,6 +66,9 @@ func (s *surger) surge(ctx context.Context, surge step.Surge) error {
 		}
 		_, err = deployments.Patch(ctx, surge.Deployment, types.MergePatchType, patch, metav1.PatchOptions{})
 		return err
+	}
+	if err := ctx.Err(); err != nil { // it has waited in the backlog for too long
+		return fmt.Errorf("deployment %s/%s: %w", surge.Namespace, surge.Deployment, err)
 	}
 	err := persist(ctx, func() error { return retry.RetryOnConflict(retry.DefaultBackoff, attempt) })
 	if err = cmp.Or(refused, err); err != nil {

@@ -142,16 +142,18 @@ func TestDeploymentsSurgeTogether(t *testing.T) {
 		name   string
 		change func(*appsv1.Deployment) // of the other
 		want   string
+		until  time.Time
 	}{
-		{"both may", func(*appsv1.Deployment) {}, ""},
+		{"both may", func(*appsv1.Deployment) {}, "", time.Time{}},
+		{"nobody waits any more", func(*appsv1.Deployment) {}, "deployment default/web: context deadline exceeded", at},
 		{"the other rolls for this surge", func(d *appsv1.Deployment) {
 			d.Spec.Template.Annotations[cluster.SurgedAtAnnotation], d.Status.UpdatedReplicas = at.UTC().Format(time.RFC3339Nano), 0
-		}, ""},
+		}, "", time.Time{}},
 		{"the other rolls", func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 0 },
-			"deployment default/web: it rolls together with deployment default/db: a rollout is in progress, or its pod does not exist yet"},
+			"deployment default/web: it rolls together with deployment default/db: a rollout is in progress, or its pod does not exist yet", time.Time{}},
 		{"the other is paused", func(d *appsv1.Deployment) { d.Spec.Paused = true },
-			"deployment default/web: it rolls together with deployment default/db: it is paused"},
-		{"the other is gone", nil, `deployment default/web: deployments.apps "db" not found`},
+			"deployment default/web: it rolls together with deployment default/db: it is paused", time.Time{}},
+		{"the other is gone", nil, `deployment default/web: deployments.apps "db" not found`, time.Time{}},
 	} {
 		own, other := surgeable(), surgeable()
 		other.Name = "db"
@@ -161,7 +163,7 @@ func TestDeploymentsSurgeTogether(t *testing.T) {
 			objects = append(objects, other)
 		}
 		client := fake.NewClientset(objects...)
-		err := newSurger(client).surge(t.Context(), step.Surge{Namespace: "default", Deployment: "web", At: at, With: []string{"db"}})
+		err := newSurger(client).surge(t.Context(), step.Surge{Namespace: "default", Deployment: "web", At: at, With: []string{"db"}, Until: c.until})
 		got := ""
 		if err != nil {
 			got = err.Error()

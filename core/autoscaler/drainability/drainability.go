@@ -44,6 +44,9 @@ type Context struct {
 	Rules *autoscaler.RemovalRules
 	State *cluster.State
 	Now   time.Time // the API server's
+	// Alone says that a member of a pod group leaves without waiting for the others: the cloud takes its node,
+	// or the pod alone moves.
+	Alone bool
 	// Until is the first of the times after which a verdict that was given may be another
 	// though nothing has changed; zero for none.
 	Until time.Time

@@ -91,8 +91,8 @@ func podGroup(c *Context, p *cluster.Pod) (Outcome, string, bool) {
 	case g.Spec.ParentCompositePodGroupName != nil:
 		return Block, "is a member of PodGroup " + p.Group.Name + ", which is part of a CompositePodGroup, so its replacement would not be placed", true
 	}
-	if key, ok := c.State.SurgesWhole(p); ok && c.Rules.Surge {
-		if why := c.State.WhyNoSuccessors(key); why != "" {
+	if key, ok := c.State.SurgesWhole(p); ok && c.Rules.Surge && !c.Alone {
+		if _, why := c.State.WhyNoSuccessors(key); why != "" {
 			return Block, "is a member of PodGroup " + p.Group.Name + ", whose members all get successors before one of them leaves, and " + why, true
 		}
 	}

@@ -23,9 +23,9 @@
 // A surging pod isn't evicted, and no disruption budget is asked: the Deployment deletes it
 // when its successor is available, as in any of its rollouts.
 //
-// Members of a pod group that go together and ask for successors wait in "waiting", with all of their
-// tier, until the drains of the group's other nodes are as far. Whatever keeps one of them from a successor
-// fails the drain: none of them is evicted.
+// Members of pod groups that go together and ask for successors are in one tier. They wait in "waiting",
+// with all of that tier, until Release: the drains of their groups' other nodes are as far then. Whatever
+// keeps one of them from a successor fails the drain: none of them is evicted. Alone ends all that.
 //
 // Pods of DaemonSets are asked once, as a courtesy: the tier waits for the answer, and neither
 // a refusal nor their staying keeps the node.

@@ -35,16 +35,8 @@ type Drain struct {
 	since time.Time // when the turn of the first came
 	begun bool      // an eviction was requested, whatever its outcome, or a successor from the pod's Deployment
 	homes Homes
-	set   *Set
-	held  bool // members in the first tier wait for the drains of the other nodes of their group
-}
-
-// Set is what a drain needs of the other nodes with members of pod groups that go as a whole.
-type Set struct {
-	Began time.Time // when the removal of all these nodes did
-	// Node reports whether a node leaves, and whether its drain is as far as asking for the successors of
-	// a group's members.
-	Node func(name string, group cluster.PodGroupKey) (leaves, ready bool)
+	// released is when members of pod groups were allowed to get their successors; zero before.
+	released time.Time
 }
 
 // Homes keeps room for the pods' replacements. It is told of pods that have none there, too.
@@ -85,17 +77,24 @@ const (
 )
 
 // New returns the drain of a node's pods. Pods that must be gone and daemon pods are given
-// apart; the first are evicted or, if they terminate already, waited for. Without a set members of
-// pod groups go one by one.
-func New(t *lifecycle.Turn, cfg *Config, node string, pods, daemons []*cluster.Pod, homes Homes, set *Set) *Drain {
+// apart; the first are evicted or, if they terminate already, waited for. Members of pod groups that get
+// successors together are in one tier, the last that one of them is of: otherwise one could wait for
+// another node, and that node for a member of a later tier here.
+func New(t *lifecycle.Turn, cfg *Config, node string, pods, daemons []*cluster.Pod, homes Homes) *Drain {
 	tiers := cfg.tiers()
 	byTier := make([][]*pod, len(tiers))
+	together := -1
+	for _, p := range pods {
+		if cfg.surgesWhole(t.State, p) {
+			together = max(together, tierOf(tiers, p.Priority))
+		}
+	}
 	add := func(p *cluster.Pod, courtesy bool) {
 		i := tierOf(tiers, p.Priority)
 		grace, less := grace(tiers[i], p)
 		x := &pod{uid: p.UID, grace: grace, less: less, courtesy: courtesy, surge: !courtesy && cfg.surges(p)}
-		if _, whole := t.State.SurgesWhole(p); whole && x.surge && set != nil {
-			x.group = p.Group
+		if !courtesy && cfg.surgesWhole(t.State, p) {
+			x.group, i = p.Group, together
 		}
 		byTier[i] = append(byTier[i], x)
 	}
@@ -105,7 +104,7 @@ func New(t *lifecycle.Turn, cfg *Config, node string, pods, daemons []*cluster.P
 	for _, p := range daemons {
 		add(p, true)
 	}
-	return &Drain{cfg: cfg, node: node, since: t.Now, homes: homes, set: set,
+	return &Drain{cfg: cfg, node: node, since: t.Now, homes: homes,
 		tiers: slices.DeleteFunc(byTier, func(tier []*pod) bool { return len(tier) == 0 })}
 }
 
@@ -132,8 +131,8 @@ func (d *Drain) Advance(t *lifecycle.Turn) (done bool, why string) {
 				return false, why
 			}
 		}
-		if why := d.meet(t); why != "" || d.held {
-			return false, why
+		if d.Held() {
+			return false, ""
 		}
 		for _, p := range d.tiers[0] {
 			now := t.State.PodOn(p.uid)
@@ -249,8 +248,8 @@ func (d *Drain) Due() (at time.Time) {
 	for _, p := range d.tiers[0] {
 		over := p.since.Add(d.cfg.MaxEviction)
 		switch {
-		case p.stage == waiting && d.held:
-			// The drain of another node goes on first.
+		case p.stage == waiting && d.Held():
+			// The drains of the other nodes go on first.
 		case p.stage == waiting || p.courtesy && p.stage != asked:
 			return d.since // before the first Advance, or an answer has come
 		case p.courtesy:

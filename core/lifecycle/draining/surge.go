@@ -8,12 +8,13 @@ package draining
 // replaced whoever watches.
 //
 // The members of a pod group that go together get their successors together: their Deployments are
-// asked when the drains of all their nodes are so far, and each rolls only if all may. None of the
-// members is evicted: when one gets no successor, all nodes stay that have members still.
+// asked in one Step, when the drains of all their nodes are so far (Release). None of the members is
+// evicted: when one gets no successor, all nodes stay that have members still.
 
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
@@ -26,14 +27,20 @@ func (c *Config) surges(p *cluster.Pod) bool {
 	return c.Surge && c.MaxEviction > 0 && p.WantsSurge() && p.Deployment() != ""
 }
 
+// surgesWhole reports whether a pod gets its successor with the other members of its group.
+func (c *Config) surgesWhole(s *cluster.State, p *cluster.Pod) bool {
+	_, whole := s.SurgesWhole(p)
+	return whole && c.surges(p) && p.Object.DeletionTimestamp == nil
+}
+
 // surge asks a pod's Deployment for a successor.
 func (d *Drain) surge(t *lifecycle.Turn, p *pod, now *cluster.Pod) {
 	p.stage, p.until, d.begun = surging, t.Now.Add(d.cfg.MaxEviction), true
 	t.Decide(step.Decision{Kind: step.PodSurged, Pod: now.Name(), Node: d.node})
 	t.Emit(step.PodEvent(now.Object, "ScaleDown", "ScalingDown", "surging a replacement before evicting the pod for node scale down"))
-	x := step.Surge{UID: p.uid, Node: d.node, Namespace: now.Object.Namespace, Deployment: now.Deployment(), At: t.Now}
+	x := step.Surge{UID: p.uid, Node: d.node, Namespace: now.Object.Namespace, Deployment: now.Deployment(), At: t.Now, Until: p.until}
 	if p.group != nil {
-		x.At, x.With = d.set.Began, deploymentsBeside(t.State, *p.group, x.Deployment)
+		x.At, x.With = d.released, deploymentsBeside(t.State, *p.group, x.Deployment)
 	}
 	t.Ready.Surges = append(t.Ready.Surges, x)
 	d.homes.SuccessorRequested(t, now)
@@ -46,8 +53,8 @@ func (p *pod) noSurge(why string) {
 
 // deploymentsBeside returns the Deployments of a group's members but one, sorted.
 func deploymentsBeside(s *cluster.State, group cluster.PodGroupKey, own string) (out []string) {
-	s.EachPlacedMember(group, func(m *cluster.Pod) {
-		if name := m.Deployment(); name != own && name != "" && m.Object.DeletionTimestamp == nil {
+	s.EachSurgedMember(group, func(m *cluster.Pod) {
+		if name := m.Deployment(); name != own && name != "" {
 			out = append(out, name)
 		}
 	})
@@ -55,44 +62,62 @@ func deploymentsBeside(s *cluster.State, group cluster.PodGroupKey, own string) 
 	return slices.Compact(out)
 }
 
-// meet has members in the first tier wait until the drains of their group's other nodes are as far; then
-// held is set. It returns why they can't have successors, "" if they can.
-func (d *Drain) meet(t *lifecycle.Turn) (why string) {
-	d.held = false
-	if d.set == nil || len(d.tiers) == 0 {
+// Held reports whether the first tier waits until Release, since it has members of pod groups that get their
+// successors together.
+func (d *Drain) Held() bool {
+	return d.released.IsZero() && len(d.tiers) > 0 && slices.ContainsFunc(d.tiers[0], (*pod).waitsForMembers)
+}
+
+// Later reports whether such members are in a tier whose turn hasn't come.
+func (d *Drain) Later() bool {
+	return len(d.tiers) > 1 && slices.ContainsFunc(d.tiers[1:], func(tier []*pod) bool {
+		return slices.ContainsFunc(tier, (*pod).waitsForMembers)
+	})
+}
+
+// waitsForMembers reports whether a pod is a member that gets its successor with others, and hasn't been told
+// to leave by anybody.
+func (p *pod) waitsForMembers() bool { return p.group != nil && p.stage == waiting }
+
+// Release lets a held drain go on: the other nodes of its members' groups are as far, and WhyNoSuccessors
+// returned "" for each. Advance must follow in the same Turn.
+func (d *Drain) Release(now time.Time) { d.released = now }
+
+// Alone has members of pod groups go one by one from here on, as other pods do.
+func (d *Drain) Alone() {
+	for _, tier := range d.tiers {
+		for _, p := range tier {
+			if p.group != nil && p.stage == surging && p.why != "" {
+				p.noSurge(p.why)
+			}
+			p.group = nil
+		}
+	}
+}
+
+// WhyNoSuccessors returns why members on this node can't get successors together with all others of their
+// groups, "" if they can. leaves reports whether a node is one of those that are as far.
+func (d *Drain) WhyNoSuccessors(s *cluster.State, leaves func(node string) bool) string {
+	if !d.Held() {
 		return ""
 	}
+	seen := map[cluster.PodGroupKey]bool{}
 	for _, p := range d.tiers[0] {
-		if p.group == nil || p.stage != waiting {
+		if !p.waitsForMembers() || seen[*p.group] {
 			continue
 		}
-		why := t.State.WhyNoSuccessors(*p.group)
-		t.State.EachPlacedMember(*p.group, func(m *cluster.Pod) {
-			if m.Object.DeletionTimestamp != nil {
-				return
+		seen[*p.group] = true
+		_, why := s.WhyNoSuccessors(*p.group)
+		s.EachSurgedMember(*p.group, func(m *cluster.Pod) {
+			if n := s.NodeOf(m.UID); why == "" && !leaves(n.Name) {
+				why = fmt.Sprintf("%s is on node %s, which does not go with it", m.Name(), n.Name)
 			}
-			n := t.State.NodeOf(m.UID)
-			leaves, ready := d.set.Node(n.Name, *p.group)
-			if !leaves && why == "" {
-				why = fmt.Sprintf("%s is on node %s, which stays", m.Name(), n.Name)
-			}
-			d.held = d.held || !ready
 		})
 		if why != "" {
 			return fmt.Sprintf("the members of pod group %s all get successors before one of them leaves, and %s", p.group, why)
 		}
 	}
 	return ""
-}
-
-// Held reports whether members wait for the drain of another node.
-func (d *Drain) Held() bool { return d.held }
-
-// Later reports whether members of a group are in a tier whose turn hasn't come.
-func (d *Drain) Later(group cluster.PodGroupKey) bool {
-	return len(d.tiers) > 1 && slices.ContainsFunc(d.tiers[1:], func(tier []*pod) bool {
-		return slices.ContainsFunc(tier, func(p *pod) bool { return p.group != nil && *p.group == group })
-	})
 }
 
 // Surging reports whether members of a pod group are there that aren't evicted, nor any other, when one

@@ -63,6 +63,8 @@ type Homes interface {
 type Deletions interface {
 	// Leaving reports whether a node is on its way out already.
 	Leaving(node string) bool
+	// Interrupted has a node that is on its way out already wait for no other node.
+	Interrupted(t *lifecycle.Turn, node string)
 	// BeginInterrupted begins to drain a node. It returns why not, "" when it has begun.
 	BeginInterrupted(t *lifecycle.Turn, r *autoscaler.Removal, why string) (stays string)
 }
@@ -225,7 +227,11 @@ func (m *Machine) Drain(t *lifecycle.Turn) {
 			continue
 		}
 		x.changed, x.wake = false, time.Time{}
-		if n := t.State.NodeByName(name); n != nil && !m.deletions.Leaving(name) {
+		switch n := t.State.NodeByName(name); {
+		case n == nil:
+		case m.deletions.Leaving(name):
+			m.deletions.Interrupted(t, name)
+		default:
 			m.advance(t, n, x)
 		}
 	}
@@ -324,7 +330,7 @@ func (m *Machine) drainAt(x *node, movers []*cluster.Pod) time.Time {
 // pods returns the pods of a node that will be replaced, sorted by name, and why the node may not be
 // drained, "" when it may be. A pod that must not be evicted has a home, too: it goes with its node.
 func (m *Machine) pods(t *lifecycle.Turn, n *cluster.Node) (movers []*cluster.Pod, blocked string) {
-	ctx := drainability.Context{Rules: &m.cfg.Rules, State: t.State, Now: t.ServerNow()}
+	ctx := drainability.Context{Rules: &m.cfg.Rules, State: t.State, Now: t.ServerNow(), Alone: true}
 	list := slices.SortedFunc(slices.Values(n.Pods), func(a, b *cluster.Pod) int {
 		return cmp.Or(strings.Compare(a.Name(), b.Name()), strings.Compare(string(a.UID), string(b.UID)))
 	})

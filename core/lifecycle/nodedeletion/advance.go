@@ -78,71 +78,27 @@ func (m *Machine) beginDrain(t *lifecycle.Turn, name string, d *deletion) {
 	byName := func(a, b *cluster.Pod) int { return strings.Compare(a.Name(), b.Name()) }
 	slices.SortFunc(pods, byName)
 	slices.SortFunc(daemons, byName)
-	m.set(d, drainingPods{draining.New(t, &m.cfg.Drain, name, pods, daemons, m.homes, m.drainSet(d))})
-	m.advanceDrain(t, name, d)
-}
-
-// drainSet returns what a node's drain needs of the others that go with it; nil for a node that the cloud takes.
-func (m *Machine) drainSet(d *deletion) *draining.Set {
+	drain := draining.New(t, &m.cfg.Drain, name, pods, daemons, m.homes)
 	if d.interrupted {
-		return nil
+		drain.Alone()
 	}
-	return &draining.Set{Began: d.began, Node: func(name string, group cluster.PodGroupKey) (leaves, ready bool) {
-		o := m.deletions[name]
-		if o == nil {
-			return false, false
-		}
-		switch s := o.state.(type) {
-		case tainting, tainted:
-			return true, false
-		case drainingPods:
-			return true, !s.Later(group)
-		}
-		return false, false
-	}}
-}
-
-// advanceHeld takes drains further that wait for those of other nodes.
-func (m *Machine) advanceHeld(t *lifecycle.Turn) {
-	for _, name := range m.names(func(d *deletion) bool {
-		s, ok := d.state.(drainingPods)
-		return ok && s.Held()
-	}) {
-		if s, ok := m.deletions[name].state.(drainingPods); ok && s.Held() { // it may have ended with another
-			m.advanceDrain(t, name, m.deletions[name])
-		}
-	}
+	m.set(d, drainingPods{drain})
+	m.advanceDrain(t, name, d)
 }
 
 // advanceDrain takes a node further whose pods have been asked to leave.
 func (m *Machine) advanceDrain(t *lifecycle.Turn, name string, d *deletion) {
-	n := t.State.NodeByName(name)
-	// After draining no pod is expected any more.
-	expected := func(types.UID) bool { return false }
-	if s, ok := d.state.(drainingPods); ok {
-		expected = s.Has
-	}
-	why := m.whyStays(t, n, expected)
-	if why == "" && n.Group != d.group {
-		why = fmt.Sprintf("its node group was %s and is %s now", d.group, n.Group)
-	}
-	if why != "" {
-		evicted := d.evicted()
-		m.cancel(t, name, d, why)
-		// That pods left for nothing counts against the node: it isn't drained again at
-		// once.
-		if evicted {
-			m.candidates.DrainedInVain(name, t.Now)
-		}
+	if why := m.whyDrainEnds(t, name, d); why != "" {
+		m.cancelDrain(t, name, d, why)
 		return
 	}
 	if s, ok := d.state.(drainingPods); ok {
 		done, why := s.Advance(t)
 		if why != "" {
-			surged := s.Surging() && s.Begun()
-			m.cancel(t, name, d, why)
-			if surged { // its Deployments aren't asked again at once
-				m.candidates.DrainedInVain(name, t.Now)
+			if s.Surging() {
+				m.cancelDrain(t, name, d, why) // its Deployments aren't asked again at once
+			} else {
+				m.cancel(t, name, d, why)
 			}
 			return
 		}
@@ -153,12 +109,27 @@ func (m *Machine) advanceDrain(t *lifecycle.Turn, name string, d *deletion) {
 		m.set(d, delayed{t.Now})
 	}
 	if s, ok := d.state.(delayed); ok {
-		if delays(n.Object) && t.Now.Before(s.due(&m.cfg)) {
+		if delays(t.State.NodeByName(name).Object) && t.Now.Before(s.due(&m.cfg)) {
 			return
 		}
 		m.set(d, batched{})
 		m.toGather(d.group)
 	}
+}
+
+// whyDrainEnds returns why a node stays whose pods have been asked to leave, "" if it doesn't.
+func (m *Machine) whyDrainEnds(t *lifecycle.Turn, name string, d *deletion) string {
+	n := t.State.NodeByName(name)
+	// After draining no pod is expected any more.
+	expected := func(types.UID) bool { return false }
+	if s, ok := d.state.(drainingPods); ok {
+		expected = s.Has
+	}
+	why := m.whyStays(t, n, expected)
+	if why == "" && n.Group != d.group {
+		why = fmt.Sprintf("its node group was %s and is %s now", d.group, n.Group)
+	}
+	return why
 }
 
 // whyStays tells why a node isn't deleted, "" if it may be: expected says which of its pods
@@ -304,37 +275,6 @@ func (m *Machine) ask(t *lifecycle.Turn, d *deletion, n *cluster.NodeInfo) {
 		Group: d.group, Node: n.Name, Instance: n.Object.Spec.ProviderID,
 		Reason: d.reason(n), GPU: cluster.GPUOf(&n.Allocatable), Atomic: atomic(t.State.Group(d.group)),
 	})
-}
-
-// cancel ends a deletion with the node staying, and of an atomic group all that the provider
-// wasn't asked to delete yet. The group doesn't shrink for a while, unless the deletion was
-// another process's: that has only not been taken further.
-// A group that fails to shrink is left alone for a while (ScaleDownFailed).
-func (m *Machine) cancel(t *lifecycle.Turn, name string, d *deletion, why string) {
-	if _, taken := d.state.(resumed); !taken {
-		m.groups.ScaleDownFailed(t.Now, d.group)
-	}
-	m.endTogether(t, name, why, m.giveUp)
-}
-
-// endTogether ends a deletion by calling end, and with it all of an atomic group that the provider
-// wasn't asked to carry out yet, and those of nodes whose pods were to leave together with its own and
-// haven't been asked to, or only got successors.
-// Nodes that go together or not at all must not be split by one that fails.
-func (m *Machine) endTogether(t *lifecycle.Turn, name, why string, end func(*lifecycle.Turn, string, *deletion, string)) {
-	d := m.deletions[name]
-	end(t, name, d, why)
-	if d.with != "" {
-		for _, other := range m.names(func(o *deletion) bool { return o.with == d.with && (o.recallable() || o.surging()) }) {
-			end(t, other, m.deletions[other], "node "+name+" stays, whose pods leave together with its own: "+why)
-		}
-	}
-	if !atomic(t.State.Group(d.group)) {
-		return
-	}
-	for _, other := range m.names(func(o *deletion) bool { return o.group == d.group && o.planned() }) {
-		end(t, other, m.deletions[other], "node "+name+" of its group, which is removed as a whole or not at all, stays: "+why)
-	}
 }
 
 // giveUp ends a deletion that has failed.

@@ -38,6 +38,7 @@ func (w *around) take() {
 		w.note("%s", r.Decisions[i].String())
 		if kind := r.Decisions[i].Kind; kind == step.NodeTainted || kind == step.NodeRemoved {
 			delete(w.lost, r.Decisions[i].Node)
+			delete(w.taken, r.Decisions[i].Node)
 		}
 	}
 	for _, x := range r.Taints {
@@ -52,7 +53,7 @@ func (w *around) take() {
 		})
 	}
 	for _, x := range r.Evictions {
-		if p := w.pods[x.UID]; p != nil && p.Spec.SchedulingGroup != nil {
+		if p := w.pods[x.UID]; p != nil && p.waits() && !w.taken[x.Node] {
 			w.fatalf("member %s is evicted", x.Name)
 		}
 		w.calls = append(w.calls, func(luck luck) {
@@ -65,10 +66,8 @@ func (w *around) take() {
 			})
 		})
 	}
+	w.checkSurges(r.Surges)
 	for _, x := range r.Surges {
-		if p := w.pods[x.UID]; p != nil && p.Spec.SchedulingGroup != nil {
-			w.checkSurge(x.Deployment, x.With)
-		}
 		w.calls = append(w.calls, func(began luck) {
 			w.note("the surge of %s ends with %v", x.Deployment, began)
 			if began == succeeds || began == answerLost {

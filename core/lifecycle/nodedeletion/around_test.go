@@ -48,6 +48,7 @@ type around struct {
 	recalls   *int                  // how many there were in all histories
 	members   bool                  // some pods are members of a group that get successors together
 	surged    int                   // of them, whose Deployments were asked
+	taken     map[string]bool       // nodes that the cloud is about to take, of those on their way out; nil for never
 	history   []string
 }
 
@@ -81,7 +82,8 @@ func newAround(t *rapid.T) *around {
 // begin begins a process that knows of nothing.
 func (w *around) begin() {
 	w.machine = nodedeletion.New(nodedeletion.Config{MaxDeletions: 3, MaxDrains: 2, DeletionBatchInterval: w.batch, DeletionDelayTimeout: time.Minute,
-		DeleteDelayAfterTaint: 5 * time.Second, EvictDaemonPods: true, Drain: draining.Config{MaxEviction: time.Minute, MaxGrace: 20 * time.Second, Surge: true}})
+		DeleteDelayAfterTaint: 5 * time.Second, EvictDaemonPods: true, Drain: draining.Config{MaxEviction: time.Minute, MaxGrace: 20 * time.Second, Surge: true,
+			Tiers: []autoscaler.DrainTier{{Priority: 0, Grace: 20 * time.Second}, {Priority: 10, Grace: 20 * time.Second}}}})
 	w.unneeded = candidates.New(candidates.Config{UnneededTime: 20 * time.Second, UnreadyTime: 20 * time.Second})
 	w.machine.Connect(w.groups, w.unneeded, newFakeHomes(), lifecycletest.Uninterrupted{})
 }
@@ -98,6 +100,7 @@ func (w *around) crash() {
 	w.answers, w.news, w.groups.known = nil, map[string][]*v1.Node{}, false
 	w.groups.instances = map[string]fakeInstance{}
 	clear(w.lost)
+	clear(w.taken)
 	w.turn.State, w.turn.Ready = cluster.New(cluster.NewSchema()), &step.Ready{}
 	w.begin()
 	for _, name := range slices.Sorted(maps.Keys(w.api)) {
@@ -352,6 +355,9 @@ func (w *around) something() {
 		}
 	case 15:
 		w.control(name)
+		if w.taken != nil && testkit.Uniform(t, 4, "interrupted") == 0 {
+			w.interrupt(name)
+		}
 	case 8, 11:
 		for _, p := range w.podsOn(name, func(p *onNode) bool { return p.DeletionTimestamp != nil || testkit.Uniform(t, 4, "fate") == 0 }) {
 			w.end(p)

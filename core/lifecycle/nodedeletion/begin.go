@@ -242,7 +242,7 @@ func (m *Machine) begin(t *lifecycle.Turn, x *candidates.Due) {
 func (m *Machine) mark(t *lifecycle.Turn, r *autoscaler.Removal, why, note string) {
 	n := t.State.NodeByName(r.Node)
 	t.Decide(step.Decision{Kind: step.NodeTainted, Node: n.Name, Group: n.Group, Reason: note})
-	d := &deletion{group: n.Group, marking: marking{deletionTaint(t.Now), !m.cfg.KeepSchedulable, note}, why: why, homes: homesOf(r), with: setOf(r.With), began: t.Now, state: tainting{}}
+	d := &deletion{group: n.Group, marking: marking{deletionTaint(t.Now), !m.cfg.KeepSchedulable, note}, why: why, homes: homesOf(r), with: setOf(r.With), state: tainting{}}
 	m.enter(n.Name, d)
 	t.Ready.Taints = append(t.Ready.Taints, d.put(n.Name))
 	tellBegun(t, r)

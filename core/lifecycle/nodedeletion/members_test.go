@@ -12,18 +12,21 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestPropertyMembersGetSuccessorsTogether is the history of TestPropertyOutcomesInAnyOrderLeaveNothingBehind
-// with pods that are members of one group, which go together and ask for successors. Whatever happens, crashes
-// included: no member is evicted; a member's Deployment is asked only together with those of all other
-// members, once all their nodes are tainted; and nothing is left behind.
+// with pods that are members of two groups, which go together and ask for successors, in two tiers. Whatever
+// happens, crashes included: no member is evicted unless the cloud takes its node; a member's Deployment is
+// asked only together with those of all other members, and with all members on their nodes, once all these
+// nodes are tainted; no drain waits for ever, and nothing is left behind.
 func TestPropertyMembersGetSuccessorsTogether(t *testing.T) {
 	surged := 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newAround(t)
 		w.members, w.atomic = true, false
+		w.taken = map[string]bool{}
 		w.list()
 		for _, name := range []string{"n2", "n3", "n4"} { // those that nobody else has marked
 			w.join(name)
@@ -72,14 +75,24 @@ func (w *around) goOn() {
 	w.take()
 }
 
-// member returns a member of the group, the only pod of its Deployment.
+// member returns a member of one of the groups, the only pod of its Deployment.
 func (w *around) member(name, node string) *v1.Pod {
-	return testkit.Pod(name).On(node).Owner("apps/v1", "ReplicaSet", name+"-1").Label("pod-template-hash", "1").Annotate(cluster.SurgeAnnotation, "true").PodGroup("whole").Obj()
+	p := testkit.Pod(name).On(node).Owner("apps/v1", "ReplicaSet", name+"-1").Label("pod-template-hash", "1").Annotate(cluster.SurgeAnnotation, "true").
+		PodGroup([]string{"whole", "entire"}[testkit.Uniform(w.t, 2, "group")]).Priority(int32(10 * testkit.Uniform(w.t, 2, "tier")))
+	if testkit.Uniform(w.t, 8, "safe") == 0 {
+		p.Annotate(cluster.SafeToEvictAnnotation, "true")
+	}
+	return p.Obj()
+}
+
+// waits reports whether a pod is a member that gets its successor with the others.
+func (p *onNode) waits() bool {
+	return p.Spec.SchedulingGroup != nil && p.Annotations[cluster.SafeToEvictAnnotation] == ""
 }
 
 // showGroup shows the group and the ReplicaSet of a member.
 func (w *around) showGroup(p *onNode) {
-	g := testkit.PodGroup("whole", 1, "")
+	g := testkit.PodGroup(*p.Spec.SchedulingGroup.PodGroupName, 1, "")
 	g.Spec.DisruptionMode = &schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}}
 	w.turn.State.SetObject(g)
 	rs := testkit.ReplicaSet(p.Name+"-1", "pod-template-hash", "1")
@@ -109,24 +122,54 @@ func (w *around) together(p *autoscaler.Plan) {
 	}
 }
 
-// checkSurge fails if a member's Deployment is asked without those of others that are on nodes that are shown, or
-// before all these nodes are tainted.
-func (w *around) checkSurge(deployment string, with []string) {
-	w.surged++
-	for _, uid := range slices.Sorted(maps.Keys(w.pods)) {
-		p := w.pods[uid]
-		if p.Spec.SchedulingGroup == nil || p.DeletionTimestamp != nil || p.Name == deployment {
+// interrupt has the cloud be about to take a node that is on its way out.
+func (w *around) interrupt(name string) {
+	if w.taken != nil && w.machine.Leaving(name) {
+		w.note("the cloud is about to take %s", name)
+		w.taken[name] = true
+		w.machine.Interrupted(w.turn, name)
+	}
+}
+
+// checkSurges fails if members' Deployments are asked without those of others that are on nodes that are shown,
+// without others on the same nodes, or before all these nodes are tainted.
+func (w *around) checkSurges(surges []step.Surge) {
+	var asked []*onNode
+	for _, x := range surges {
+		p := w.pods[x.UID]
+		if p == nil || !p.waits() || w.taken[x.Node] {
 			continue
 		}
-		n := w.turn.State.NodeByName(p.Spec.NodeName)
-		if n == nil {
-			continue
-		}
-		if !slices.Contains(with, p.Name) {
-			w.fatalf("the successor of %s is asked for with those of %v, and %s is a member, too", deployment, with, p.Name)
-		}
-		if !autoscaler.Going(n.NodeInfo) {
-			w.fatalf("the successor of %s is asked for, and member %s is on %s, which stays", deployment, p.Name, p.Spec.NodeName)
+		asked = append(asked, p)
+		for _, m := range w.membersLike(func(m *onNode) bool {
+			return *m.Spec.SchedulingGroup.PodGroupName == *p.Spec.SchedulingGroup.PodGroupName
+		}) {
+			if m != p && !slices.Contains(x.With, m.Name) {
+				w.fatalf("the successor of %s is asked for with those of %v, and %s is a member, too", p.Name, x.With, m.Name)
+			}
+			if node := m.Spec.NodeName; !autoscaler.Going(w.turn.State.NodeByName(node).NodeInfo) || w.taken[node] {
+				w.fatalf("the successor of %s is asked for, and member %s is on %s, which does not go with it", p.Name, m.Name, node)
+			}
 		}
 	}
+	w.surged += len(asked)
+	for _, m := range w.membersLike(func(m *onNode) bool {
+		return slices.ContainsFunc(asked, func(p *onNode) bool {
+			return p.Spec.NodeName == m.Spec.NodeName || *p.Spec.SchedulingGroup.PodGroupName == *m.Spec.SchedulingGroup.PodGroupName
+		})
+	}) {
+		if !slices.Contains(asked, m) {
+			w.fatalf("the successor of %s is asked for before that of %s", asked[0].Name, m.Name)
+		}
+	}
+}
+
+// membersLike returns the members of which f is true, that wait for others and are on nodes that are shown.
+func (w *around) membersLike(f func(*onNode) bool) (out []*onNode) {
+	for _, uid := range slices.Sorted(maps.Keys(w.pods)) {
+		if p := w.pods[uid]; p.waits() && p.DeletionTimestamp == nil && w.turn.State.NodeByName(p.Spec.NodeName) != nil && f(p) {
+			out = append(out, p)
+		}
+	}
+	return out
 }

@@ -293,7 +293,7 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 	}) {
 		m.advance(t, name, m.deletions[name])
 	}
-	m.advanceHeld(t)
+	m.surgeTogether(t)
 	m.gatherAll(t)
 	m.deleteBatches(t)
 }

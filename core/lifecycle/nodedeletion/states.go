@@ -24,9 +24,8 @@ type deletion struct {
 	homes map[types.UID]bool
 	// with is what the nodes have in common whose pods leave together with its own; "" for none.
 	with string
-	// began is when this process marked the node; zero for a removal that another one began.
-	began time.Time
-	// interrupted says that the cloud is about to take the node: it can't be recalled.
+	// interrupted says that the cloud is about to take the node: it can't be recalled, and waits for no
+	// other node.
 	interrupted bool
 	// changed is when the API showed something new of the node or its pods that it hasn't
 	// been looked at since; zero for never.

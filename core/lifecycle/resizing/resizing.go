@@ -270,7 +270,7 @@ func (m *Machine) whyStays(t *lifecycle.Turn, p *cluster.Pod, n *cluster.Node, x
 	if why := m.homes.WhyNone(t.State, p); why != "" {
 		return "no room can be reserved for it: it " + why, again
 	}
-	ctx := drainability.Context{Rules: &m.cfg.Rules, State: t.State, Now: t.ServerNow()}
+	ctx := drainability.Context{Rules: &m.cfg.Rules, State: t.State, Now: t.ServerNow(), Alone: true}
 	if v := ctx.Judge(p); v.Outcome != drainability.Evict {
 		if v.Why == "" {
 			v.Why = "is not evicted (" + v.Rule + ")"

@@ -121,7 +121,7 @@ var faults = []Mutant{
 	{"a group isn't told that it is a victim", "core/lifecycle/preemption/preemption.go", "whole && !told[key] {", "whole && false {", "./core", "TestScripts/groups_victims", "1"},
 	{"one node of a group that goes whole is drained", "core/autoscaler/scaledown/podgroups.go", "	if set == nil {\n		p.simulate(x)", "	if true {\n		p.simulate(x)", "./core", "TestScripts/autoscale_pod_groups", "1"},
 	{"a node goes though another that goes with it stays", "core/autoscaler/scaledown/podgroups.go", "		if n := p.world.NodeByName(name); n == nil ||", "		if n := p.world.NodeByName(name); n == nil &&", "./core/autoscaler/scaledown", "TestPropertyCandidates", "1500"},
-	{"a node goes on alone when the one that goes with it stays", "core/lifecycle/nodedeletion/advance.go", "	if d.with != \"\" {\n", "	if false {\n", "./core", "TestScripts/autoscale_pod_groups_stay", "1"},
+	{"a node goes on alone when the one that goes with it stays", "core/lifecycle/nodedeletion/together.go", "	end(t, name, d, why)\n	if d.with != \"\" {\n", "	end(t, name, d, why)\n	if false {\n", "./core", "TestScripts/autoscale_pod_groups_stay", "1"},
 	{"a pod group that is gone lets its members be evicted", "core/autoscaler/drainability/rules.go", "	case g == nil:\n		return Block", "	case false:\n		return Block", "./core/autoscaler/drainability", "TestPodGroup", "1"},
 	{"members' terms are read when the first is placed", "core/scheduler/podgroup.go", "			t.state.LearnTerms(p)\n", "", "./core/scheduler", "TestMembersKeepApartFromOneAnother", "1"},
 	{"a group is given up that could be placed in another order", "core/scheduler/podgroup_search.go", "if len(classes) > 1 && t.try", "if false && t.try", "./core/scheduler", "TestWhereAGroupGoes", "1"},
