@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -159,6 +160,40 @@ func TestReasonsFollowObjects(t *testing.T) {
 		}
 		if len(plan.NoHelp) != 1 || !slices.Equal(plan.NoHelp[0].Reasons, []string{want}) {
 			t.Errorf("plan %d: no group helps for %+v, want %s", i, plan.NoHelp, want)
+		}
+	}
+}
+
+// TestAnswersFollowDrivers: the CSIDriver of a disk in a pod comes to demand that nodes have it. The group's
+// nodes don't, and the pod's class and the group are what they were.
+func TestAnswersFollowDrivers(t *testing.T) {
+	const driver = "ebs.csi.aws.com"
+	f := newFixture(t)
+	f.packer.Memory = &scaleup.Memory{}
+	template := testkit.Node("g").Alloc("cpu", "4", "memory", "8Gi")
+	f.state.SetGroup("g", &cluster.NodeGroup{ID: "g", Max: 10, Target: 1, Template: f.state.Schema.ParseNode(template.Obj(), "g")})
+	live := testkit.Node("live").Alloc("cpu", "4", "memory", "8Gi")
+	live.CreationTimestamp.Time = f.req.ServerNow.Add(-time.Hour)
+	f.state.SetNode(f.state.Schema.ParseNode(live.Obj(), "g"))
+	f.state.SetObject(testkit.CSINode("live").Obj())
+	f.state.Place(f.state.Schema.ParsePod(testkit.Pod("there").Req("cpu", "4").Obj()), "live")
+	disk := v1.VolumeSource{AWSElasticBlockStore: &v1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-1"}}
+	for i := range 9 {
+		f.req.Pending = append(f.req.Pending, f.state.Schema.ParsePod(testkit.Pod(fmt.Sprint("p", i)).Req("cpu", "1").Volume("v", disk).Obj()))
+	}
+	for i, want := range []int{0, 1, 0} {
+		switch i {
+		case 1:
+			f.state.SetObject(testkit.Demanded(testkit.CSIDriver(driver, false)))
+		case 2:
+			f.state.RemoveObject(cluster.CSIDriverKind, "", driver)
+		}
+		plan, err := f.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(plan.NoHelp) != want {
+			t.Errorf("plan %d: no group helps for %+v, want %d", i, plan.NoHelp, want)
 		}
 	}
 }
