@@ -99,8 +99,7 @@ func TestKubeadmManifest(t *testing.T) {
 	}
 	text, err := os.ReadFile(log)
 	for line := range strings.Lines(string(text)) {
-		// Where pod groups are switched off, kube-scheduler's role doesn't have them, either.
-		if strings.Contains(line, "forbidden") && !strings.Contains(line, `cannot watch resource \"podgroups\"`) {
+		if strings.Contains(line, "forbidden") {
 			t.Errorf("kube-scheduler's user may not do all that Berth does: %s", line)
 		}
 	}

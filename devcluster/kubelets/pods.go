@@ -10,6 +10,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/internal/simulatedresizes"
 )
 
 // This file is what kubelets do with pods:
@@ -21,9 +23,9 @@ import (
 // there once, however often the pod changes.
 type podState struct {
 	started, finishing, stopping bool
-	// first is the pod as it was seen first, shown as it is now, and looked as it was when a resize was last looked at;
-	// nil for never.
-	first, shown, looked *v1.Pod
+	// shown is the pod as it is now. looked is the pod as it was when its resize was last looked at, nil when none is
+	// wanted.
+	shown, looked *v1.Pod
 }
 
 // podChanged plans what a pod, as it now is, needs next.
@@ -102,7 +104,7 @@ func (k *kubelets) podGone(uid types.UID) {
 	}
 }
 
-// startPod reports that a pod runs and is ready.
+// startPod reports that a pod runs and is ready, and that what it requests is allocated and set up.
 func (k *kubelets) startPod(ctx context.Context, p *v1.Pod) {
 	now := metav1.Now()
 	yes := v1.ConditionTrue
@@ -119,7 +121,10 @@ func (k *kubelets) startPod(ctx context.Context, p *v1.Pod) {
 			State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: now}},
 		})
 	}
-	k.patchPod(ctx, p, status)
+	running := *p
+	running.Status = status
+	simulatedresizes.Allocate(&running)
+	k.patchPod(ctx, p, running.Status)
 }
 
 // finishPod reports that a pod has succeeded.

@@ -17,8 +17,8 @@ import (
 // This file is resizes in place: a kubelet carries one out when its node has room, defers it, or calls it infeasible.
 // What is deferred is tried again when a pod of the node is gone, gets smaller, or every retryResizes.
 //
-// Statuses say what is allocated from a pod's first resize on only: with those of all pods the API server would have
-// more to write than what the storms and benchmarks compare.
+// What is allocated is in the status of every pod from the write on that says that it runs (startPod): the API server
+// refuses to resize running pods whose status has none.
 
 // retryResizes is how long a deferred resize waits at most before it is tried again, as with a kubelet.
 const retryResizes = 3 * time.Minute
@@ -26,9 +26,7 @@ const retryResizes = 3 * time.Minute
 // noteResize records how a pod is shown. It reports whether a look at its resize is due: it is to have other amounts
 // than at the last look. The caller holds mu.
 func (k *kubelets) noteResize(s *podState, p *v1.Pod) (due bool) {
-	if s.shown = p; s.first == nil {
-		s.first = p
-	}
+	s.shown = p
 	delete(k.deferred, p.UID)
 	if p.Status.Phase != v1.PodRunning || p.DeletionTimestamp != nil {
 		return false
@@ -36,35 +34,25 @@ func (k *kubelets) noteResize(s *podState, p *v1.Pod) (due bool) {
 	if simulatedresizes.Pending(p) == v1.PodReasonDeferred {
 		k.deferred[p.UID] = true
 	}
-	looked := s.looked
-	if looked == nil {
-		looked = s.first
+	if !resizes(p) {
+		s.looked = nil
+		return false
 	}
-	if sameRequests(looked, p) {
+	if s.looked != nil && sameRequests(s.looked, p) {
 		return false
 	}
 	s.looked = p
 	return true
 }
 
+// resizes reports whether a pod is to have other amounts than are allocated to it, or is shown as such.
+func resizes(p *v1.Pod) bool { return simulatedresizes.Wanted(p) || simulatedresizes.Pending(p) != "" }
+
 // sameRequests reports whether the containers of a pod request in one version what they do in another.
 func sameRequests(a, b *v1.Pod) bool {
 	return slices.EqualFunc(a.Spec.Containers, b.Spec.Containers, func(x, y v1.Container) bool {
 		return equality.Semantic.DeepEqual(x.Resources.Requests, y.Resources.Requests)
 	})
-}
-
-// allocated returns a pod with what is allocated to it in its status.
-func (s *podState) allocated(p *v1.Pod) *v1.Pod {
-	if len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].AllocatedResources != nil {
-		return p
-	}
-	first := *s.first
-	first.Status = p.Status
-	simulatedresizes.Allocate(&first)
-	out := *p
-	out.Status = first.Status
-	return &out
 }
 
 // resizePod decides about the resize of a pod, and writes what it has decided.
@@ -75,16 +63,16 @@ func (k *kubelets) resizePod(ctx context.Context, uid types.UID) {
 		k.mu.Unlock()
 		return
 	}
-	p := s.allocated(s.shown)
+	p := s.shown
 	n := k.nodes[p.Spec.NodeName]
 	var others []*v1.Pod
 	for _, other := range k.pods { // in any order: they are added up
 		if o := other.shown; o != nil && o.Spec.NodeName == p.Spec.NodeName && o.Status.Phase != v1.PodSucceeded && o.Status.Phase != v1.PodFailed {
-			others = append(others, other.allocated(o))
+			others = append(others, o)
 		}
 	}
 	k.mu.Unlock()
-	if n == nil || p.DeletionTimestamp != nil || !simulatedresizes.Wanted(p) && simulatedresizes.Pending(p) == "" || k.real(p.Spec.NodeName) {
+	if n == nil || p.DeletionTimestamp != nil || !resizes(p) || k.real(p.Spec.NodeName) {
 		return
 	}
 	verdict := simulatedresizes.Decide(n, others, p)

@@ -18,7 +18,7 @@ import (
 func TestResizesInPlace(t *testing.T) {
 	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: v1.NodeStatus{Allocatable: v1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi")}}}
 	pod := func(name string) *v1.Pod {
-		return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}, Status: v1.PodStatus{Phase: v1.PodRunning},
+		return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}, Status: v1.PodStatus{Phase: v1.PodPending},
 			Spec: v1.PodSpec{NodeName: "n", Containers: []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{"cpu": resource.MustParse("1")}}}}}}
 	}
 	client := fake.NewClientset(n, pod("a"), pod("b"))
@@ -60,6 +60,12 @@ func TestResizesInPlace(t *testing.T) {
 	}
 	k.podChanged(pod("a"))
 	k.podChanged(pod("b"))
+	calls()
+	k.podChanged(shown("b"))
+	// The API server refuses to resize a running pod whose status doesn't say what is set up for it.
+	if c := shown("a").Status.ContainerStatuses; len(c) != 1 || c[0].State.Running == nil || c[0].Resources == nil || c[0].AllocatedResources.Cpu().String() != "1" {
+		t.Errorf("running, its containers are shown as %+v, want 1 CPU allocated and set up", c)
+	}
 	resize("4", v1.PodReasonDeferred, "1")
 	resize("5", v1.PodReasonInfeasible, "1")
 	resize("4", v1.PodReasonDeferred, "1")

@@ -14,6 +14,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -65,11 +66,11 @@ func newCaches(client kubernetes.Interface, transform cache.TransformFunc, healt
 	object(m, "csistoragecapacities", &storagev1.CSIStorageCapacity{}, storage.CSIStorageCapacities(v1.NamespaceAll))
 	object(m, "volumeattachments", &storagev1.VolumeAttachment{}, storage.VolumeAttachments())
 	resource := client.ResourceV1()
-	object(m, "deviceclasses", &resourcev1.DeviceClass{}, &whereServed[*resourcev1.DeviceClassList]{api: resource.DeviceClasses(), empty: &resourcev1.DeviceClassList{}, log: log})
-	object(m, "resourceslices", &resourcev1.ResourceSlice{}, &whereServed[*resourcev1.ResourceSliceList]{api: resource.ResourceSlices(), empty: &resourcev1.ResourceSliceList{}, log: log})
-	c.resourceClaims = object(m, "resourceclaims", &resourcev1.ResourceClaim{}, &whereServed[*resourcev1.ResourceClaimList]{api: resource.ResourceClaims(v1.NamespaceAll), empty: &resourcev1.ResourceClaimList{}, log: log})
-	object(m, "devicetaintrules", &resourcev1.DeviceTaintRule{}, &whereServed[*resourcev1.DeviceTaintRuleList]{api: resource.DeviceTaintRules(), empty: &resourcev1.DeviceTaintRuleList{}, log: log})
-	object(m, "podgroups", &schedulingv1beta1.PodGroup{}, &whereServed[*schedulingv1beta1.PodGroupList]{api: client.SchedulingV1beta1().PodGroups(v1.NamespaceAll), empty: &schedulingv1beta1.PodGroupList{}, log: log})
+	optional(m, log, resourcev1.SchemeGroupVersion.WithResource("deviceclasses"), &resourcev1.DeviceClass{}, resource.DeviceClasses(), &resourcev1.DeviceClassList{})
+	optional(m, log, resourcev1.SchemeGroupVersion.WithResource("resourceslices"), &resourcev1.ResourceSlice{}, resource.ResourceSlices(), &resourcev1.ResourceSliceList{})
+	c.resourceClaims = optional(m, log, resourcev1.SchemeGroupVersion.WithResource("resourceclaims"), &resourcev1.ResourceClaim{}, resource.ResourceClaims(v1.NamespaceAll), &resourcev1.ResourceClaimList{})
+	optional(m, log, resourcev1.SchemeGroupVersion.WithResource("devicetaintrules"), &resourcev1.DeviceTaintRule{}, resource.DeviceTaintRules(), &resourcev1.DeviceTaintRuleList{})
+	optional(m, log, schedulingv1beta1.SchemeGroupVersion.WithResource("podgroups"), &schedulingv1beta1.PodGroup{}, client.SchedulingV1beta1().PodGroups(v1.NamespaceAll), &schedulingv1beta1.PodGroupList{})
 	c.kinds = m.kinds
 	return c
 }
@@ -121,6 +122,12 @@ func workloadGone(o any) step.Input {
 
 func object[L runtime.Object](m *maker, name string, o runtime.Object, api follow.Lister[L]) *kind {
 	return add(m, name, o, api, nil, objectSet, objectGone)
+}
+
+// optional is an object of a kind that the API server may not serve, or that Berth may not read.
+func optional[L runtime.Object](m *maker, log *slog.Logger, at schema.GroupVersionResource, o runtime.Object, api follow.Lister[L], empty L) *kind {
+	served := func() (bool, error) { return kindServed(m.client.Discovery(), at) }
+	return object(m, at.Resource, o, &whereServed[L]{api: api, empty: empty, served: served, log: log})
 }
 
 func objectSet(o any) step.Input { return step.ObjectSet{Object: o.(cluster.Object)} }

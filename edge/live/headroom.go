@@ -11,7 +11,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -139,16 +138,13 @@ func (h *headroomWatcher) lookForDefinitions(ctx context.Context) (all bool) {
 
 // defined reports whether the API server serves a kind.
 func (h *headroomWatcher) defined(kind headroomKind) bool {
-	list, err := h.client.Discovery().ServerResourcesForGroupVersion(kind.resource.GroupVersion().String())
+	served, err := kindServed(h.client.Discovery(), kind.resource)
 	if err != nil {
-		if !apierrors.IsNotFound(err) {
-			h.log.Warn("could not find out whether the API server serves a kind; retrying", "resource", kind.resource.String(), "err", err)
-			h.unknown = true
-			h.health.failed(headroomCache, err)
-		}
-		return false
+		h.log.Warn("could not find out whether the API server serves a kind; retrying", "resource", kind.resource.String(), "err", err)
+		h.unknown = true
+		h.health.failed(headroomCache, err)
 	}
-	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == kind.resource.Resource })
+	return served
 }
 
 // watch starts watching a kind, and with the first PodTemplates.

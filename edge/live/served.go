@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,7 +12,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
 
 	"github.com/berthproject/berth/edge/follow"
 )
@@ -25,10 +28,11 @@ import (
 // read counts as there, with all that was read, until it has been refused for absentAfter: to lose all claims for a
 // moment is to give their devices away twice.
 type whereServed[L runtime.Object] struct {
-	api   follow.Lister[L]
-	empty L // a list without objects
-	log   *slog.Logger
-	told  atomic.Bool // that the kind may not be read
+	api    follow.Lister[L]
+	empty  L                    // a list without objects
+	served func() (bool, error) // reports whether the API server serves the kind
+	log    *slog.Logger
+	told   atomic.Bool // that the kind may not be read
 
 	mu      sync.Mutex
 	read    bool      // it was, and isn't known to be absent since; guarded by mu
@@ -39,12 +43,16 @@ type whereServed[L runtime.Object] struct {
 const absentAfter = 30 * time.Second
 
 // absent reports whether an error says that there is nothing to read. That it may not be read is
-// logged once.
+// logged once, unless the API server doesn't serve the kind: then no role would help. Where that can't be found
+// out it is logged, too.
 func (s *whereServed[L]) absent(err error) bool {
 	if !s.refusedForGood(err) {
 		return false
 	}
-	if apierrors.IsForbidden(err) && !s.told.Swap(true) {
+	if !apierrors.IsForbidden(err) || s.told.Load() {
+		return true
+	}
+	if served, unknown := s.served(); (served || unknown != nil) && !s.told.Swap(true) {
 		s.log.Warn("a kind may not be read, and Berth goes on as if there was no object of it; allow list and watch with a ClusterRole (the chart does)", "err", err)
 	}
 	return true
@@ -65,6 +73,18 @@ func (s *whereServed[L]) refusedForGood(err error) bool {
 	}
 	s.read = s.read && time.Since(s.refused) < absentAfter
 	return !s.read
+}
+
+// kindServed reports whether an API server serves a kind. An error is the API's, and says nothing about the kind.
+func kindServed(client discovery.ServerResourcesInterface, kind schema.GroupVersionResource) (bool, error) {
+	list, err := client.ServerResourcesForGroupVersion(kind.GroupVersion().String())
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == kind.Resource }), nil
 }
 
 // List implements follow.Lister.

@@ -30,12 +30,16 @@ import (
 // minute, and then has one: the cache is full at once, and has the class when it is asked again.
 func TestAKindThatIsServedLater(t *testing.T) {
 	kind := schema.GroupResource{Group: "resource.k8s.io", Resource: "deviceclasses"}
-	t.Run("not served", func(t *testing.T) { servedLater(t, apierrors.NewNotFound(kind, ""), 0) })
-	t.Run("not allowed", func(t *testing.T) { servedLater(t, apierrors.NewForbidden(kind, "", errors.New("no rule")), 1) })
+	forbidden := apierrors.NewForbidden(kind, "", errors.New("no rule"))
+	t.Run("not served", func(t *testing.T) { servedLater(t, apierrors.NewNotFound(kind, ""), false, nil, 0) })
+	t.Run("not allowed", func(t *testing.T) { servedLater(t, forbidden, true, nil, 1) })
+	t.Run("not served, nor allowed", func(t *testing.T) { servedLater(t, forbidden, false, nil, 0) })
+	t.Run("not allowed, and it can't be found out whether it is served", func(t *testing.T) { servedLater(t, forbidden, false, errors.New("no"), 1) })
 }
 
-// servedLater has the API server answer with an error for a minute, which is warned of so often.
-func servedLater(t *testing.T, missing error, warnings int) {
+// servedLater has the API server answer with an error for a minute, which is warned of so often. served and unknown are
+// what is found out meanwhile about whether it serves the kind.
+func servedLater(t *testing.T, missing error, served bool, unknown error, warnings int) {
 	testkit.WithoutErrorBackoff(t)
 	synctest.Test(t, func(t *testing.T) {
 		log := bytes.Buffer{}
@@ -48,7 +52,8 @@ func servedLater(t *testing.T, missing error, warnings int) {
 		client.PrependWatchReactor("deviceclasses", func(a clienttesting.Action) (bool, apiwatch.Interface, error) {
 			return unserved(a), nil, missing
 		})
-		api := &whereServed[*resourcev1.DeviceClassList]{api: client.ResourceV1().DeviceClasses(), empty: &resourcev1.DeviceClassList{}, log: slog.New(slog.NewTextHandler(&log, nil))}
+		api := &whereServed[*resourcev1.DeviceClassList]{api: client.ResourceV1().DeviceClasses(), empty: &resourcev1.DeviceClassList{},
+			served: func() (bool, error) { return served, unknown }, log: slog.New(slog.NewTextHandler(&log, nil))}
 		c := follow.New("deviceclasses", &resourcev1.DeviceClass{}, api, client, follow.Options{})
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -94,7 +99,8 @@ func TestAKindThatIsRefusedForAMoment(t *testing.T) {
 			watches <- w
 			return true, w, nil
 		})
-		api := &whereServed[*resourcev1.DeviceClassList]{api: client.ResourceV1().DeviceClasses(), empty: &resourcev1.DeviceClassList{}, log: slog.New(slog.DiscardHandler)}
+		api := &whereServed[*resourcev1.DeviceClassList]{api: client.ResourceV1().DeviceClasses(), empty: &resourcev1.DeviceClassList{},
+			served: func() (bool, error) { return true, nil }, log: slog.New(slog.DiscardHandler)}
 		c := follow.New("deviceclasses", &resourcev1.DeviceClass{}, listsFirst[*resourcev1.DeviceClassList]{api}, client, follow.Options{})
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
