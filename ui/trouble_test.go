@@ -108,5 +108,5 @@ func TestEmptyPages(t *testing.T) {
 		t.Errorf("of no pods it says (%v):\n%s", err, text)
 	}
 	full := newSite(t, cluster)
-	lookAt(t, browser(t, full.URL), full.URL+"/ui/", []look{{"filtered-map", "#/nodes?view=map&q=nothing", "main .empty"}, {"filtered-groups", "#/groups?q=nothing", "main .empty"}, {"filtered-decisions", "#/decisions?q=nothing", "main .empty"}})
+	lookAt(t, browser(t, full.URL), full.URL+"/ui/", []look{{"filtered-map", "#/nodes?view=map&q=nothing", "main .empty"}, {"filtered-groups", "#/groups?q=nothing", "main .empty"}})
 }
