@@ -251,44 +251,57 @@ func TestPodGroupPages(t *testing.T) {
 	}
 }
 
-// lookAt opens pages in both themes, on a phone, a laptop and a large screen: nothing is wider than the
-// window, nothing is written on the console, nothing is asked of elsewhere, and axe finds nothing serious.
-// With -pictures=DIR the pages are kept as pictures.
+// lookAt opens pages and surveys each.
 func lookAt(t *testing.T, ctx context.Context, address string, pages []look) {
+	t.Helper()
+	for _, p := range pages {
+		if err := chromedp.Run(ctx, open(address+p.hash, p.ready)); err != nil {
+			t.Fatalf("%s: %v", p.name, err)
+		}
+		survey(t, ctx, p)
+	}
+}
+
+// survey looks at what is open in both themes, on a phone, a laptop and a large screen, and on paper: nothing is wider than
+// the window, the name of the page is in view, nothing is written on the console, nothing is asked of elsewhere, and axe
+// finds nothing serious. With -pictures=DIR the pages are kept as pictures.
+func survey(t *testing.T, ctx context.Context, p look) {
 	t.Helper()
 	sizes := []struct {
 		name          string
 		width, height int64
 	}{{"phone", 390, 844}, {"laptop", 1280, 800}, {"wide", 3840, 2160}}
-	for _, p := range pages {
-		if err := chromedp.Run(ctx, open(address+p.hash, p.ready)); err != nil {
-			t.Fatalf("%s: %v", p.name, err)
-		}
-		for _, theme := range []string{"light", "dark"} {
-			for _, size := range sizes {
-				name := p.name + "-" + theme + "-" + size.name
-				var over int
-				err := chromedp.Run(ctx,
-					emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}}),
-					chromedp.EmulateViewport(size.width, size.height), chromedp.WaitVisible(p.ready, chromedp.ByQuery),
-					chromedp.Evaluate(`document.documentElement.scrollWidth - innerWidth`, &over))
-				if err != nil {
-					t.Fatalf("%s: %v", name, err)
-				}
-				if over > 0 {
-					t.Errorf("%s is wider than the window by %d pixels", name, over)
-				}
-				if size.name == "laptop" {
-					for _, v := range violations(t, ctx) {
-						t.Errorf("%s: %s", name, v)
-					}
-				}
-				keep(t, ctx, name)
+	for _, theme := range []string{"light", "dark"} {
+		for _, size := range sizes {
+			name := p.name + "-" + theme + "-" + size.name
+			var over int
+			var unseen string
+			err := chromedp.Run(ctx,
+				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}}),
+				chromedp.EmulateViewport(size.width, size.height), chromedp.WaitVisible(p.ready, chromedp.ByQuery),
+				chromedp.Evaluate(`document.documentElement.scrollWidth - innerWidth`, &over),
+				chromedp.Evaluate(currentTab, &unseen, func(p *cdpruntime.EvaluateParams) *cdpruntime.EvaluateParams { return p.WithAwaitPromise(true) }))
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
 			}
+			if over > 0 || unseen != "" {
+				t.Errorf("%s is wider than the window by %d pixels; out of view is the name of the page %q", name, over, unseen)
+			}
+			if size.name == "laptop" {
+				for _, v := range violations(t, ctx) {
+					t.Errorf("%s: %s", name, v)
+				}
+			}
+			keep(t, ctx, name)
 		}
-		onPaper(t, ctx, p)
 	}
+	onPaper(t, ctx, p)
 }
+
+// currentTab returns the name of the page among those of all pages if it isn't whole within the window, a frame after that
+// has another size.
+const currentTab = `new Promise(done => requestAnimationFrame(() => setTimeout(() => { const a = document.querySelector(".tabs [aria-current]"), b = a?.getBoundingClientRect();
+	done(a && (b.left < -1 || b.right > innerWidth + 1) ? a.textContent : "") })))`
 
 // onPaper looks at a page as it is printed on A4 where the screen's colours are dark: it isn't wider than the paper,
 // it has no controls, and it is light.

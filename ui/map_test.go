@@ -65,3 +65,25 @@ func TestTheMapIsDrawn(t *testing.T) {
 		t.Errorf("a click on %s opens %q", name, title)
 	}
 }
+
+// TestTheMapsTextIsAsLargeAsThePages: on a large screen, where the page's text is larger, the names of groups and nodes are,
+// too.
+func TestTheMapsTextIsAsLargeAsThePages(t *testing.T) {
+	s := newSite(t, cluster)
+	ctx, cancel := context.WithTimeout(browser(t, s.URL), time.Minute)
+	defer cancel()
+	// How high the letters of the first row of groups' names are, above all nodes, by the size of the page's text.
+	const height = `(() => { const c = document.querySelector(".map canvas"), s = c.width / c.clientWidth, g = c.getContext("2d"), em = parseFloat(getComputedStyle(document.documentElement).fontSize)
+		let rows = 0
+		for (let y = 0; y < Math.round(em * 1.4 * s); y++) if (g.getImageData(0, y, c.width / 4, 1).data.some(x => x)) rows++
+		return rows / s / em })()`
+	var laptop, wide float64
+	err := chromedp.Run(ctx, chromedp.EmulateViewport(1280, 800), show(s, "#/nodes?view=map", ".map .node"), chromedp.Evaluate(height, &laptop),
+		chromedp.EmulateViewport(3840, 2160), chromedp.Sleep(300*time.Millisecond), chromedp.Evaluate(height, &wide))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if laptop < 0.5 || wide < 0.85*laptop {
+		t.Errorf("letters are %.2f of the page's text high, and %.2f on a large screen", laptop, wide)
+	}
+}

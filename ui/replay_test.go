@@ -148,8 +148,9 @@ func TestReports(t *testing.T) {
 	})
 	lookAt(t, ctx, "file://"+shadow, []look{{"report-shadow", "#/", "main ol.items"}})
 	var text, missing, title string
-	var rows int
+	var rows, blank int
 	err := chromedp.Run(ctx, open("file://"+shadow, "main ol.items"), chromedp.Text("main", &text, chromedp.ByQuery),
+		chromedp.Evaluate(`[...document.querySelectorAll("main thead")].filter(x => x.textContent === "").length`, &blank),
 		open("file://"+run+"#/decisions?kind=Placed", "main .body-row"), chromedp.Evaluate(`document.querySelectorAll(".body-row").length`, &rows),
 		open("file://"+run+"#/nodes?node=none", "[role=dialog] .bad"), chromedp.Text("[role=dialog] .bad", &missing, chromedp.ByQuery),
 		open("file://"+run+"#/run", ".lanes"), chromedp.Text(".panel h2", &title, chromedp.ByQuery))
@@ -160,6 +161,9 @@ func TestReports(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("the shadow's report has no %q:\n%s", want, text)
 		}
+	}
+	if strings.Contains(text, "Berth <1ms") || blank > 0 { // which had decided nothing
+		t.Errorf("the shadow's report has times of no decisions, or %d heads without words:\n%s", blank, text)
 	}
 	if !strings.Contains(missing, "This report doesn’t have that") || rows != 16 || !strings.Contains(title, "</script><script>alert(1)</script>") {
 		t.Errorf("a node that isn't there: %q; %d decisions of 16; the title is %q", missing, rows, title)

@@ -3,6 +3,8 @@ package ui_test
 import (
 	"context"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -57,4 +59,54 @@ func TestAViewerWithoutRights(t *testing.T) {
 	for _, v := range violations(t, ctx) {
 		t.Error(v)
 	}
+}
+
+// TestPagesInTrouble surveys what stands there while nobody answers, when another leads, and for a viewer without rights.
+func TestPagesInTrouble(t *testing.T) {
+	s := newSite(t, cluster)
+	ctx := browser(t, s.URL)
+	fail := func(f *failure) chromedp.Action {
+		return chromedp.ActionFunc(func(context.Context) error { s.failing.Store(f); s.CloseClientConnections(); return nil })
+	}
+	lead := func(leads bool) chromedp.Action {
+		return chromedp.ActionFunc(func(context.Context) error { s.leading.Store(leads); s.CloseClientConnections(); return nil })
+	}
+	gone := &failure{http.StatusBadGateway, "application/json", `{"error":"querying Berth: dial tcp 10.0.0.7:10259: connect: connection refused"}`}
+	denied := &failure{http.StatusForbidden, "application/json", `{"error":"not authorized to get /api/v1alpha1/meta (403): a cluster administrator can grant it with: kubectl create clusterrolebinding berth-viewer-NAME --clusterrole=berth-viewer --user=NAME"}`}
+	for _, x := range []struct {
+		look
+		before, after chromedp.Action
+	}{
+		{look{"trouble-stale", "#/", ".banner"}, chromedp.Tasks{show(s, "#/", ".stats"), fail(gone)}, fail(nil)},
+		{look{"trouble-drawer", "#/nodes", ".banner"}, chromedp.Tasks{show(s, "#/nodes?node=db-0001", "[role=dialog] table"), fail(gone)}, fail(nil)},
+		{look{"trouble-leader", "#/nodes", ".banner"}, chromedp.Tasks{show(s, "#/nodes", ".body-row"), lead(false)}, lead(true)},
+		{look{"trouble-rights", "#/", ".banner.bad"}, chromedp.Tasks{fail(denied), show(s, "#/", ".banner.bad")}, fail(nil)},
+	} {
+		if err := chromedp.Run(ctx, x.before, chromedp.WaitVisible(x.ready, chromedp.ByQuery)); err != nil {
+			t.Fatalf("%s: %v", x.name, err)
+		}
+		survey(t, ctx, x.look)
+		if err := chromedp.Run(ctx, x.after); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestEmptyPages says of each page of a cluster with nothing in it, and where filters leave nothing, that there is nothing.
+func TestEmptyPages(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty.yaml")
+	if err := os.WriteFile(empty, []byte("apiVersion: berth.dev/v1alpha1\nkind: Scenario\nmetadata: {name: empty}\nspec:\n  end: {at: 2m}\n  nodes: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, empty)
+	ctx := browser(t, s.URL)
+	lookAt(t, ctx, s.URL+"/ui/", []look{
+		{"empty-now", "#/", ".stats"}, {"empty-pending", "#/pending", "main .empty"}, {"empty-nodes", "#/nodes", "main .empty"}, {"empty-map", "#/nodes?view=map", "main .empty"}, {"empty-decisions", "#/decisions", "main .empty"},
+	})
+	var text string
+	if err := chromedp.Run(ctx, show(s, "#/", ".stats"), chromedp.Text("main", &text, chromedp.ByQuery)); err != nil || !strings.Contains(text, "There is no pod.") || strings.Contains(text, "All 0") {
+		t.Errorf("of no pods it says (%v):\n%s", err, text)
+	}
+	full := newSite(t, cluster)
+	lookAt(t, browser(t, full.URL), full.URL+"/ui/", []look{{"filtered-map", "#/nodes?view=map&q=nothing", "main .empty"}, {"filtered-groups", "#/groups?q=nothing", "main .empty"}})
 }

@@ -101,8 +101,9 @@ func (a *API) bought() *v1alpha1.Bought {
 		if c.Next != nil {
 			out.Orders++
 			out.Chosen += v1alpha1.Price(share * c.Price)
-			out.Next += v1alpha1.Price(share * c.Next.Price)
-			out.Dearest += v1alpha1.Price(share * c.Dearest.Price)
+			// Both bounds of an alternative are from below: the higher one says more.
+			out.Next += v1alpha1.Price(share * max(c.Next.Price, c.LowerBound))
+			out.Dearest += v1alpha1.Price(share * max(c.Dearest.Price, c.LowerBound))
 		}
 		if c.LowerBound > 0 {
 			out.Bounded++

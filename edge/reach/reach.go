@@ -24,6 +24,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -252,6 +253,9 @@ func Hopeless(err error) bool {
 		return false
 	case errors.As(err, &dns):
 		return dns.IsNotFound
+	}
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) { // by the API server, of the Lease or the pod
+		return true
 	}
 	return errors.As(err, &certificate) || errors.As(err, &record) || errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &x509.UnknownAuthorityError{}) || errors.As(err, &x509.HostnameError{}) ||
 		errors.As(err, &x509.CertificateInvalidError{}) || errors.As(err, &refusedError{})

@@ -35,11 +35,13 @@ type options struct {
 	compare []string
 	port    int
 	browser bool
+	// again is how often a command that waits for a leader tries again, and says what it waits for.
+	again time.Duration
 }
 
 // Command returns berth ui. reached says in its help how a running Berth is reached.
 func Command(reached string) *cobra.Command {
-	o := &options{}
+	o := &options{again: 10 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "ui",
 		Short: "Show the web page of a live cluster, of a simulation or of a recording",
@@ -119,7 +121,7 @@ func (o *options) answers(ctx context.Context, log io.Writer, fail func(error)) 
 	case reach.NoLeader(err):
 		fmt.Fprintf(log, "%v\nThe page waits until an instance leads.\n", err)
 		go func() {
-			if err := await(ctx, leader.Connect, time.NewTicker(sayAgainAfter), log); err != nil {
+			if err := await(ctx, leader.Connect, time.NewTicker(o.again), log); err != nil {
 				fail(err)
 			}
 		}()
@@ -129,9 +131,6 @@ func (o *options) answers(ctx context.Context, log io.Writer, fail func(error)) 
 	context.AfterFunc(ctx, leader.Close)
 	return leader, nil
 }
-
-// sayAgainAfter is how often a command that waits says what for.
-const sayAgainAfter = 10 * time.Second
 
 // await tries again with each tick, and says why that failed, until it succeeds or ctx ends. An error that waiting can't end
 // is returned. It stops the ticker.

@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,31 +22,14 @@ import (
 
 	"github.com/berthproject/berth/edge/api"
 	"github.com/berthproject/berth/edge/reach"
+	"github.com/berthproject/berth/internal/term"
 )
 
 // TestUIWaitsForALeader: at the start nobody may lead yet, which ends by itself. Whatever else is wrong ends the command.
 func TestUIWaitsForALeader(t *testing.T) {
-	lease := `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"namespace":"kube-system","name":"berth"},"spec":{}}`
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasSuffix(r.URL.Path, "/namespaces/kube-system/leases/berth") {
-			http.NotFound(w, r)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(lease))
-	}))
-	defer server.Close()
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: server.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"me": {Token: "secret"}},
-		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "me"}},
-		CurrentContext: "c",
-	}, kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := kubeconfigOf(t, leaseServer(t, func() int { return http.StatusOK }))
 	var log bytes.Buffer
-	o := &options{}
+	o := &options{again: time.Hour}
 	o.from.Kubeconfig, o.from.Lease = kubeconfig, "kube-system/berth"
 	h, err := o.answers(t.Context(), &log, func(err error) { t.Error(err) })
 	if err != nil || !strings.Contains(log.String(), "no leader: the Lease kube-system/berth has no holder") || !strings.Contains(log.String(), "The page waits until an instance leads.") {
@@ -59,6 +44,87 @@ func TestUIWaitsForALeader(t *testing.T) {
 	other.from.Kubeconfig, other.from.Lease = kubeconfig, "kube-system/none"
 	if _, err := other.answers(t.Context(), &log, func(error) {}); err == nil || !strings.Contains(err.Error(), "no Lease kube-system/none") {
 		t.Errorf("without a Lease it returns %v", err)
+	}
+}
+
+// leaseServer starts an API server that has one Lease, without a holder, and answers with a status that may change.
+func leaseServer(t *testing.T, status func() int) *httptest.Server {
+	t.Helper()
+	lease := `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"namespace":"kube-system","name":"berth"},"spec":{}}`
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/namespaces/kube-system/leases/berth") {
+			http.NotFound(w, r)
+			return
+		}
+		if code := status(); code != http.StatusOK {
+			w.WriteHeader(code)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(lease))
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// kubeconfigOf writes a kubeconfig for a server, and returns its path.
+func kubeconfigOf(t *testing.T, server *httptest.Server) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: server.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"me": {Token: "secret"}},
+		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "me"}},
+		CurrentContext: "c",
+	}, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// shared is a text that several goroutines write.
+type shared struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *shared) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+func (s *shared) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// TestUIGivesUpLater: the page waits for a leader until the right to read the Lease is taken away, which ends the command with
+// the exit code of errors.
+func TestUIGivesUpLater(t *testing.T) {
+	for _, code := range []int{http.StatusForbidden, http.StatusUnauthorized} {
+		t.Run(http.StatusText(code), func(t *testing.T) {
+			var asked atomic.Int32
+			o := &options{again: 10 * time.Millisecond}
+			o.from.Kubeconfig, o.from.Lease = kubeconfigOf(t, leaseServer(t, func() int {
+				if asked.Add(1) == 1 {
+					return http.StatusOK
+				}
+				return code
+			})), "kube-system/berth"
+			var out strings.Builder
+			var log shared
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // it ends by itself, long before
+			defer cancel()
+			err := o.run(ctx, &out, &log)
+			if err == nil || term.ExitCode(err) != term.ExitError || !strings.Contains(err.Error(), "kube") {
+				t.Fatalf("it ends with %v, exit code %d, want %d", err, term.ExitCode(err), term.ExitError)
+			}
+			if !strings.Contains(log.String(), "The page waits until an instance leads.") || !strings.HasPrefix(out.String(), "http://127.0.0.1:") {
+				t.Errorf("before, it says %q and prints %q, want that it waits, and an address", log.String(), out.String())
+			}
+		})
 	}
 }
 
@@ -99,7 +165,7 @@ func TestUISaysAgainWhatItWaitsFor(t *testing.T) {
 	}
 }
 
-// TestUIGivesUp at once where waiting can't help: nothing is served then.
+// TestUIGivesUp at once where waiting can't help: nothing is served then, and the exit code is that of errors.
 func TestUIGivesUp(t *testing.T) {
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
@@ -128,6 +194,9 @@ func TestUIGivesUp(t *testing.T) {
 			err := o.run(t.Context(), &out, &log)
 			if err == nil || !strings.Contains(err.Error(), x.want) || out.Len() > 0 {
 				t.Fatalf("it prints %q and returns %v, want %q", &out, err, x.want)
+			}
+			if code := term.ExitCode(err); code != term.ExitError {
+				t.Errorf("%v: exit code %d, want %d", err, code, term.ExitError)
 			}
 			if !reach.Hopeless(err) {
 				t.Errorf("%v: it counts as one that waiting may end", err)

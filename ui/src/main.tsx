@@ -69,7 +69,10 @@ function App() {
     document.title = `${page?.name ?? 'Berth'} · Berth`
   }, [page?.name])
   useEffect(() => { // of more pages than a phone has room for
-    document.querySelector('.tabs [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+    const reveal = () => document.querySelector('.tabs [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+    reveal()
+    addEventListener('resize', reveal) // also when it is turned
+    return () => removeEventListener('resize', reveal)
   }, [page?.id, here.length])
   const open = ['pod', 'node', 'g', 'pg', 'seq'].find(k => param(k))
   return (

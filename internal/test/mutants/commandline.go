@@ -26,6 +26,7 @@ var commandLine = []Mutant{
 	{"whoever stands by answers for ever who leads", "edge/api/api.go", "if p.standby && !a.opt.Meta().Leading {", "if p.standby && false {", "./edge/observe", "TestTheAPIIsServed", "1"},
 	{"a certificate of an instance that stands by is wrong for ever", "edge/reach/direct.go", "case leased != \"\":", "case false:", "./edge/reach", "TestAForwarderWaits", "1"},
 	{"any server is one that may lead some time", "edge/reach/direct.go", "!observe.MadeByBerth(s.PeerCertificates[0])", "false && observe.MadeByBerth(nil)", "./edge/reach", "TestAForwarderWaits", "1"},
+	{"a right that was taken away is waited for", "edge/reach/reach.go", "apierrors.IsForbidden(err) ||", "false ||", "./internal/page", "TestUIGivesUpLater", "1"},
 	{"a command waits for what waiting can't end", "internal/page/command.go", "case reach.Hopeless(err):", "case false:", "./internal/page", "TestUISaysAgain", "1"},
 	{"a lower bound is more than is proved", "core/autoscaler/scaleup/choice.go", "choice.LowerBound = b.mix.LowerBound", "choice.LowerBound = 2 * b.mix.LowerBound", "./core/autoscaler/scaleup", "TestPropertyAlternatives", "200"},
 	{"a node doesn't say that its room was given away twice", "edge/observe/history.go", "step.PodSurged, step.RoomTakenTwice:", "step.PodSurged:", "./edge/observe", "TestHistoryOfANode", "1"},

@@ -32,7 +32,7 @@ export function MapChoices() {
 export interface Box { at: number; x: number; y: number; w: number; h: number }
 
 /** Layout is where all nodes are, in the order of their sizes, and what is written above each group. */
-interface Layout { of: Node[]; size: Size; width: number; height: number; boxes: Box[]; titles: { x: number; y: number; w: number; text: string }[] }
+interface Layout { of: Node[]; size: Size; width: number; height: number; em: number; boxes: Box[]; titles: { x: number; y: number; w: number; text: string }[] }
 
 const sizeOf = (n: Node, size: Size): number =>
   size === 'equal' ? 1 : size === 'price' ? n.price ?? 0 : quantity(n.resources.find(r => r.resource === 'cpu')?.allocatable) || 0
@@ -43,8 +43,8 @@ export const sameShape = (a: Node[], b: Node[], size: Size): boolean =>
 
 interface Leaf { name: string; at?: number; children?: Leaf[] }
 
-/** layOut places nodes. Pure. */
-export function layOut(nodes: Node[], size: Size, width: number, height: number): Layout {
+/** layOut places nodes. em is the height of the page's text in pixels: a group's title has room for a line. Pure. */
+export function layOut(nodes: Node[], size: Size, width: number, height: number, em = 14): Layout {
   const groups = new Map<string, Leaf[]>()
   nodes.forEach((n, at) => {
     const g = n.group ?? 'in no group'
@@ -56,11 +56,11 @@ export function layOut(nodes: Node[], size: Size, width: number, height: number)
   // What has no size of its own is as small as the smallest, so that every node is there.
   const value = (l: Leaf) => (l.at === undefined ? 0 : sizes[l.at] || (least < Infinity ? least : 1))
   const h = hierarchy<Leaf>({ name: '', children: [...groups].map(([name, children]) => ({ name, children })) }).sum(value).sort((a, b) => (b.value ?? 0) - (a.value ?? 0))
-  const root = treemap<Leaf>().size([width, height]).paddingTop(d => (d.depth === 1 ? 20 : 0)).paddingInner(d => (d.depth === 0 ? 8 : 0)).round(true)(h)
+  const root = treemap<Leaf>().size([width, height]).paddingTop(d => (d.depth === 1 ? Math.round(em * 1.43) : 0)).paddingInner(d => (d.depth === 0 ? 8 : 0)).round(true)(h)
   return {
-    of: nodes, size, width, height,
+    of: nodes, size, width, height, em,
     boxes: root.leaves().filter(l => l.data.at !== undefined).map(l => ({ at: l.data.at!, x: l.x0, y: l.y0, w: Math.max(0, l.x1 - l.x0), h: Math.max(0, l.y1 - l.y0) })),
-    titles: (root.children ?? []).map(g => ({ x: g.x0 + 3, y: g.y0 + 14, w: g.x1 - g.x0, text: `${g.data.name} · ${g.children?.length ?? 0}` })),
+    titles: (root.children ?? []).map(g => ({ x: g.x0 + 3, y: g.y0 + em, w: g.x1 - g.x0, text: `${g.data.name} · ${g.children?.length ?? 0}` })),
   }
 }
 
@@ -87,7 +87,8 @@ const stateColour: Record<string, string> = { ready: 'good-fill', notReady: 'bad
 /** stateMark tells states apart without colours. */
 const stateMark: Record<string, string> = { notReady: '✕ ', cordoned: '– ', candidate: '… ', leaving: '! ' }
 
-const fit = (s: string, width: number) => (width < 30 ? '' : s.length * 6.6 > width ? s.slice(0, Math.max(1, Math.floor(width / 6.6) - 1)) + '…' : s)
+/** fit cuts a text to a width; a letter of the map's takes about 0.47 of the height of the page's text. */
+const fit = (s: string, width: number, em: number) => (width < 2.1 * em ? '' : s.length * 0.47 * em > width ? s.slice(0, Math.max(1, Math.floor(width / (0.47 * em)) - 1)) + '…' : s)
 
 /** named is how many nodes at most have their names on them. */
 const named = 400
@@ -95,7 +96,7 @@ const named = 400
 /** drawing draws boxes onto a canvas in the colours that the page has now. */
 function drawing(canvas: HTMLCanvasElement, l: Layout, colour: Colour) {
   const style = getComputedStyle(canvas), of = (name: string) => style.getPropertyValue('--' + name)
-  const names = new Set(l.boxes.filter(b => b.w > 56 && b.h > 22).slice(0, named))
+  const em = l.em, names = new Set(l.boxes.filter(b => b.w > 4 * em && b.h > 1.57 * em).slice(0, named))
   const c = canvas.getContext('2d')!
   const write = (text: string, x: number, y: number, size: number, tone: string) => {
     c.font = `${size}px ${style.fontFamily}`
@@ -108,7 +109,7 @@ function drawing(canvas: HTMLCanvasElement, l: Layout, colour: Colour) {
       canvas.width = Math.round(l.width * scale)
       canvas.height = Math.round(l.height * scale)
       c.scale(scale, scale)
-      for (const t of l.titles) write(fit(t.text, t.w), t.x, t.y, 12, 'soft')
+      for (const t of l.titles) write(fit(t.text, t.w, em), t.x, t.y, 0.86 * em, 'soft')
     },
     one(b: Box, n: Node) {
       const gap = b.w > 3 && b.h > 3 ? 1 : 0
@@ -122,13 +123,13 @@ function drawing(canvas: HTMLCanvasElement, l: Layout, colour: Colour) {
         c.globalAlpha = 1
       }
       if (!names.has(b)) return
-      const text = fit((colour === 'state' ? stateMark[kindOf(n)] ?? '' : '') + n.name, b.w - 8)
+      const text = fit((colour === 'state' ? stateMark[kindOf(n)] ?? '' : '') + n.name, b.w - 8, em), x = b.x + 5, y = b.y + 1.07 * em
       c.strokeStyle = of('panel')
       c.lineWidth = 3
       c.lineJoin = 'round'
-      c.font = `11px ${style.fontFamily}`
-      c.strokeText(text, b.x + 5, b.y + 15)
-      write(text, b.x + 5, b.y + 15, 11, 'text')
+      c.font = `${0.79 * em}px ${style.fontFamily}`
+      c.strokeText(text, x, y)
+      write(text, x, y, 0.79 * em, 'text')
     },
   }
 }
@@ -145,10 +146,11 @@ const hint = (n: Node): string => [
 /** NodeMap draws a rectangle for each node in its group. The table has the same. */
 export function NodeMap({ nodes, choose }: { nodes: Node[]; choose: (name: string) => void }) {
   const box = useRef<HTMLDivElement>(null), canvas = useRef<HTMLCanvasElement>(null), over = useRef<HTMLDivElement>(null)
-  const width = useSignal(0), top = useSignal(260)
+  const width = useSignal(0), top = useSignal(260), em = useSignal(14)
   useLayoutEffect(() => {
     const measure = () => {
       width.value = box.current?.clientWidth ?? 1000
+      em.value = parseFloat(getComputedStyle(document.documentElement).fontSize) || 14 // larger on a large screen
       top.value = (box.current?.getBoundingClientRect().top ?? 260) + scrollY
     }
     measure()
@@ -161,10 +163,10 @@ export function NodeMap({ nodes, choose }: { nodes: Node[]; choose: (name: strin
   const last = useRef<Layout>(undefined)
   const l = useMemo(() => {
     const p = last.current
-    const same = p && p.size === size && p.width === width.value && p.height === height && sameShape(p.of, nodes, size)
+    const same = p && p.size === size && p.width === width.value && p.height === height && p.em === em.value && sameShape(p.of, nodes, size)
     if (same) p.of = nodes
-    return (last.current = same ? p : layOut(nodes, size, width.value, height))
-  }, [nodes, size, width.value, height])
+    return (last.current = same ? p : layOut(nodes, size, width.value, height, em.value))
+  }, [nodes, size, width.value, height, em.value])
 
   // What was drawn, and how: the same again costs nothing.
   const drawn = useRef<{ how: string; layout: Layout; nodes: Node[] }>(undefined)

@@ -27,8 +27,7 @@ export function MoneyPage() {
         <Stat label="Could go" value={c(m.removable)} note={m.price > 0 ? percent(m.removable / m.price) : ''} tone={m.removable > 0 ? 'wait' : ''} />
         <Stat label="On their way out" value={c(m.leaving)} />
         <Stat label="Launching" value={c(m.launching)} />
-        {m.bought && m.bought.orders > 0 && <Stat label="Bought" value={c(m.bought.chosen)} note={`next best ${c(m.bought.next)}, dearest ${c(m.bought.dearest)}; ${plural(m.bought.orders, 'order')} since ${clock(m.bought.since, utc.value === 'true', clockNow.value)}`} />}
-        {m.bought?.bounded && <Stat label="Bought above the lower bound" value={above(m.bought.boundedChosen! / m.bought.lowerBound! - 1)} note={`${c(m.bought.boundedChosen!)}, and no purchase for these pods costs less than ${c(m.bought.lowerBound!)}; ${plural(m.bought.bounded, 'order')}`} />}
+        <Bought of={m.bought} />
       </div>
       <div class="cols">
         <Panel title="By node group">{m.groups.length === 0 ? <Empty title="No node has a price">Give prices with --node-prices, or by the provider.</Empty>
@@ -41,6 +40,20 @@ export function MoneyPage() {
           : <PlainTable caption="Blockers" head={['pod', 'node', 'group', 'reason', 'cost']} nums={[4]} rows={m.blockers.map(b => [<a href={href('money', { pod: b.pod })}>{b.pod}</a>, <a href={href('money', { node: b.node })}>{b.node}</a>, b.group, words(b.reason), b.price ? c(b.price) : '–'])} />}
         {(m.hiddenBlockers ?? 0) > 0 && <p class="soft">and {count(m.hiddenBlockers)} in namespaces that you may not read</p>}
       </Panel>
+    </>
+  )
+}
+
+/** Bought compares purchases with their alternatives, and with the least that any purchase for the same pods costs. */
+function Bought({ of: b }: { of: Money['bought'] }) {
+  const c = (n: number) => money(n, currency.value)
+  if (!b) return <Stat label="Bought" value="–" note="nothing was bought in the decisions that are kept" />
+  return (
+    <>
+      {b.orders > 0 && <Stat label="Bought" value={c(b.chosen)} note={`next best at least ${c(b.next)}, dearest at least ${c(b.dearest)}; ${plural(b.orders, 'order')} since ${clock(b.since, utc.value === 'true', clockNow.value)}`} />}
+      {b.bounded
+        ? <Stat label="Bought above the lower bound" value={above(b.boundedChosen! / b.lowerBound! - 1)} note={`${c(b.boundedChosen!)}, and no purchase for these pods costs less than ${c(b.lowerBound!)}; ${plural(b.bounded, 'order')}`} />
+        : <Stat label="Bought above the lower bound" value="–" note="the least that these pods cost is known of what --expander=cost buys" />}
     </>
   )
 }

@@ -68,7 +68,7 @@ export function NodesPage() {
         <span class="soft">{count(rows.length)} of {plural(data.total, 'node')}</span><Left of={data} />
       </div>
       {items.length === 0 ? <Empty title="There is no node">Nodes appear here as they join the cluster.</Empty>
-        : view === 'map' ? <NodeMap nodes={rows} choose={choose} />
+        : view === 'map' ? rows.length === 0 ? <p class="empty">Nothing matches.</p> : <NodeMap nodes={rows} choose={choose} />
           : <Table label="Nodes" columns={cols} rows={rows} id={n => n.name} first="name" selected={param('node')} open={n => choose(n.name)} />}
     </Panel>
   )

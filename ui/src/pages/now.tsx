@@ -97,7 +97,7 @@ function Progress({ of: o }: { of: Overview }) {
 }
 
 function PendingList({ of: o }: { of: Overview }) {
-  if (o.pending.length === 0) return <Empty title="No pod is pending">All {count(o.pods.placed)} pods have a node.</Empty>
+  if (o.pending.length === 0) return <Empty title="No pod is pending">{o.pods.placed === 0 ? 'There is no pod.' : o.pods.placed === 1 ? 'The only pod has a node.' : `All ${count(o.pods.placed)} pods have a node.`}</Empty>
   return (
     <ul class="items">{o.pending.slice(0, 8).map(p => {
       const [text, tone] = stateOf(p.state)

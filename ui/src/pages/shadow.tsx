@@ -12,6 +12,9 @@ const wait = (d: string | undefined) => {
   return s < 0.001 ? '<1ms' : s < 1 ? `${Math.round(s * 1000)}ms` : span(s)
 }
 
+/** took is a quantile of the times to place; of no pods there is none. */
+const took = (t: ShadowTimes, q: 'p50' | 'p99') => (t.pods ? wait(t[q]) : '–')
+
 const verdicts: Record<string, [string, string]> = {
   same: ['the node that Berth chooses, or had chosen', 'good-fill'], equal: ['another, equally good node', 'good-fill'], better: ['a better node', 'cpu'],
   worse: ['a worse node', 'warn-fill'], notAllowed: ['a node that a plugin rejects', 'bad-fill'], onlyBerth: ['placed only by Berth', 'wait-fill'],
@@ -30,8 +33,8 @@ export function ShadowPage() {
       <div class="stats">
         <Stat label="Agreement" value={s.compared ? percent1(s.agreement) : '–'} note={`of ${plural(s.compared, 'pod')}: the same node, or one as good`} tone={s.compared && s.agreement >= 0.99 ? 'good' : ''} />
         <Stat label="Allowed by Berth’s rules" value={s.compared ? percent1(s.allowed) : '–'} note={`${count(n('notAllowed'))} not allowed`} tone={n('notAllowed') > 0 ? 'bad' : ''} />
-        <Stat label="Time to place, p50" value={wait(s.other.p50)} note={`Berth ${wait(s.berth.p50)}`} />
-        <Stat label="Time to place, p99" value={wait(s.other.p99)} note={`Berth ${wait(s.berth.p99)}`} />
+        <Stat label="Time to place, p50" value={took(s.other, 'p50')} note={`Berth ${took(s.berth, 'p50')}`} />
+        <Stat label="Time to place, p99" value={took(s.other, 'p99')} note={`Berth ${took(s.berth, 'p99')}`} />
         <Stat label="Placed only by Berth" value={count(n('onlyBerth'))} note={`${count(s.waiting)} waiting`} />
         {s.nodes?.since && s.nodes.cluster.cost > 0 && <Stat label="Estimated savings" value={percent1(1 - s.nodes.berth.cost / s.nodes.cluster.cost)} note={`${sum(s.nodes.cluster.cost)} to ${sum(s.nodes.berth.cost)}`} />}
       </div>

@@ -90,7 +90,7 @@ export function PlainTable({ head, rows, nums = [], caption, class: kind = '' }:
   return (
     <div class="wide" tabIndex={0} role="group" aria-label={caption ?? head.join(', ')}><table class={`plain ${kind}`}>
       {caption && <caption class="hidden">{caption}</caption>}
-      <thead><tr>{head.map((h, i) => <th scope="col" class={nums.includes(i) ? 'num' : ''}>{h}</th>)}</tr></thead>
+      {head.some(h => h) && <thead><tr>{head.map((h, i) => <th scope="col" class={nums.includes(i) ? 'num' : ''}>{h}</th>)}</tr></thead>}
       <tbody>{rows.map(r => <tr>{r.map((c, i) => <td class={nums.includes(i) ? 'num' : ''}>{c}</td>)}</tr>)}</tbody>
     </table></div>
   )
