@@ -456,16 +456,17 @@ func TestTheURLIsTheState(t *testing.T) {
 func TestAnotherLeader(t *testing.T) {
 	s := newSite(t, cluster)
 	ctx := browser(t, s.URL)
-	var banner, stat string
-	err := chromedp.Run(ctx, show(s, "#/", ".stats"), chromedp.ActionFunc(func(context.Context) error { s.leading.Store(false); return nil }),
+	var banner, stat, pages, kept string
+	const names = `document.querySelector(".tabs").textContent`
+	err := chromedp.Run(ctx, show(s, "#/", ".stats"), chromedp.WaitVisible(`//nav//a[text()="Money"]`), chromedp.Evaluate(names, &pages), chromedp.ActionFunc(func(context.Context) error { s.leading.Store(false); return nil }),
 		chromedp.ActionFunc(func(context.Context) error { s.CloseClientConnections(); return nil }),
-		chromedp.WaitVisible(".banner", chromedp.ByQuery), chromedp.Text(".banner", &banner, chromedp.ByQuery), chromedp.Text(".stat .value", &stat, chromedp.ByQuery),
+		chromedp.WaitVisible(`//*[contains(@class, "banner")][contains(., "stands by")]`), chromedp.Text(".banner", &banner, chromedp.ByQuery), chromedp.Text(".stat .value", &stat, chromedp.ByQuery), chromedp.Evaluate(names, &kept),
 		chromedp.ActionFunc(func(context.Context) error { s.leading.Store(true); return nil }),
 		chromedp.WaitNotPresent(".banner", chromedp.ByQuery))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if banner == "" || stat != "5" {
-		t.Errorf("the banner was %q, and %q pods were pending", banner, stat)
+	if banner == "" || stat != "5" || kept != pages {
+		t.Errorf("the banner was %q, %q pods were pending, and there were the pages %q, want %q", banner, stat, kept, pages)
 	}
 }

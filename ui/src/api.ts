@@ -154,7 +154,9 @@ export function start(): void {
   }
   const begin = async () => {
     try {
-      const m = await get<Meta>('meta')
+      const answer = await get<Meta>('meta')
+      // One that stands by has no cluster to tell of: what is shown of the leader stays.
+      const m: Meta = meta.value && !answer.leading && !answer.capabilities.replay ? { ...meta.value, leading: false, leader: answer.leader } : answer
       if (meta.value && meta.value.epoch !== m.epoch) decisions.value = []
       if (m.capabilities.outcomes) {
         run.value = { from: Date.parse(m.from ?? m.now), until: Date.parse(m.now) }
