@@ -40,7 +40,7 @@ demo: build ## Play a night batch from nothing and back, then drain services; wi
 check: ## Vet, formatting and short unit tests, for the minute-by-minute loop (3 minutes once built)
 	@go run ./hack/tiers check
 
-test: ## What every change must pass, with Go and make alone (12 minutes once built; 25 on a bare machine)
+test: ## What every change must pass, with Go and make alone (some 35 minutes on two cores)
 	@go run ./hack/tiers test
 
 # ONLY=soak,fuzz runs these stages, and a wrong name lists all. A failure prints the command that repeats it.
