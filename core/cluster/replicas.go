@@ -125,8 +125,7 @@ func (s *State) IsSurgedAlone(p *Pod) bool {
 	return owner != nil && owner.Replicas.Wanted == 1
 }
 
-// MaxSurgedMembers is how many members a pod group has at most whose members get their successors
-// together: before each Deployment rolls, those of all are read. Of 16 that takes 272 calls, some 25 s of what
+// MaxSurgedMembers is how many members get their successors together at most: before each Deployment rolls, those of all are read. Of 16 that takes 272 calls, some 25 s of what
 // Berth spends on Deployments.
 const MaxSurgedMembers = 16
 
@@ -152,16 +151,18 @@ func (s *State) EachSurgedMember(k PodGroupKey, f func(*Pod)) {
 
 // WhyNoSuccessors returns why the members of a group can't all have successors before one of them
 // leaves, as far as their ReplicaSets say; "" when they can. first is the first by name that can't; nil when
-// there are too many. It looks at MaxSurgedMembers at most.
+// there are too many. It costs O(pods on the members' nodes).
 func (s *State) WhyNoSuccessors(k PodGroupKey) (first *Pod, why string) {
-	if n := s.PlacedMembers(k); n > MaxSurgedMembers {
-		return nil, fmt.Sprintf("it has %d members, more than the %d that can get successors together", n, MaxSurgedMembers)
-	}
+	n := 0
 	s.EachSurgedMember(k, func(p *Pod) {
+		n++
 		if !s.IsSurgedAlone(p) && (first == nil || p.Name() < first.Name()) {
 			first = p
 		}
 	})
+	if n > MaxSurgedMembers {
+		return nil, fmt.Sprintf("it has %d members, more than the %d that can get successors together", n, MaxSurgedMembers)
+	}
 	if first == nil {
 		return nil, ""
 	}

@@ -27,6 +27,19 @@ func (p *Profile) PlacementScorer() PlacementScorer {
 	return nil
 }
 
+// Placement returns what members of a group add to the nodes that they go to, for the plugin that scores
+// placements; nil when the profile has none.
+func (p *Profile) Placement(members []*cluster.Pod) Placement {
+	if s := p.PlacementScorer(); s != nil {
+		return s.Placement(members)
+	}
+	return nil
+}
+
+// MaxCompared is how much more work is done, in the units of those who search, to find a better domain for a pod
+// group when one was found that holds enough members.
+const MaxCompared = 4096
+
 // PlacementScore returns the score, 0 to twice MaxScore, of nodes that hold so many members of a group where the
 // best hold most, which is at least 1, and of which Placement says fill: the sum of kube-scheduler's
 // PodGroupPodsCount and NodeResourcesFit, both of weight 1.

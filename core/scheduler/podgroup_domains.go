@@ -18,9 +18,6 @@ import (
 // maxDomains is how many domains a decision tries.
 const maxDomains = 64
 
-// maxCompared is how much work more is done to find a better domain when one was found that holds enough.
-const maxCompared = 4096
-
 // boundedClasses is how many classes of members bound what a domain holds; members of others count as
 // if it held them.
 const boundedClasses = 8
@@ -43,7 +40,7 @@ type domain struct {
 func (t *transaction) findDomain() bool {
 	all := t.domains()
 	list := slices.DeleteFunc(slices.Clone(all), func(d domain) bool { return d.holds < t.need })
-	members, most := t.placement(t.memberPods()), 0
+	members, most := t.engine.Profile().Placement(t.memberPods()), 0
 	for i := range list {
 		most = max(most, list[i].holds)
 		if members != nil {
@@ -112,7 +109,7 @@ func (t *transaction) findBest(list []domain, most int) bool {
 		d := &list[i]
 		bound := d.bound(most)
 		// What was found is enough: that the work for comparing is used up is no reason to call the attempt cut.
-		spent := t.work-begun > maxCompared || t.most > 0 && t.work >= t.most
+		spent := t.work-begun > framework.MaxCompared || t.most > 0 && t.work >= t.most
 		if len(found) > 0 && (spent || known(found, most) && bound <= bestScore(found, most)) || len(found) == 0 && t.exhausted() {
 			break
 		}
@@ -133,7 +130,7 @@ func (t *transaction) findBest(list []domain, most int) bool {
 			begun = t.work
 		}
 		x := tried{domain: d, holds: len(placed)}
-		if p := t.placement(placed); p != nil {
+		if p := t.engine.Profile().Placement(placed); p != nil {
 			x.fill = p.ScoreNodes(t.state, d.nodes)
 		}
 		found = append(found, x)
@@ -184,14 +181,6 @@ func (t *transaction) memberPods() []*cluster.Pod {
 		out[i] = t.request.Members[i].Pod
 	}
 	return out
-}
-
-// placement returns what members add to the nodes they go to, for the profile's PlacementScorer; nil without one.
-func (t *transaction) placement(members []*cluster.Pod) framework.Placement {
-	if s := t.engine.Profile().PlacementScorer(); s != nil {
-		return s.Placement(members)
-	}
-	return nil
 }
 
 // domains returns the domains of the labels that count by their values. It costs O(nodes × classes).

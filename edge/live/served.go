@@ -43,8 +43,7 @@ type whereServed[L runtime.Object] struct {
 const absentAfter = 30 * time.Second
 
 // absent reports whether an error says that there is nothing to read. That it may not be read is
-// logged once, unless the API server doesn't serve the kind: then no role would help. Where that can't be found
-// out it is logged, too.
+// logged once, unless the API server doesn't serve the kind: then no role would help.
 func (s *whereServed[L]) absent(err error) bool {
 	if !s.refusedForGood(err) {
 		return false
@@ -52,7 +51,10 @@ func (s *whereServed[L]) absent(err error) bool {
 	if !apierrors.IsForbidden(err) || s.told.Load() {
 		return true
 	}
-	if served, unknown := s.served(); (served || unknown != nil) && !s.told.Swap(true) {
+	switch served, unknown := s.served(); {
+	case unknown != nil: // it is asked again with the next try
+		s.log.Debug("could not find out whether the API server serves a kind that may not be read", "err", unknown)
+	case served && !s.told.Swap(true):
 		s.log.Warn("a kind may not be read, and Berth goes on as if there was no object of it; allow list and watch with a ClusterRole (the chart does)", "err", err)
 	}
 	return true

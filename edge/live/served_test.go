@@ -34,7 +34,7 @@ func TestAKindThatIsServedLater(t *testing.T) {
 	t.Run("not served", func(t *testing.T) { servedLater(t, apierrors.NewNotFound(kind, ""), false, nil, 0) })
 	t.Run("not allowed", func(t *testing.T) { servedLater(t, forbidden, true, nil, 1) })
 	t.Run("not served, nor allowed", func(t *testing.T) { servedLater(t, forbidden, false, nil, 0) })
-	t.Run("not allowed, and it can't be found out whether it is served", func(t *testing.T) { servedLater(t, forbidden, false, errors.New("no"), 1) })
+	t.Run("not allowed, and it can't be found out whether it is served", func(t *testing.T) { servedLater(t, forbidden, false, errors.New("no"), 0) })
 }
 
 // servedLater has the API server answer with an error for a minute, which is warned of so often. served and unknown are

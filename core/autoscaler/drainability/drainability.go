@@ -44,7 +44,7 @@ type Context struct {
 	Rules *autoscaler.RemovalRules
 	State *cluster.State
 	Now   time.Time // the API server's
-	// Alone says that a member of a pod group leaves without waiting for the others: the cloud takes its node,
+	// Alone says that the other members of a pod group are not waited for: the cloud takes the pod's node,
 	// or the pod alone moves.
 	Alone bool
 	// Until is the first of the times after which a verdict that was given may be another

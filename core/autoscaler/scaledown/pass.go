@@ -426,13 +426,22 @@ func (p *pass) moveAll(list []*candidate, movers [][]*cluster.Pod) (stuck *clust
 		return stuck
 	}
 	// The rules keep members of a pod group beside the one that moves first, and the domain of
-	// the node that is best for it needn't have room for all.
+	// the node that is best for it needn't have room for all. Of several such groups the domains of
+	// one are tried.
 	first, nodes := p.otherDomains(list, movers, *stuck.Group)
+	if first == nil {
+		return stuck
+	}
+	hint, hinted := p.hints[first.UID]
 	for _, n := range nodes {
 		p.hints[first.UID] = n
 		if p.tryMove(list, movers) == nil {
 			return nil
 		}
+	}
+	// A failed search leaves nothing behind that later ones would begin with.
+	if delete(p.hints, first.UID); hinted {
+		p.hints[first.UID] = hint
 	}
 	return stuck
 }
@@ -457,7 +466,10 @@ func (p *pass) tryMove(list []*candidate, movers [][]*cluster.Pod) (stuck *clust
 			e := p.engine(pod)
 			class := e.Class(pod)
 			at := p.find(pod, e, class, &c.was)
-			if at == cluster.NoNode {
+			if at != cluster.NoNode {
+				c.homes = append(c.homes, home{pod, e, class, at})
+			}
+			if at == cluster.NoNode || !p.mayFollow(pod, at) {
 				for _, c := range list {
 					for k := range c.homes {
 						p.moved[c.homes[k].at]--
@@ -466,7 +478,6 @@ func (p *pass) tryMove(list []*candidate, movers [][]*cluster.Pod) (stuck *clust
 				p.world.Rollback(mark)
 				return pod
 			}
-			c.homes = append(c.homes, home{pod, e, class, at})
 		}
 	}
 	p.world.Release(mark)

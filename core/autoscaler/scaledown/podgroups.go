@@ -192,35 +192,72 @@ func (p *pass) staysOf(set *nodeSet) string {
 // finds by itself.
 const maxDomainsMovedTo = 16
 
+// mayFollow reports whether a pod's successor may be on a node. Members that get successors before they leave
+// (--surge) are still in their domains then, and the rules keep the successors there.
+func (p *pass) mayFollow(pod *cluster.Pod, at cluster.NodeIndex) bool {
+	key, whole := p.primary.SurgesWhole(pod)
+	if !whole || !p.down.Rules.Surge {
+		return true
+	}
+	labels := p.world.Node(at).Object.Labels
+	return !slices.ContainsFunc(cluster.RequiredTopologies(p.primary.PodGroup(key)), func(label string) bool {
+		in := p.primary.MemberDomains(key, label)
+		return len(in) > 0 && labels[label] != in[0]
+	})
+}
+
 // otherDomains returns the member of a pod group that moves first, and a node that takes it in each of the domains that
-// all members could move to, those with the most nodes first; none when no domain is required, or when the domain is
-// that of members that stay.
+// all members could move to but that of its last try, those with the most nodes first. first is nil when no domain is
+// required, or when members stay, whose domain counts.
 func (p *pass) otherDomains(list []*candidate, movers [][]*cluster.Pod, key cluster.PodGroupKey) (first *cluster.Pod, names []string) {
 	labels := cluster.RequiredTopologies(p.world.PodGroup(key))
 	if len(labels) == 0 {
 		return nil, nil
 	}
+	tried, leaving := cluster.NoNode, 0
+	for i, pods := range movers {
+		for _, pod := range pods {
+			if pod.Group == nil || *pod.Group != key {
+				continue
+			}
+			if leaving++; first != nil {
+				continue
+			}
+			first = pod
+			if at := slices.IndexFunc(list[i].homes, func(h home) bool { return h.pod == pod }); at >= 0 {
+				tried = list[i].homes[at].at
+			}
+		}
+	}
+	if leaving < p.world.PlacedMembers(key) {
+		return nil, nil
+	}
 	mark := p.world.Mark()
 	defer p.world.Rollback(mark)
 	p.takeOffAll(list, movers)
-	if p.world.PlacedMembers(key) > 0 {
-		return nil, nil
-	}
-	for _, pods := range movers {
-		if at := slices.IndexFunc(pods, func(pod *cluster.Pod) bool { return pod.Group != nil && *pod.Group == key }); at >= 0 {
-			first = pods[at]
-			break
-		}
-	}
 	_, domains := p.world.DomainsOf(labels)
 	domains = slices.Clone(domains)
 	slices.SortStableFunc(domains, func(a, b []cluster.NodeIndex) int { return cmp.Compare(len(b), len(a)) })
 	e := p.engine(first)
 	class := e.Class(first)
-	for _, nodes := range domains[:min(len(domains), maxDomainsMovedTo)] {
+	for _, nodes := range domains {
 		p.world.Turn()
-		if at := slices.IndexFunc(nodes, func(i cluster.NodeIndex) bool { return e.FitsOn(class, p.world.Node(i)) }); at >= 0 {
-			names = append(names, p.world.Node(nodes[at]).Name)
+		if slices.Contains(nodes, tried) {
+			continue
+		}
+		// Which of them it is mustn't depend on the order in which nodes came.
+		name := ""
+		for _, i := range nodes {
+			n := p.world.Node(i)
+			if (name == "" || n.Name < name) && p.mayFollow(first, i) && e.FitsOn(class, n) {
+				name = n.Name
+			}
+		}
+		if name != "" {
+			names = append(names, name)
+		}
+		if len(names) == maxDomainsMovedTo {
+			break
 		}
 	}
 	return first, names

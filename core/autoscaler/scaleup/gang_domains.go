@@ -195,10 +195,10 @@ func (b *builder) gangDomains(g *gang, pods []*cluster.Pod, need int) []*gangDom
 			g.tried(d.value, d.could, "no room for enough members")
 		}
 	}
-	most := 1
+	most, members := 1, b.placement(pods)
 	for _, d := range out {
 		if d.holds >= need {
-			d.fill, most = b.fill(pods, d), max(most, d.holds)
+			d.fill, most = b.fill(members, d), max(most, d.holds)
 		}
 	}
 	slices.SortFunc(out, func(x, y *gangDomain) int {

@@ -12,7 +12,8 @@ import (
 
 // bestStanding returns the attempt in the domain with the best placement score of those whose nodes, there or
 // coming, hold enough members, nil when none does. Domains that can't hold enough are passed over without an
-// attempt, and so are those that can't have a better score than one that holds as many members as any.
+// attempt, and so are those whose score can't be better than the best found, once one holds as many members as
+// any domain can. When one is found, as much more work is done as the scheduler does to find a better one.
 func (b *builder) bestStanding(g *gang, pods []*cluster.Pod, need int, domains []*gangDomain) *attempt {
 	type found struct {
 		*attempt
@@ -20,6 +21,7 @@ func (b *builder) bestStanding(g *gang, pods []*cluster.Pod, need int, domains [
 	}
 	var all []found
 	bound, holds := 1, 1 // the most members that a domain may hold, and does
+	begun := b.gangs.work
 	for _, d := range domains {
 		bound = max(bound, d.holds)
 	}
@@ -35,6 +37,9 @@ func (b *builder) bestStanding(g *gang, pods []*cluster.Pod, need int, domains [
 		if len(g.Topologies) == 0 || d.holds < need || b.gangsOver() {
 			continue
 		}
+		if len(all) > 0 && b.gangs.work-begun > framework.MaxCompared {
+			break
+		}
 		if _, score := best(); holds == bound && len(all) > 0 && d.bound(bound) <= score {
 			continue
 		}
@@ -43,21 +48,28 @@ func (b *builder) bestStanding(g *gang, pods []*cluster.Pod, need int, domains [
 			for _, p := range a.places {
 				placed = append(placed, p.pod)
 			}
-			all, holds = append(all, found{a, b.fill(placed, d)}), max(holds, len(a.places))
+			if len(all) == 0 {
+				begun = b.gangs.work
+			}
+			all, holds = append(all, found{a, b.fill(b.placement(placed), d)}), max(holds, len(a.places))
 		}
 	}
 	a, _ := best()
 	return a
 }
 
+// placement returns what members add to the nodes they go to, nil without a plugin that scores that.
+func (b *builder) placement(members []*cluster.Pod) framework.Placement {
+	return b.Engine(members[0]).Profile().Placement(members)
+}
+
 // fill scores how full the nodes of a domain are with members, 0 without a plugin that says so.
-func (b *builder) fill(members []*cluster.Pod, d *gangDomain) int64 {
-	scorer := b.Engine(members[0]).Profile().PlacementScorer()
-	if scorer == nil {
+func (b *builder) fill(members framework.Placement, d *gangDomain) int64 {
+	if members == nil {
 		return 0
 	}
 	b.gangs.work += len(d.nodes)
-	return scorer.Placement(members).ScoreNodes(b.State, d.nodes)
+	return members.ScoreNodes(b.State, d.nodes)
 }
 
 // bound bounds the placement score of a domain's nodes: it is the score if all members find places there that may.

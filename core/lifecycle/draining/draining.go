@@ -56,7 +56,8 @@ type pod struct {
 	less     bool          // than it says itself
 	courtesy bool          // it doesn't keep the node
 	surge    bool          // its Deployment is to make a successor first
-	// group is of a member that isn't evicted, nor any other, when one gets no successor; nil for others.
+	// group is that of a member which gets its successor together with all others: if one gets none, none is
+	// evicted. It is nil for other pods.
 	group *cluster.PodGroupKey
 	why   string // it is asked although its Deployment was to, or got no successor; "" otherwise
 	stage stage

@@ -137,7 +137,7 @@ func (d *Drain) alone(t *lifecycle.Turn, p *pod, now *cluster.Pod) string {
 	if why == "" {
 		return ""
 	}
-	return fmt.Sprintf("pod %s got no successor, and no member of pod group %s leaves without: %s", now.Name(), p.group, why)
+	return fmt.Sprintf("pod %s got no successor, and no member of pod group %s is evicted: %s", now.Name(), p.group, why)
 }
 
 // SurgeDone takes the outcome of a surge. One that isn't waited for any more changes nothing.

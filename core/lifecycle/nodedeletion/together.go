@@ -1,8 +1,8 @@
 package nodedeletion
 
-// This file has nodes that go together go on together, or end together: those whose pods leave together, and
+// This file advances or ends the removals of nodes that go together: those whose pods leave together, and
 // those of an atomic group. What must be true: members of pod groups that get successors together get them
-// in one Step, when the drains of all nodes that go with theirs are as far.
+// in one Step, when the drains of all these nodes are held for that (Drain.Held).
 
 import (
 	"slices"
@@ -10,7 +10,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle"
 )
 
-// surgeTogether releases drains that are held, once all that go together are as far, or ends them when not
+// surgeTogether releases drains that are held, once all that go together are, or ends them when not
 // all members can have successors. Nothing was asked of any member before.
 func (m *Machine) surgeTogether(t *lifecycle.Turn) {
 	held := func(d *deletion) bool {
