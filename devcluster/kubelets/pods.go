@@ -23,9 +23,11 @@ import (
 // there once, however often the pod changes.
 type podState struct {
 	started, finishing, stopping bool
-	// shown is the pod as it is now. looked is the pod as it was when its resize was last looked at, nil when none is
+	// shown is the pod as it is now, with what was decided about its resize. looked is the pod as it was when its resize was last looked at, nil when none is
 	// wanted.
 	shown, looked *v1.Pod
+	// retrying reports whether a call of retryResize is due.
+	retrying bool
 }
 
 // podChanged plans what a pod, as it now is, needs next.

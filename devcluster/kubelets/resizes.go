@@ -58,30 +58,59 @@ func sameRequests(a, b *v1.Pod) bool {
 // resizePod decides about the resize of a pod, and writes what it has decided.
 func (k *kubelets) resizePod(ctx context.Context, uid types.UID) {
 	k.mu.Lock()
+	after, retry, changed := k.decideResize(uid)
+	k.mu.Unlock()
+	if after == nil {
+		return
+	}
+	if changed {
+		k.patchResize(ctx, after)
+	}
+	if retry {
+		k.at(time.Now().Add(retryResizes), func(ctx context.Context) { k.retryResize(ctx, uid) })
+	}
+	if simulatedresizes.Pending(after) != v1.PodReasonDeferred {
+		k.retryResizesOn(after.Spec.NodeName, uid)
+	}
+}
+
+// decideResize returns a pod as it is after a decision about its resize, nil when there is none to decide about. It records
+// that pod, so that a decision about another one counts what this one takes before a watch shows it. changed reports whether
+// the status is another than before, and retry whether the caller must schedule retryResize. The caller holds mu.
+func (k *kubelets) decideResize(uid types.UID) (after *v1.Pod, retry, changed bool) {
 	s := k.pods[uid]
 	if s == nil || s.shown == nil {
-		k.mu.Unlock()
-		return
+		return nil, false, false
 	}
 	p := s.shown
 	n := k.nodes[p.Spec.NodeName]
+	if n == nil || n.Labels[RealNode] != "" || p.DeletionTimestamp != nil || !resizes(p) {
+		return nil, false, false
+	}
 	var others []*v1.Pod
 	for _, other := range k.pods { // in any order: they are added up
 		if o := other.shown; o != nil && o.Spec.NodeName == p.Spec.NodeName && o.Status.Phase != v1.PodSucceeded && o.Status.Phase != v1.PodFailed {
 			others = append(others, o)
 		}
 	}
+	after = p.DeepCopy()
+	simulatedresizes.Apply(after, simulatedresizes.Decide(n, others, p), metav1.Now())
+	s.shown = after
+	if delete(k.deferred, uid); simulatedresizes.Pending(after) == v1.PodReasonDeferred {
+		k.deferred[uid] = true
+		retry, s.retrying = !s.retrying, true
+	}
+	return after, retry, !equality.Semantic.DeepEqual(p.Status, after.Status)
+}
+
+// retryResize decides again about a resize that was deferred retryResizes ago.
+func (k *kubelets) retryResize(ctx context.Context, uid types.UID) {
+	k.mu.Lock()
+	if s := k.pods[uid]; s != nil {
+		s.retrying = false
+	}
 	k.mu.Unlock()
-	if n == nil || p.DeletionTimestamp != nil || !resizes(p) || k.real(p.Spec.NodeName) {
-		return
-	}
-	verdict := simulatedresizes.Decide(n, others, p)
-	k.patchResize(ctx, p, verdict)
-	if verdict.Reason == v1.PodReasonDeferred {
-		k.at(time.Now().Add(retryResizes), func(ctx context.Context) { k.resizePod(ctx, uid) })
-		return
-	}
-	k.retryResizesOn(p.Spec.NodeName, uid)
+	k.resizePod(ctx, uid)
 }
 
 // retryResizesOn looks again at the resizes that a node has deferred, but for that of one pod.
@@ -99,20 +128,20 @@ func (k *kubelets) retryResizesOn(node string, but types.UID) {
 	}
 }
 
-// patchResize writes a verdict to a pod's status. A list of conditions is merged by type, so that the one that is gone
-// has to be named.
-func (k *kubelets) patchResize(ctx context.Context, p *v1.Pod, verdict simulatedresizes.Verdict) {
-	after := *p
-	simulatedresizes.Apply(&after, verdict, metav1.Now())
-	condition := map[string]any{"type": v1.PodResizePending, "$patch": "delete"}
-	if verdict.Reason != "" {
-		condition = map[string]any{"type": v1.PodResizePending, "status": v1.ConditionTrue, "reason": verdict.Reason, "message": verdict.Message, "lastTransitionTime": metav1.Now()}
+// patchResize writes what is decided about a resize to a pod's status: after is the pod with the decision. A list of
+// conditions is merged by type, so that the one that is gone has to be named.
+func (k *kubelets) patchResize(ctx context.Context, after *v1.Pod) {
+	var condition any = map[string]any{"type": v1.PodResizePending, "$patch": "delete"}
+	for _, c := range after.Status.Conditions {
+		if c.Type == v1.PodResizePending {
+			condition = c
+		}
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.UID},
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": after.UID},
 		"status": map[string]any{"containerStatuses": after.Status.ContainerStatuses, "conditions": []any{condition}}})
 	if err != nil {
 		return
 	}
-	_, err = k.client.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	k.again(err, func(ctx context.Context) { k.patchResize(ctx, p, verdict) })
+	_, err = k.client.CoreV1().Pods(after.Namespace).Patch(ctx, after.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	k.again(err, func(ctx context.Context) { k.patchResize(ctx, after) })
 }

@@ -266,3 +266,32 @@ func TestViewersOfTheChartMayGetEverythingButWhatIfs(t *testing.T) {
 		t.Errorf("the role has\n%q\nwant\n%q", granted, want)
 	}
 }
+
+// TestPagesOfEachListShareAnAnswer: pods that wait, and pod groups, are read page by page as nodes are.
+func TestPagesOfEachListShareAnAnswer(t *testing.T) {
+	x := newExample(t)
+	o, asked, now := x.options(), 0, x.now()
+	ask := o.Ask
+	o.Ask = func(ctx context.Context, q func(*core.Core)) bool { asked++; return ask(ctx, q) }
+	o.Now = func() time.Time { return now }
+	a := api.New(o)
+	for _, path := range []string{"nodes?", "pods?state=pending&", "pods?", "podgroups?"} {
+		for _, x := range []struct {
+			what  string
+			query string
+			later time.Duration
+			want  int // questions to the core
+		}{
+			{"the first page", "", 0, 1},
+			{"the next one, some ticks later", "continue=YQ", 6 * time.Second, 0},
+			{"the first page again", "continue=", 0, 1},
+			{"the next one, too late", "continue=YQ", 10 * time.Second, 1},
+		} {
+			now = now.Add(x.later)
+			before := asked
+			if code, body := get(a, path+x.query); asked-before != x.want || code != http.StatusOK {
+				t.Errorf("%s: %s: status %d %s, %d questions, want %d", path, x.what, code, body, asked-before, x.want)
+			}
+		}
+	}
+}

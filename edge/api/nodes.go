@@ -24,11 +24,7 @@ import (
 // nodeRows asks for all nodes, which are shared: they are by name. Sorting is done in the core's goroutine, unlike that of
 // pods: there are a tenth as many.
 func (a *API) nodeRows(r *request) ([]explain.NodeRow, time.Time, error) {
-	age := tick
-	if r.query.Has("continue") {
-		age = pagesTick
-	}
-	x, at, err := a.questions.ofAge(r.Context(), "nodes", age, pagesTick, func(c *core.Core) (any, error) {
+	x, at, err := a.questions.pageOf(r, "nodes", func(c *core.Core) (any, error) {
 		rows := c.View().NodeRows()
 		slices.SortFunc(rows, func(a, b explain.NodeRow) int { return strings.Compare(a.Node, b.Node) })
 		return rows, nil

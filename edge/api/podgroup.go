@@ -18,7 +18,7 @@ import (
 
 // podGroups answers podgroups: ?namespace= may be repeated, ?q= is a part of namespace/name.
 func (a *API) podGroups(r *request) (any, error) {
-	x, at, err := a.questions.of(r.Context(), "podgroups", func(c *core.Core) (any, error) { return c.View().PodGroupLines(), nil })
+	x, at, err := a.questions.pageOf(r, "podgroups", func(c *core.Core) (any, error) { return c.View().PodGroupLines(), nil })
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func (a *API) pendingLines(r *request) (*podLines, time.Time, error) {
 
 // lines asks for a list of pods by a key of its own, and sorts it.
 func (a *API) lines(r *request, key string, list func(*explain.View) []explain.PodLine) (*podLines, time.Time, error) {
-	x, at, err := a.questions.prepared(r.Context(), key, func(c *core.Core) (any, error) { return list(c.View()), nil }, func(x any) any {
+	x, at, err := a.questions.preparedPageOf(r, key, func(c *core.Core) (any, error) { return list(c.View()), nil }, func(x any) any {
 		lines := x.([]explain.PodLine)
 		slices.SortFunc(lines, func(a, b explain.PodLine) int { return comparePods(&a, &b) })
 		return &podLines{lines}

@@ -67,9 +67,18 @@ func newQuestions(ask func(context.Context, func(*core.Core)) bool, now func() t
 	return &questions{ask: ask, now: now, shown: shown, idle: idleTimes, turn: make(chan struct{}, 1), answers: map[string]*answer{}}
 }
 
-// prepared is of, with a value that is made of the core's answer, once, and not in the core's goroutine.
-func (q *questions) prepared(ctx context.Context, key string, question func(*core.Core) (any, error), prepare func(any) any) (any, time.Time, error) {
-	x, at, err := q.of(ctx, key, func(c *core.Core) (any, error) {
+// pageOf is of for a list that is read page by page. A request for a page after the first takes an answer as old as pagesTick.
+func (q *questions) pageOf(r *request, key string, question func(*core.Core) (any, error)) (any, time.Time, error) {
+	age := tick
+	if r.query.Get("continue") != "" {
+		age = pagesTick
+	}
+	return q.ofAge(r.Context(), key, age, pagesTick, question)
+}
+
+// preparedPageOf is pageOf, with a value that is made of the core's answer, once, and not in the core's goroutine.
+func (q *questions) preparedPageOf(r *request, key string, question func(*core.Core) (any, error), prepare func(any) any) (any, time.Time, error) {
+	x, at, err := q.pageOf(r, key, func(c *core.Core) (any, error) {
 		raw, err := question(c)
 		return sync.OnceValue(func() any { return prepare(raw) }), err
 	})

@@ -174,7 +174,11 @@ func (v *viewed) view(ctx context.Context) {
 	var both sync.WaitGroup
 	both.Go(func() { v.ask(ctx, "stream") })
 	for next := ""; ; {
-		next = v.ask(ctx, "nodes?limit=1000&continue="+next)
+		path := "nodes?limit=1000"
+		if next != "" {
+			path += "&continue=" + next
+		}
+		next = v.ask(ctx, path)
 		select {
 		case <-ctx.Done():
 			both.Wait()

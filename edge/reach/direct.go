@@ -146,7 +146,8 @@ func (f *Flags) vouchedFor(ctx context.Context, host string) (func(tls.Connectio
 		case leased != "":
 			return noLeader{fmt.Errorf("%w, and it isn't the certificate of the Berth that holds the Lease %s: an instance that stands by has another one, and is sent no credentials; omit --server to query the leader", err, f.Lease)}
 		case unknown != nil:
-			return fmt.Errorf("%w, and the Lease can't vouch for it: %w", err, unknown)
+			// Why the Lease wasn't read decides what ends this: another attempt may read the fingerprint.
+			return fmt.Errorf("%v, and the Lease can't vouch for it: %w", err, unknown)
 		}
 		return err
 	}, nil

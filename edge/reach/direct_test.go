@@ -14,6 +14,7 @@ import (
 	"io"
 	"log"
 	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -39,6 +40,7 @@ type direct struct {
 	t          *testing.T
 	berth      *httptest.Server
 	lease      string // fingerprint in the Lease
+	status     int    // that the API server answers with, 0 for OK
 	token      atomic.Value
 	as         atomic.Value // the headers that say who is to be taken for the user
 	calls      atomic.Int64
@@ -62,6 +64,10 @@ func newDirect(t *testing.T) *direct {
 	api := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/leases/berth") {
 			http.NotFound(w, r)
+			return
+		}
+		if d.status != 0 {
+			w.WriteHeader(d.status)
 			return
 		}
 		holder, seconds, now := "host_1", int32(15), metav1.NewMicroTime(time.Now())
@@ -187,6 +193,48 @@ func TestAForwarderWaitsForTheInstanceToLead(t *testing.T) {
 	}
 	if err := flags.Forwarder(t.Context()).Connect(t.Context()); err == nil || NoLeader(err) {
 		t.Errorf("a certificate of another authority: %v, want an error that waiting doesn't end", err)
+	}
+}
+
+// TestWhatWaitingCanEnd: without the Lease no certificate of Berth's own is vouched for, but the reason why there is none
+// decides whether the next attempt may succeed. An answer 401 may be another the next time, and 403 isn't.
+func TestWhatWaitingCanEnd(t *testing.T) {
+	d := newDirect(t)
+	for _, x := range []struct {
+		name              string
+		server            func(http.ResponseWriter, *http.Request) // nil for d's Berth
+		status            int                                      // of the Lease
+		want              string
+		hopeless, unknown bool
+	}{
+		{"an API server that restarts", nil, http.StatusServiceUnavailable, "certificate signed by unknown authority, and the Lease can't vouch for it", false, false},
+		{"no right to read the Lease", nil, http.StatusForbidden, "certificate signed by unknown authority, and the Lease can't vouch for it", true, false},
+		{"an API server that doesn't know the user", nil, http.StatusUnauthorized, "and the Lease can't vouch for it", false, true},
+		{"a Berth that can't review tokens", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, 0, "not authenticated (401)", false, true},
+		{"no right to ask Berth", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, 0, "not authorized to get", true, false},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			flags := Flags{Kubeconfig: d.kubeconfig, Lease: "kube-system/berth", Server: d.berth.URL}
+			if x.server != nil {
+				berth := httptest.NewTLSServer(http.HandlerFunc(x.server))
+				defer berth.Close()
+				flags.Server, flags.Insecure = berth.URL, true
+			}
+			d.status = x.status
+			f := flags.Forwarder(t.Context())
+			defer f.Close()
+			err := f.Connect(t.Context())
+			if err == nil || !strings.Contains(err.Error(), x.want) {
+				t.Fatalf("got %v, want %q", err, x.want)
+			}
+			if Hopeless(err) != x.hopeless || Unauthenticated(err) != x.unknown {
+				t.Errorf("%v: hopeless %t and unauthenticated %t, want %t and %t", err, Hopeless(err), Unauthenticated(err), x.hopeless, x.unknown)
+			}
+		})
+	}
+	// Names of a cluster are unknown while a VPN is down.
+	if err := fmt.Errorf("querying Berth: %w", &net.DNSError{Err: "no such host", IsNotFound: true}); Hopeless(err) {
+		t.Errorf("%v: it counts as one that waiting can't end", err)
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -217,7 +216,7 @@ func (c *Connection) unanswered(err error) error {
 func (c *Connection) refusal(resp *http.Response, path string, body []byte) error {
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return answered{refusedError{c.refused(resp.StatusCode, path)}}
+		return answered{refusedError{c.refused(resp.StatusCode, path), resp.StatusCode}}
 	}
 	answer := struct{ Error string }{}
 	if json.Unmarshal(body, &answer) == nil && answer.Error != "" {
@@ -242,27 +241,37 @@ func (e noLeader) Unwrap() error { return e.error }
 // that does: waiting may help, and other flags won't.
 func NoLeader(err error) bool { return errors.As(err, &noLeader{}) }
 
-// Hopeless reports whether waiting can't end an error, and another command line or another right is needed: a name that
-// isn't known, a server without TLS, a certificate that is refused, or 401 and 403.
+// Hopeless reports whether a command that has waited can't wait any longer, since another command line or another right
+// is needed: a server without TLS, a certificate that is refused, or 403. A name that isn't known any more is none of
+// these: without a VPN, names of the cluster are unknown for a while.
 func Hopeless(err error) bool {
-	var dns *net.DNSError
 	var certificate *tls.CertificateVerificationError
 	var record tls.RecordHeaderError
+	var refused refusedError
 	switch {
 	case NoLeader(err):
 		return false
-	case errors.As(err, &dns):
-		return dns.IsNotFound
-	}
-	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) { // by the API server, of the Lease or the pod
+	case apierrors.IsForbidden(err): // by the API server, for the Lease or the pod
 		return true
+	case errors.As(err, &refused):
+		return refused.status == http.StatusForbidden
 	}
 	return errors.As(err, &certificate) || errors.As(err, &record) || errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &x509.UnknownAuthorityError{}) || errors.As(err, &x509.HostnameError{}) ||
-		errors.As(err, &x509.CertificateInvalidError{}) || errors.As(err, &refusedError{})
+		errors.As(err, &x509.CertificateInvalidError{})
 }
 
-// refusedError is an answer 401 or 403.
-type refusedError struct{ error }
+// Unauthenticated reports whether an error is an answer 401, of the API server or of Berth. The next attempt may succeed:
+// credential plugins renew a token after a 401, and Berth answers 401 when its own TokenReview fails.
+func Unauthenticated(err error) bool {
+	var refused refusedError
+	return apierrors.IsUnauthorized(err) || errors.As(err, &refused) && refused.status == http.StatusUnauthorized
+}
+
+// refusedError is an answer with the status 401 or 403.
+type refusedError struct {
+	error
+	status int
+}
 
 // Unwrap lets callers see what is wrapped.
 func (e refusedError) Unwrap() error { return e.error }

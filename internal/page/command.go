@@ -132,10 +132,14 @@ func (o *options) answers(ctx context.Context, log io.Writer, fail func(error)) 
 	return leader, nil
 }
 
-// await tries again with each tick, and says why that failed, until it succeeds or ctx ends. An error that waiting can't end
-// is returned. It stops the ticker.
+// maxUnauthenticated is how many consecutive answers 401 end a command that waits.
+const maxUnauthenticated = 3
+
+// await tries again with each tick, and says why that failed, until it succeeds or ctx ends. It returns an error that
+// waiting can't end, or the last of maxUnauthenticated answers 401. It stops the ticker.
 func await(ctx context.Context, connect func(context.Context) error, again *time.Ticker, log io.Writer) error {
 	defer again.Stop()
+	unauthenticated := 0 // consecutive answers 401
 	for began := time.Now(); ; {
 		select {
 		case <-ctx.Done():
@@ -143,6 +147,9 @@ func await(ctx context.Context, connect func(context.Context) error, again *time
 		case <-again.C:
 		}
 		err := connect(ctx)
+		if unauthenticated++; !reach.Unauthenticated(err) {
+			unauthenticated = 0
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -150,6 +157,8 @@ func await(ctx context.Context, connect func(context.Context) error, again *time
 			fmt.Fprintln(log, "Berth answers now.")
 			return nil
 		case reach.Hopeless(err):
+			return err
+		case unauthenticated == maxUnauthenticated:
 			return err
 		}
 		fmt.Fprintf(log, "Still waiting after %s: %v\n", time.Since(began).Round(time.Second), err)

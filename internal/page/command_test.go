@@ -11,12 +11,15 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -100,8 +103,9 @@ func (s *shared) String() string {
 	return s.text.String()
 }
 
-// TestUIGivesUpLater: the page waits for a leader until the right to read the Lease is taken away, which ends the command with
-// the exit code of errors.
+// TestUIGivesUpLater: the page waits for a leader until the right to read the Lease is taken away, or until the user is no
+// longer known, which ends the command with the exit code of errors. After each answer 401 but the last it says that it
+// still waits.
 func TestUIGivesUpLater(t *testing.T) {
 	for _, code := range []int{http.StatusForbidden, http.StatusUnauthorized} {
 		t.Run(http.StatusText(code), func(t *testing.T) {
@@ -121,6 +125,10 @@ func TestUIGivesUpLater(t *testing.T) {
 			if err == nil || term.ExitCode(err) != term.ExitError || !strings.Contains(err.Error(), "kube") {
 				t.Fatalf("it ends with %v, exit code %d, want %d", err, term.ExitCode(err), term.ExitError)
 			}
+			waits := map[int]int{http.StatusForbidden: 0, http.StatusUnauthorized: maxUnauthenticated - 1}[code]
+			if got := strings.Count(log.String(), "rejects the credentials"); got != waits {
+				t.Errorf("it says %d times that it waits although it was refused, want %d", got, waits)
+			}
 			if !strings.Contains(log.String(), "The page waits until an instance leads.") || !strings.HasPrefix(out.String(), "http://127.0.0.1:") {
 				t.Errorf("before, it says %q and prints %q, want that it waits, and an address", log.String(), out.String())
 			}
@@ -130,15 +138,20 @@ func TestUIGivesUpLater(t *testing.T) {
 
 // TestUISaysAgainWhatItWaitsFor with each tick, until somebody leads or it can't end.
 func TestUISaysAgainWhatItWaitsFor(t *testing.T) {
-	unknown := fmt.Errorf("querying Berth: %w", &net.DNSError{Err: "no such host", Name: "berht", IsNotFound: true})
+	none := errors.New("no leader")
+	unknown := fmt.Errorf("querying Berth: %w", &net.DNSError{Err: "no such host", Name: "berth.example", IsNotFound: true})
+	refused := fmt.Errorf("reading the Lease: %w", apierrors.NewUnauthorized("not known"))
+	forbidden := fmt.Errorf("reading the Lease: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "berth", nil))
 	for _, x := range []struct {
 		name  string
 		fails []error // of one attempt after the other; then it succeeds
-		said  []string
-		end   error
+		end   error   // that it returns, the last of fails
 	}{
-		{"until an instance leads", []error{errors.New("no leader: a"), errors.New("no leader: b")}, []string{"Still waiting after", ": no leader: a\n", ": no leader: b\n", "Berth answers now.\n"}, nil},
-		{"until it can't end", []error{errors.New("no leader: a"), unknown}, []string{": no leader: a\n"}, unknown},
+		{"until an instance leads", []error{none, none}, nil},
+		{"until it can't end", []error{none, forbidden}, forbidden},
+		{"while the name isn't known, as without a VPN", []error{none, unknown, unknown, unknown, unknown}, nil},
+		{"until it was refused thrice, one after the other", []error{refused, refused, none, refused, refused, refused}, refused},
+		{"when what was refused is accepted again", []error{refused, refused}, nil},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			var log strings.Builder
@@ -153,13 +166,16 @@ func TestUISaysAgainWhatItWaitsFor(t *testing.T) {
 			if !errors.Is(err, x.end) || x.end == nil && err != nil {
 				t.Errorf("it returns %v, want %v", err, x.end)
 			}
-			for _, want := range x.said {
-				if !strings.Contains(log.String(), want) {
-					t.Errorf("it says %q, want %q in it", &log, want)
-				}
+			var want []string // the ends of its lines
+			for _, err := range x.fails {
+				want = append(want, ": "+err.Error())
 			}
-			if want := strings.Count(strings.Join(x.said, ""), ": no leader"); strings.Count(log.String(), "Still waiting") != want {
-				t.Errorf("it says %q, want %d times that it waits", &log, want)
+			if want = append(want, "Berth answers now."); x.end != nil {
+				want = want[:len(x.fails)-1]
+			}
+			said := strings.Split(strings.TrimSpace(log.String()), "\n")
+			if !slices.EqualFunc(said, want, strings.HasSuffix) {
+				t.Errorf("it says %q, want lines that end with %q", said, want)
 			}
 		})
 	}
@@ -198,8 +214,8 @@ func TestUIGivesUp(t *testing.T) {
 			if code := term.ExitCode(err); code != term.ExitError {
 				t.Errorf("%v: exit code %d, want %d", err, code, term.ExitError)
 			}
-			if !reach.Hopeless(err) {
-				t.Errorf("%v: it counts as one that waiting may end", err)
+			if reach.NoLeader(err) {
+				t.Errorf("%v: it counts as one that waiting ends", err)
 			}
 		})
 	}

@@ -21,6 +21,8 @@ var edgeFaults = []Mutant{
 	{"names are compared by whoever owns the core", "edge/observe/explain.go", "fmt.Sprintf(\"node %s not found\", name), name: name, names: names}", "fmt.Sprintf(\"node %s not found; similar names are %s\", name, strings.Join(nearest(name, names), \", \"))}", "./edge/observe", "TestNamesAreComparedOutside", "1"},
 	{"the API asks the core without a pause", "edge/api/questions.go", "min(q.idle*a.at.Sub(began), maxIdle)", "min(0*a.at.Sub(began), maxIdle)", "./edge/api", "TestTheCoreHasTimeForItself", "1"},
 	{"each viewer has an answer of his own", "edge/api/questions.go", "a != nil && (!a.over() ||", "a != nil && false && (!a.over() ||", "./edge/api", "TestViewersOfOneMoment", "1"},
+	{"each page of a list asks the core", "edge/api/questions.go", "r.query.Get(\"continue\") != \"\"", "r.query.Get(\"continue\") == \"nothing\"", "./edge/api", "TestPagesOfEachList", "1"},
+	{"an empty continue is a later page", "edge/api/questions.go", "r.query.Get(\"continue\") != \"\"", "r.query.Has(\"continue\")", "./edge/api", "TestPagesOfEachList", "1"},
 	{"any number of answers are kept", "edge/api/questions.go", "len(q.answers) >= keptAnswers", "false", "./edge/api", "TestAnswersAreBounded", "1"},
 	{"a viewer is told the names of others' pods", "edge/api/viewer.go", "name == \"\" || !v.sees(namespace)", "name == \"\" || namespace == \"none\"", "./edge/api", "TestNoNamesOfOthers", "1"},
 	{"a viewer is told texts that name others' pods", "edge/api/viewer.go", "	if !v.all {\n		return \"\"", "	if false {\n		return \"\"", "./edge/api", "TestHiddenTexts", "1"},
