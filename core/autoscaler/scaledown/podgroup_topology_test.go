@@ -22,7 +22,7 @@ func TestAWholeGroupMovesIntoOneDomain(t *testing.T) {
 	}{
 		{"one rack has room for both", "3", "1", false, true},
 		{"each has room for one", "3", "3", false, false},
-		{"successors come while the members are in their own", "3", "1", true, false},
+		{"successors come while the members are in their own", "1", "1", true, false},
 	} {
 		p := newPasses(t, "a:", "b:", "c:")
 		for name, rack := range map[string]string{"a": "r0", "b": "r1", "c": "r2"} {
