@@ -35,7 +35,8 @@ func TestTheMapByKeys(t *testing.T) {
 	}
 }
 
-// TestTheMapIsDrawn in the colours of the theme, again when that changes, and opens the node that is clicked.
+// TestTheMapIsDrawn in the colours of the theme, again when that changes, and opens the node that is clicked, which has the focus
+// afterwards.
 func TestTheMapIsDrawn(t *testing.T) {
 	s := newSite(t, cluster)
 	ctx := browser(t, s.URL)
@@ -45,7 +46,7 @@ func TestTheMapIsDrawn(t *testing.T) {
 	// The colour in the last corner of the node that has the focus, where no name is.
 	pixel := `(() => { const c = document.querySelector(".map canvas"), n = document.querySelector(".map .node"), s = c.width / c.clientWidth;
 		return [...c.getContext("2d").getImageData((n.offsetLeft + n.offsetWidth - 4) * s, (n.offsetTop + n.offsetHeight - 4) * s, 1, 1).data].join(" ") })()`
-	var light, night, state, title, name string
+	var light, night, state, title, name, after string
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	err := chromedp.Run(ctx, chromedp.EmulateViewport(1440, 900), dark("light"), show(s, "#/nodes?view=map", ".map .node"), chromedp.Evaluate(pixel, &light),
@@ -54,15 +55,16 @@ func TestTheMapIsDrawn(t *testing.T) {
 		chromedp.Evaluate(`document.querySelector(".map .node").dataset.name`, &name),
 		chromedp.Evaluate(`(() => { const c = document.querySelector(".map canvas"), n = document.querySelector(".map .node").getBoundingClientRect();
 			c.dispatchEvent(new MouseEvent("click", { bubbles: true, clientX: n.left + n.width / 2, clientY: n.top + n.height / 2 })); return 0 })()`, nil),
-		chromedp.WaitVisible("[role=dialog] table", chromedp.ByQuery), chromedp.Text("#drawer-title", &title, chromedp.ByQuery))
+		chromedp.WaitVisible("[role=dialog] table", chromedp.ByQuery), chromedp.Text("#drawer-title", &title, chromedp.ByQuery),
+		press(kb.Escape), chromedp.WaitNotPresent("[role=dialog]", chromedp.ByQuery), chromedp.Evaluate(`document.activeElement.dataset.name ?? ""`, &after))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if blank := "0 0 0 0"; light == blank || night == blank || light == night || state == night {
 		t.Errorf("a node is drawn as %q, in the dark as %q, by its state as %q", light, night, state)
 	}
-	if title != name {
-		t.Errorf("a click on %s opens %q", name, title)
+	if title != name || after != name {
+		t.Errorf("a click on %s opens %q, and the focus is on %q when that is closed", name, title, after)
 	}
 }
 

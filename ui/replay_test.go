@@ -1,6 +1,7 @@
 package ui_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -66,6 +67,27 @@ func TestReplay(t *testing.T) {
 	}
 	if pages != "#/decisions?t=6m0s" {
 		t.Errorf("the time is lost on the way to %s", pages)
+	}
+}
+
+// TestADecisionsKindIsAskedForAgain: a run stands still, and what was asked for before is shown again after all decisions
+// were.
+func TestADecisionsKindIsAskedForAgain(t *testing.T) {
+	s := newReplay(t)
+	ctx, cancel := context.WithTimeout(browser(t, s.URL), time.Minute)
+	defer cancel()
+	chosen := func(kind string) chromedp.Action {
+		return chromedp.Evaluate(`location.hash = "#/decisions`+kind+`"; 0`, nil)
+	}
+	const rows = `document.querySelectorAll("[role=table] .body-row").length`
+	var first, again int
+	err := chromedp.Run(ctx, chromedp.EmulateViewport(1440, 900), open(s.URL+"/ui/#/decisions?kind=Placed", ".body-row"), chromedp.Evaluate(rows, &first),
+		chosen(""), chromedp.Sleep(500*time.Millisecond), chosen("?kind=Placed"), chromedp.Sleep(500*time.Millisecond), chromedp.Evaluate(rows, &again))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first == 0 || again != first {
+		t.Errorf("there are %d decisions of a kind, and %d after all were shown", first, again)
 	}
 }
 

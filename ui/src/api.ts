@@ -85,18 +85,6 @@ export async function get<T>(path: string, query: Query = {}, abort?: AbortSigna
   throw new APIError(r.status, message.trim() || `${r.status} ${r.statusText}`)
 }
 
-/** all asks for all pages of a list. */
-async function all<R, T extends List<R>>(path: string, query: Query = {}): Promise<T> {
-  const limit = inReport ? undefined : rowsOfPage // a report has no pages
-  const first = await get<T>(path, { limit, ...query })
-  for (let next = first.continue; next; ) {
-    const more = await get<T>(path, { limit, ...query, continue: next })
-    first.items = first.items.concat(more.items)
-    next = more.continue
-  }
-  return { ...first, continue: undefined }
-}
-
 // What the stream brings.
 
 export const meta = signal<Meta | undefined>(undefined)
@@ -275,7 +263,8 @@ function useAsked<T>(path: string | undefined, query: Query, every: () => number
   again.current = ask
   const look = () => {
     if (path === undefined) {
-      state.value = {}
+      busy.current = undefined // what was asked for before is asked for anew
+      if (state.value.data || state.value.error) state.value = {}
       return
     }
     const b = busy.current
@@ -302,23 +291,43 @@ const rowsOfPage = 1000
 
 export interface List<R> { items: R[]; continue?: string }
 
-/** usePages is useAnswer for a list of which all pages are wanted. They are read one after the other, and then one page is
- * read anew with each tick. key is a row's name, by which Berth sorts the list. */
+/** ticksOfRound is in how many ticks all pages of a list are read anew, at least one with each. */
+const ticksOfRound = 5
+/** longRest is after how many milliseconds without an answer a list is read anew as a whole, as when nobody saw the page. */
+const longRest = 15000
+
+/** Round is how far the pages of a list have been read anew: how many rows at its beginning, where it goes on, how many rows
+ * there are, and when the last page came. */
+export interface Round { done: number; next?: string; rows: number; at: number }
+
+/** usePages is useAnswer for a list of which all pages are wanted. They are read one after the other, and then anew, some
+ * with each tick. key is a row's name, by which Berth sorts the list. */
 export function usePages<R, T extends List<R>>(path: string, key: (row: R) => string, query: Query = {}, every = 2000): Answer<T> {
-  // How many rows at the list's beginning this round has read, and where it goes on.
-  const round = useRef<{ done: number; next?: string }>({ done: 0 })
-  // A list of more than one page is never read anew as a whole: its rows are as old as it has pages, in ticks.
-  return useAsked<T>(path, query, () => (round.current.next ? 0 : every), async before => {
-    if (!before || inReport) {
-      round.current = { done: 0 }
-      return all<R, T>(path, query)
-    }
-    const { done, next } = round.current
-    const page = await get<T>(path, { limit: rowsOfPage, ...query, continue: next })
-    const items = renewed(before.items, done, page, key)
-    round.current = page.continue ? { done: done + page.items.length, next: page.continue } : { done: 0 }
-    return { ...page, items, continue: undefined }
+  const round = useRef<Round>({ done: 0, rows: 0, at: 0 })
+  const limit = inReport ? undefined : rowsOfPage // a report has no pages
+  // The pages of a long list are read without a pause, so that a round takes ticksOfRound.
+  return useAsked<T>(path, query, () => (round.current.rows > rowsOfPage ? 0 : every), async before => {
+    const [list, at] = await readOn<R, T>(before, round.current, next => get<T>(path, { limit, ...query, continue: next }), key, Date.now)
+    round.current = at
+    return list
   })
+}
+
+/** readOn reads the pages of a list that are due: all of them without a list, and after a long rest. read asks for the page
+ * that a continue names. */
+export async function readOn<R, T extends List<R>>(before: T | undefined, round: Round, read: (next?: string) => Promise<T>, key: (row: R) => string, now: () => number): Promise<[T, Round]> {
+  const whole = !before || now() - round.at > longRest
+  let { done, next } = whole ? { done: 0, next: undefined } : round
+  let items = before?.items ?? []
+  let most = whole ? Infinity : Math.max(1, Math.ceil(items.length / rowsOfPage / ticksOfRound))
+  for (;;) {
+    const page = await read(next)
+    items = renewed(items, done, page, key)
+    done += page.items.length
+    next = page.continue
+    if (next && --most > 0) continue
+    return [{ ...page, items, continue: undefined }, { done: next ? done : 0, next, rows: items.length, at: now() }]
+  }
 }
 
 /** renewed returns a sorted list with a page of it read anew. The first rows, done of them, are this round's; those after the

@@ -205,12 +205,19 @@ export function NodeMap({ nodes, choose }: { nodes: Node[]; choose: (name: strin
     canvas.current!.style.cursor = b ? 'pointer' : ''
     if (b) Object.assign(over.current!.style, place(b))
   }
+  const open = (e: MouseEvent) => {
+    const b = under(e)
+    if (!b) return
+    const name = nodes[b.at]!.name
+    focus.value = { now: name, move: true } // which gets the focus back when the drawer closes
+    choose(name)
+  }
   const unpriced = size === 'price' ? nodes.filter(n => !n.price).length : 0
   return (
     <div class="body">
-      <div class="map" ref={box} role="group" aria-label="Nodes by group; arrow keys go from node to node, Enter opens one" style={{ minHeight: `${height}px` }}>
+      <div class="map" ref={box} role="application" aria-label="Nodes by group; arrow keys go from node to node, Enter opens one; the table has the same" style={{ minHeight: `${height}px` }}>
         <canvas ref={canvas} aria-hidden="true" style={{ aspectRatio: `${Math.max(1, l.width)} / ${height}` }} onMouseMove={point} onMouseLeave={() => (over.current!.hidden = true)}
-          onClick={e => { const b = under(e); if (b) choose(nodes[b.at]!.name) }} />
+          onClick={open} />
         <div class="over" ref={over} hidden aria-hidden="true" />
         {l.width > 0 && buttons.map(i => {
           const n = nodes[l.boxes[i]!.at]!

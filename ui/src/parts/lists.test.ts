@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { renewed, same } from '../api'
+import { readOn, renewed, same, type List } from '../api'
 import { beside, layOut, sameShape } from '../pages/map'
 import type { Node } from '../types'
-import { inOrder } from './table'
+import { inOrder, sorted, type Column } from './table'
 
 const row = (name: string, v = 0) => ({ name, v })
 const names = (rows: { name: string }[]) => rows.map(r => r.name).join(' ')
@@ -31,6 +31,48 @@ describe('rows in the order of before', () => {
   it('come with what they say now, and new ones last', () => {
     const out = inOrder([row('a', 1), row('x'), row('c', 1)], [row('c'), row('b'), row('a')], key)
     expect(out).toEqual([row('c', 1), row('a', 1), row('x')])
+  })
+})
+
+describe('a sorted table', () => {
+  const columns: Column<ReturnType<typeof row>>[] = [{ key: 'v', label: 'v', show: () => '', by: r => r.v }]
+  const rows = [row('a', 1), row('b', 2), row('c', 1), row('d', NaN), row('e', NaN)]
+  it.each([['v', 'd e a c b'], ['-v', 'b a c d e'], ['other', 'a b c d e']])('by %s has equal rows as they come, whatever came before', (order, want) =>
+    expect(names(sorted(rows, columns, order, inOrder(rows, [...rows].reverse(), key)))).toBe(want))
+})
+
+describe('a list of many pages', () => {
+  const name = (i: number) => String(i).padStart(6, '0')
+  // A list of so many rows, whose values are those of the time at which a page was read.
+  const list = (size: number) => {
+    const x = { clock: 100000, asked: 0, list: undefined as List<ReturnType<typeof row>> | undefined, round: { done: 0, rows: 0, at: 0 }, tick: async () => {
+      x.asked = 0
+      ;[x.list, x.round] = await readOn<ReturnType<typeof row>, List<ReturnType<typeof row>>>(x.list, x.round, async next => {
+        x.asked++
+        const from = Number(next ?? 0), to = Math.min(size, from + 1000)
+        return { items: Array.from({ length: to - from }, (_, i) => row(name(from + i), x.clock)), continue: to < size ? String(to) : undefined }
+      }, key, () => x.clock)
+    } }
+    return x
+  }
+  it.each([[500, 1], [5000, 1], [20000, 4], [20001, 5]])('%i rows are read anew within five ticks, %i pages with each', async (size, pages) => {
+    const x = list(size)
+    await x.tick()
+    expect([x.list!.items.length, x.asked]).toEqual([size, Math.ceil(size / 1000)])
+    for (let i = 0; i < 20; i++) {
+      x.clock += 2000
+      await x.tick()
+      expect(x.asked).toBeLessThanOrEqual(pages)
+      expect(x.list!.items.length).toBe(size)
+      expect(x.clock - Math.min(...x.list!.items.map(r => r.v))).toBeLessThanOrEqual(i < 5 ? 2000 * i + 2000 : 8000)
+    }
+  })
+  it('is read as a whole after a long rest', async () => {
+    const x = list(3000)
+    await x.tick()
+    x.clock += 3600e3
+    await x.tick()
+    expect(new Set(x.list!.items.map(r => r.v))).toEqual(new Set([x.clock]))
   })
 })
 

@@ -35,17 +35,20 @@ const onPaper = 500
 const collator = new Intl.Collator('en', { numeric: true })
 
 /** sorted returns rows in the order that the text asks for: a column's key, "-" before it for the largest first. Equal rows
- * stay as they come. */
-export function sorted<T>(rows: T[], columns: Column<T>[], order: string): T[] {
+ * stay as they come. begin has the same rows in an order that is near to the one that is wanted. */
+export function sorted<T>(rows: T[], columns: Column<T>[], order: string, begin = rows): T[] {
   const down = order.startsWith('-')
   const by = columns.find(c => c.key === order.replace(/^-/, ''))?.by
   if (!by) return rows
-  const keys = new Map(rows.map(r => [r, by(r)]))
+  const keys = new Map(rows.map((r, at) => [r, { by: by(r), at }]))
   const compare = (a: number | string, b: number | string) =>
     a === b ? 0 : typeof a === 'number' && typeof b === 'number'
       ? (Number.isNaN(a) ? -Infinity : a) - (Number.isNaN(b) ? -Infinity : b)
       : collator.compare(String(a), String(b))
-  return [...rows].sort((a, b) => (down ? -1 : 1) * compare(keys.get(a)!, keys.get(b)!))
+  return [...begin].sort((a, b) => {
+    const x = keys.get(a)!, y = keys.get(b)!
+    return (down ? -1 : 1) * compare(x.by, y.by) || x.at - y.at
+  })
 }
 
 /** inOrder returns rows in the order in which they were before, and then those that are new. Pure. */
@@ -88,7 +91,7 @@ export function Table<T>({ label, columns, rows, id, open, selected, sort = 'sor
   const before = useRef<{ order: string; list: T[] }>({ order: '', list: [] })
   const list = useMemo(() => {
     // Sorting what is nearly sorted takes one comparison a row: the rows of before come in the order of before.
-    const list = sorted(before.current.order === order ? inOrder(rows, before.current.list, id) : rows, columns, order)
+    const list = sorted(rows, columns, order, before.current.order === order ? inOrder(rows, before.current.list, id) : rows)
     before.current = { order, list }
     return list
   }, [rows, order])
