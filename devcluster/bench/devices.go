@@ -106,6 +106,11 @@ func extendedName(i int) v1.ResourceName {
 	return v1.ResourceName(fmt.Sprint("example.com/gpu-", i%extended))
 }
 
+// isExtended reports whether a class backs a resource.
+func isExtended(name v1.ResourceName) bool {
+	return strings.HasPrefix(string(name), "example.com/gpu-")
+}
+
 // deviceClasses creates the device classes: that of claims, and those of extended resources.
 func (b *bench) deviceClasses(ctx context.Context) error {
 	for i := -1; i < extended; i++ {
@@ -332,16 +337,4 @@ func (a *attempt) checkDevices(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// withoutExtended takes requests for extended resources that classes back out of pods: no node has them
-// in its allocatable.
-func withoutExtended(pods []*v1.Pod) {
-	for _, p := range pods {
-		for i := range p.Spec.Containers {
-			for j := range extended {
-				delete(p.Spec.Containers[i].Resources.Requests, extendedName(j))
-			}
-		}
-	}
 }

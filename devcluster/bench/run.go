@@ -251,7 +251,9 @@ func (a *attempt) check(ctx context.Context) error {
 		return err
 	}
 	if a.c.devices > 0 {
-		withoutExtended(pods)
+		for _, p := range pods {
+			checker.DropRequests(p, isExtended)
+		}
 	}
 	placed := 0
 	for _, p := range pods {

@@ -49,6 +49,24 @@ func Requests(pod *v1.Pod) v1.ResourceList {
 	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseStatusResources: true})
 }
 
+// DropRequests removes what a pod requests of resources that claims for devices stand for, also as its kubelet has
+// allocated it and set it up: no node has these in its allocatable. It changes the pod.
+func DropRequests(pod *v1.Pod, claimed func(v1.ResourceName) bool) {
+	drop := func(list v1.ResourceList) {
+		maps.DeleteFunc(list, func(name v1.ResourceName, _ resource.Quantity) bool { return claimed(name) })
+	}
+	for i := range pod.Spec.Containers {
+		drop(pod.Spec.Containers[i].Resources.Requests)
+	}
+	for i := range pod.Status.ContainerStatuses {
+		s := &pod.Status.ContainerStatuses[i]
+		drop(s.AllocatedResources)
+		if s.Resources != nil {
+			drop(s.Resources.Requests)
+		}
+	}
+}
+
 // nodeAffinity checks nodeSelector and required node affinity.
 func (c *check) nodeAffinity(node *v1.Node, pod *v1.Pod) {
 	if ok, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); !ok || err != nil {

@@ -329,13 +329,8 @@ func (h *History) withoutExtended(pods []*v1.Pod) []*v1.Pod {
 		if len(h.extended(p)) == 0 {
 			continue
 		}
-		p = p.DeepCopy()
-		for j := range p.Spec.Containers {
-			for resource := range h.config.Extended {
-				delete(p.Spec.Containers[j].Resources.Requests, resource)
-			}
-		}
-		out[i] = p
+		out[i] = p.DeepCopy()
+		checker.DropRequests(out[i], func(name v1.ResourceName) bool { return h.config.Extended[name] != "" })
 	}
 	return out
 }
