@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -131,7 +132,7 @@ func view(ctx context.Context, client *http.Client, server string) error {
 		again := func(int) (err error) {
 			address := server + apiPath + path
 			if path == nodesPage && next != "" {
-				address += "&continue=" + next
+				address += "&continue=" + url.QueryEscape(next)
 			}
 			next, err = ask(ctx, client, address)
 			return err

@@ -52,7 +52,7 @@ type API struct {
 	questions *questions
 	rights    *Rights
 	paths     map[string]path
-	// rendering has a token for each answer that is being made; streams for each stream.
+	// rendering bounds how many answers are made at a time, and streams how many are open.
 	rendering chan struct{}
 	turns     *turns
 	streams   *streams

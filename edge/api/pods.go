@@ -219,7 +219,7 @@ func (x *pendingReasons) add(v *viewer, p *explain.PodLine) {
 		return
 	}
 	name := p.Object.Namespace + "/" + p.Object.Name
-	// The one that has waited longest stands for all: it is the one that somebody will be asked about.
+	// The pod that has waited longest is the example: people ask about that one first.
 	if x.Example == "" || p.Since.Before(x.exampleSince) {
 		x.Example, x.exampleSince = name, p.Since
 	}

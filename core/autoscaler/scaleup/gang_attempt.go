@@ -112,6 +112,7 @@ type failedGang struct {
 func (b *builder) shape(g *gang, pods []*cluster.Pod, need int) string {
 	b.gangs.work += len(pods)
 	key := fmt.Sprint(g.Topologies, need, b.mayBuyFor(g))
+	// Members that have nodes tie the others to these nodes' domain.
 	if b.State.PlacedMembers(g.Key) > 0 {
 		key += g.Key.String()
 	}
@@ -166,7 +167,8 @@ func (b *builder) try(g *gang, pods []*cluster.Pod, need int, d *gangDomain, gro
 			a.anew = moved
 		}
 	}
-	answers := b.plan.Answers // a replay asks again
+	// The expander's answers stay: a replay asks for them in this order, whatever comes of the attempt.
+	answers := b.plan.Answers
 	b.State.Rollback(mark)
 	*b.plan, b.proposed = before, proposed
 	b.plan.Answers = answers
@@ -225,6 +227,7 @@ func (b *builder) record(pods []*cluster.Pod, d *gangDomain, before *autoscaler.
 		names[n.name] = newNode(n.model.group, counts[n.model])
 		counts[n.model]++
 	}
+	// Part of a price would make the attempt look cheap.
 	if !priced {
 		a.price = 0
 	}
