@@ -219,9 +219,11 @@ type Stats struct {
 	Preemptions   int // decisions that others leave a node for a pod
 	Victims       int // of them, in all
 	Violations    int // of disruption budgets, by these victims
-	MissedWakeups int // pods that only the leftover sweep found schedulable
-	BadObjects    int // objects with quantities that had to be taken otherwise, or whose headroom can't be made out
-	RefusedPlans  int // plans that answer no open request, or were made at a position that can't be
+	// GroupViolations are those of Violations where a pod group preempted.
+	GroupViolations int
+	MissedWakeups   int // pods that only the leftover sweep found schedulable
+	BadObjects      int // objects with quantities that had to be taken otherwise, or whose headroom can't be made out
+	RefusedPlans    int // plans that answer no open request, or were made at a position that can't be
 }
 
 // check returns an error that names what no core can have.
@@ -408,6 +410,6 @@ func (c *Core) Stats() Stats {
 		s.RefusedPlans = c.scale.planning.Refused()
 	}
 	p := c.preemption.Counts()
-	s.Preemptions, s.Victims, s.Violations = p.Preemptions, p.Victims, p.Violations
+	s.Preemptions, s.Victims, s.Violations, s.GroupViolations = p.Preemptions, p.Victims, p.Violations, p.GroupViolations
 	return s
 }

@@ -29,7 +29,8 @@ one-second samples as scheduler_perf takes them), CPU time per pod of the
 scheduler, the API server and etcd (from its start to its last event), peak
 memory, attempts and API calls per pod. In the first case bare loops of binds,
 and of binds and events, run too: the ceiling for any scheduler there. In cases with
-devices the loop makes the writes of their claims as well.
+devices the loop makes the writes of their claims as well, and where pods take the place
+of others it has these leave.
 
 The cases are those of scheduler_perf, kube-scheduler's own benchmark, by its names in
 parentheses, and some that it lacks. The size is one for two cores, and cases that need

@@ -275,6 +275,7 @@ type Preemption struct {
 	// with other members of its pod group.
 	Node    string
 	By      types.UID // the preempting pod, or pod group
+	ByGroup bool      `json:",omitempty"` // By is a pod group
 	Message string    // of the condition
 	// Generation is the victim's, as the condition observed it.
 	Generation int64

@@ -35,7 +35,8 @@ type Options struct {
 	Rounds    int      // how often each contender runs a case
 	// Schedulers to run; kube-scheduler and Berth when empty.
 	Schedulers []string
-	// Ceiling adds the bare loops of API calls to the contenders, in the first case and in those with devices.
+	// Ceiling adds the bare loops of API calls to the contenders, in the first case and in those whose pods have
+	// devices or take the place of others.
 	Ceiling  bool
 	Limit    time.Duration // of one run
 	Progress io.Writer
@@ -139,7 +140,7 @@ func Do(ctx context.Context, o Options) (*Result, error) {
 		switch {
 		case o.Ceiling && i == 0:
 			contenders = append(contenders, BareBinds, BareBindEvents)
-		case o.Ceiling && c.devices > 0: // its calls are others than those of the cases before
+		case o.Ceiling && (c.devices > 0 || c.victims > 0): // its calls are others than those of the cases before
 			contenders = append(contenders, BareBindEvents)
 		}
 		r, err := b.runCase(ctx, c, contenders)

@@ -51,6 +51,9 @@ type Case struct {
 	steady int
 	// group has the measured pods be members of pod groups; nil for none.
 	group *grouping
+	// victims is how many of the pods that are there before leave a node for each measured pod; 0 for none, or where
+	// the number isn't always the same.
+	victims int
 	// services are the names of Services, each selecting pods by its name as label app.
 	services []string
 	// during is what happens while the contender works, until it returns or the context ends; nil
@@ -156,7 +159,7 @@ var Cases = []Case{
 		shape: func(i int) *v1.Pod { return withClaim(plain(i)) }, volume: csiVolume},
 	{Name: "in-tree-volumes", Upstream: "SchedulingInTreePVs, SchedulingMigratedInTreePVs", About: "the same with volumes of a plugin in the tree that was migrated to CSI", attach: 39,
 		shape: func(i int) *v1.Pod { return withClaim(plain(i)) }, volume: inTreeVolume},
-	{Name: "preemption", Upstream: "PreemptionBasic", About: "every node is full of four pods of low priority; each pod takes the place of three; timed from the scheduler's start", late: true,
+	{Name: "preemption", Upstream: "PreemptionBasic", About: "every node is full of four pods of low priority; each pod takes the place of three; timed from the scheduler's start", late: true, victims: 3,
 		before: []standing{{count: fourPerNode, shape: low}}, pods: onePerNode, shape: urgent},
 	{Name: "preemption-volumes", Upstream: "PreemptionPVs", About: "the same, and each has a volume", late: true,
 		before: []standing{{count: fourPerNode, shape: low}}, pods: onePerNode, shape: func(i int) *v1.Pod { return withClaim(urgent(i)) }, volume: inTreeVolume},
@@ -201,7 +204,7 @@ var Cases = []Case{
 	{Name: "groups-1000", Upstream: "BasicScheduling, 1000PerGroup", About: "groups of a thousand with the basic policy", group: &grouping{size: 1000}, shape: small},
 	{Name: "gangs-rack", Upstream: "TopologyAwareScheduling, 4 per group", About: "gangs of four, each in one rack of 100 nodes", group: &grouping{size: 4, gang: true, topology: rackLabel}, node: racked, shape: small},
 	{Name: "gangs-1000-rack", Upstream: "TopologyAwareScheduling, 1000PerGroup", About: "gangs of a thousand, each in one rack", group: &grouping{size: 1000, gang: true, topology: rackLabel}, node: racked, shape: small},
-	{Name: "gang-preemption", Upstream: "GangPreemptionBasic, 10 per group", About: "gangs of ten that need a node for each member, where ten pods of low priority are", late: true, group: &grouping{size: 10, gang: true},
+	{Name: "gang-preemption", Upstream: "GangPreemptionBasic, 10 per group", About: "gangs of ten that need a node for each member, where ten pods of low priority are", late: true, victims: 10, group: &grouping{size: 10, gang: true},
 		before: []standing{{count: tenPerNode, shape: func(i int) *v1.Pod { return sized(plain(i), "40m") }}},
 		pods:   onePerNode, shape: func(i int) *v1.Pod {
 			p := sized(plain(i), "3970m")

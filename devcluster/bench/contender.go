@@ -48,7 +48,7 @@ func (a *attempt) bare() bool { return a.name == BareBinds || a.name == BareBind
 func (a *attempt) start() error {
 	if a.bare() {
 		return a.started(a.cluster.StartComponent("bindloop", "--kubeconfig", a.cluster.Kubeconfig, "--namespace", measured,
-			"--events="+strconv.FormatBool(a.name == BareBindEvents)))
+			"--events="+strconv.FormatBool(a.name == BareBindEvents), "--victims", beforehand, "--victims-each", strconv.Itoa(a.c.victims)))
 	}
 	port, flags, err := a.flags()
 	if err != nil {

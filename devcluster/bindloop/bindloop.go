@@ -1,10 +1,12 @@
 // Package bindloop makes the API calls of a scheduler without any scheduling: it binds
 // each pending pod to the next node in turn, with the writes that allocate devices to its
-// claims, and writes the event Scheduled if wanted. No scheduler can bind more pods a second on that API
-// server, so its rate is the ceiling that a benchmark reports beside the schedulers' rates.
+// claims and those that have other pods leave, and writes events if wanted. No scheduler can bind
+// more pods a second on that API server, so its rate is the ceiling that a benchmark reports beside
+// the schedulers' rates.
 //
 //	bindloop.go  which pods, and their binds
 //	claims.go    the writes of claims for devices
+//	victims.go   the writes for pods that leave
 package bindloop
 
 import (
@@ -15,12 +17,10 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,8 +36,8 @@ const workers = 32
 
 // Command returns the component's command.
 func Command() *cobra.Command {
-	var kubeconfig, namespace string
-	var events bool
+	var o options
+	var kubeconfig string
 	cmd := &cobra.Command{
 		Use: "bindloop", Args: cobra.NoArgs, SilenceUsage: true,
 		RunE: func(*cobra.Command, []string) error {
@@ -47,21 +47,32 @@ func Command() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return run(ctx, client, namespace, events)
+			return run(ctx, client, o)
 		},
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "")
-	cmd.Flags().StringVar(&namespace, "namespace", "", "")
-	cmd.Flags().BoolVar(&events, "events", false, "")
+	cmd.Flags().StringVar(&o.namespace, "namespace", "", "")
+	cmd.Flags().BoolVar(&o.events, "events", false, "")
+	cmd.Flags().StringVar(&o.victims, "victims", "", "")
+	cmd.Flags().IntVar(&o.each, "victims-each", 0, "")
 	return cmd
+}
+
+// options are what to do.
+type options struct {
+	namespace string // of the pods to bind
+	events    bool
+	victims   string // the namespace of pods that leave
+	each      int    // how many leave a node for each pod; 0 for none
 }
 
 // loop binds the pods of a namespace.
 type loop struct {
-	client kubernetes.Interface
-	nodes  []string
-	events bool
-	claims claims
+	client  kubernetes.Interface
+	nodes   []string
+	events  bool
+	claims  claims
+	victims victims
 
 	mu    sync.Mutex
 	begun map[types.UID]bool // pods whose calls have begun; guarded by mu
@@ -69,17 +80,20 @@ type loop struct {
 }
 
 // run binds the pods of a namespace that have no node, also those that come later, until the context ends.
-func run(ctx context.Context, client kubernetes.Interface, namespace string, events bool) error {
+func run(ctx context.Context, client kubernetes.Interface, o options) error {
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
 	}
-	l := &loop{client: client, events: events, begun: map[types.UID]bool{}}
+	l := &loop{client: client, events: o.events, begun: map[types.UID]bool{}}
+	if l.victims, err = newVictims(ctx, client, o.victims, o.each); err != nil {
+		return err
+	}
 	for i := range nodes.Items {
 		l.nodes = append(l.nodes, nodes.Items[i].Name)
 	}
 	waiting := make(chan *v1.Pod, 1<<16)
-	if err := l.watch(ctx, namespace, func(p *v1.Pod) { waiting <- p }); err != nil {
+	if err := l.watch(ctx, o.namespace, func(p *v1.Pod) { waiting <- p }); err != nil {
 		return err
 	}
 	work, ctx := errgroup.WithContext(ctx)
@@ -155,6 +169,9 @@ func (l *loop) nextNode() string {
 
 // bind makes all calls of a pod.
 func (l *loop) bind(ctx context.Context, p *v1.Pod, node string) error {
+	if err := l.victims.leave(ctx, p, node, l.events); err != nil {
+		return err
+	}
 	if err := l.claims.allocate(ctx, p, node); err != nil {
 		return err
 	}
@@ -165,18 +182,6 @@ func (l *loop) bind(ctx context.Context, p *v1.Pod, node string) error {
 	if err := l.client.CoreV1().Pods(p.Namespace).Bind(ctx, binding, metav1.CreateOptions{}); err != nil || !l.events {
 		return err
 	}
-	_, err := l.client.EventsV1().Events(p.Namespace).Create(ctx, scheduled(p, node), metav1.CreateOptions{})
+	_, err := l.client.EventsV1().Events(p.Namespace).Create(ctx, event(p, "Scheduled", "Binding", fmt.Sprintf("Successfully assigned %s/%s to %s", p.Namespace, p.Name, node)), metav1.CreateOptions{})
 	return err
-}
-
-// scheduled returns the event that a scheduler writes about a binding.
-func scheduled(p *v1.Pod, node string) *eventsv1.Event {
-	now := metav1.NewMicroTime(time.Now())
-	return &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: fmt.Sprintf("%s.%x", p.Name, now.UnixNano())},
-		EventTime:  now, ReportingController: "bindloop", ReportingInstance: "bindloop",
-		Regarding: v1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: p.Namespace, Name: p.Name, UID: p.UID},
-		Type:      v1.EventTypeNormal, Reason: "Scheduled", Action: "Binding",
-		Note: fmt.Sprintf("Successfully assigned %s/%s to %s", p.Namespace, p.Name, node),
-	}
 }

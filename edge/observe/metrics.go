@@ -243,7 +243,9 @@ func (m *Metrics) State(c *core.Core) {
 	stats := c.Stats()
 	m.flushed.Add(float64(stats.MissedWakeups - m.lastStats.MissedWakeups))
 	m.badObjects.Add(float64(stats.BadObjects - m.lastStats.BadObjects))
-	m.preemptions.violations.WithLabelValues(entityPod).Add(float64(stats.Violations - m.lastStats.Violations))
+	violations, ofGroups := stats.Violations-m.lastStats.Violations, stats.GroupViolations-m.lastStats.GroupViolations
+	m.preemptions.violations.WithLabelValues(entityPod).Add(float64(violations - ofGroups))
+	m.preemptions.violations.WithLabelValues(entityPodGroup).Add(float64(ofGroups))
 	m.lastStats = stats
 	// The core counts up; metrics add what is new since the last look.
 	c.Evaluations(func(profile string, x engine.Evaluations) {

@@ -29,7 +29,7 @@ type preemptionMetrics struct {
 	tookOf    *prometheus.HistogramVec // by operation
 	executeds *prometheus.CounterVec   // by operation and result
 
-	// Of kube-scheduler 1.37, by preemptor, which is always a pod.
+	// Of kube-scheduler 1.37, by preemptor: a pod or a pod group.
 	evaluation *prometheus.HistogramVec // and by status code
 	execution  *prometheus.HistogramVec // and by result
 	violations *prometheus.CounterVec
@@ -40,6 +40,7 @@ type preemptionMetrics struct {
 
 // execution is a preemption with calls in flight.
 type execution struct {
+	by     string // entityPod or entityPodGroup
 	began  time.Time
 	calls  int  // in flight, at least 1
 	failed bool // a call has failed
@@ -59,6 +60,7 @@ func newPreemptionMetrics(r *registry) preemptionMetrics {
 		executing:  map[types.UID]*execution{},
 	}
 	m.violations.WithLabelValues(entityPod)
+	m.violations.WithLabelValues(entityPodGroup)
 	for _, result := range []string{resultSuccess, resultError} {
 		m.executed.WithLabelValues(result)
 		m.executeds.WithLabelValues(operationPreemption, result)
@@ -66,19 +68,25 @@ func newPreemptionMetrics(r *registry) preemptionMetrics {
 	return m
 }
 
-// evaluated counts the searches for victims: one for each pod that found no node, which took its share
-// of the Step. The ledger names the victims directly after the pod, if there are some.
+// evaluated counts the searches for victims: one for each pod that found no node, and for each pod group whose members
+// found too few. Each took its share of the Step, a group's for each member. The ledger names the victims directly
+// after the pod or group, if there are some.
 func (m *preemptionMetrics) evaluated(decisions []step.Decision, took time.Duration) {
 	for i := range decisions {
 		d := &decisions[i]
-		if d.Kind != step.Waits {
+		by, share := entityPod, took
+		switch d.Kind {
+		case step.Waits:
+		case step.GroupWaits:
+			by, share = entityPodGroup, took*time.Duration(d.Members)
+		default:
 			continue
 		}
 		status := "Unschedulable"
-		if i+1 < len(decisions) && decisions[i+1].Kind == step.Preempts && decisions[i+1].Pod == d.Pod {
+		if i+1 < len(decisions) && decisions[i+1].Kind == step.Preempts && decisions[i+1].Pod == d.Pod && decisions[i+1].PodGroup == d.PodGroup {
 			status = "Success"
 		}
-		m.evaluation.WithLabelValues(entityPod, status).Observe(took.Seconds())
+		m.evaluation.WithLabelValues(by, status).Observe(share.Seconds())
 	}
 }
 
@@ -91,11 +99,15 @@ func (m *preemptionMetrics) step(now time.Time, inputs []step.Input, ready *step
 		}
 	}
 	for i := range ready.Preemptions {
-		by := ready.Preemptions[i].By
-		if m.executing[by] == nil {
-			m.executing[by] = &execution{began: now}
+		p := &ready.Preemptions[i]
+		if m.executing[p.By] == nil {
+			by := entityPod
+			if p.ByGroup {
+				by = entityPodGroup
+			}
+			m.executing[p.By] = &execution{by: by, began: now}
 		}
-		m.executing[by].calls++
+		m.executing[p.By].calls++
 	}
 }
 
@@ -115,7 +127,7 @@ func (m *preemptionMetrics) done(now time.Time, done step.PreemptionDone) {
 		result = resultError
 	}
 	m.took.WithLabelValues(result).Observe(took)
-	m.execution.WithLabelValues(entityPod, result).Observe(took)
+	m.execution.WithLabelValues(x.by, result).Observe(took)
 	m.executed.WithLabelValues(result).Inc()
 	m.tookOf.WithLabelValues(operationPreemption).Observe(took)
 	m.executeds.WithLabelValues(operationPreemption, result).Inc()

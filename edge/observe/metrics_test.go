@@ -198,7 +198,27 @@ func TestViolationsOfBudgetsAreCounted(t *testing.T) {
 	l.step(step.PodSet{Pod: testkit.Pod("high").Req("cpu", "4").Priority(10).Obj()})
 	l.wants(`scheduler_preemption_pdb_violations_total{preemptor="pod"} 1`)
 	l.step()
-	l.wants(`scheduler_preemption_pdb_violations_total{preemptor="pod"} 1`)
+	l.wants(`scheduler_preemption_pdb_violations_total{preemptor="pod"} 1`, `scheduler_preemption_pdb_violations_total{preemptor="podgroup"} 0`)
+}
+
+// TestViolationsByPodGroupsAreCounted has a gang do what the pod of TestViolationsOfBudgetsAreCounted does, on two nodes.
+func TestViolationsByPodGroupsAreCounted(t *testing.T) {
+	l := newLive(t)
+	gang := testkit.PodGroup("gang", 2, "")
+	gang.Spec.Priority = new(int32(10))
+	l.step(step.ObjectSet{Object: testkit.Budget("budget", 1, "app", "db")}, step.ObjectSet{Object: gang})
+	for _, n := range []string{"n1", "n2"} {
+		l.step(step.NodeSet{Node: testkit.Node(n).Alloc("cpu", "4", "memory", "8Gi").Obj()}, step.PodSet{Pod: testkit.Pod("on-"+n).Label("app", "db").Req("cpu", "4").On(n).Obj()})
+	}
+	ready := l.step(step.PodSet{Pod: testkit.Pod("g0").PodGroup("gang").Req("cpu", "4").Priority(10).Obj()}, step.PodSet{Pod: testkit.Pod("g1").PodGroup("gang").Req("cpu", "4").Priority(10).Obj()})
+	var done []step.Input
+	for _, p := range ready.Preemptions {
+		done = append(done, step.PreemptionDone{UID: p.UID, By: p.By})
+	}
+	l.step(done...)
+	l.wants(`scheduler_preemption_pdb_violations_total{preemptor="pod"} 0`, `scheduler_preemption_pdb_violations_total{preemptor="podgroup"} 1`,
+		`scheduler_preemption_evaluation_duration_seconds_count{preemptor="podgroup",result="Success"} 1`,
+		`scheduler_preemption_execution_duration_seconds_count{preemptor="podgroup",result="success"} 1`)
 }
 
 // TestMetricsOfPreemptions carries out a preemption of two victims, one that fails for one of two,

@@ -30,7 +30,7 @@ const (
 // killed, and what people read while it runs.
 var smoke = []string{
 	"TestBadStarts", "TestDrain", "TestDropIn", "TestExplainNodeGroups", "TestFailover", "TestKubectlBerth", "TestLiveCluster",
-	"TestObserve", "TestPreemption", "TestRecall", "TestVolumes",
+	"TestObserve", "TestPodGroupsThatAreNotServed", "TestPreemption", "TestRecall", "TestVolumes",
 }
 
 // rendered are the tests of the chart that need neither the image nor a cluster.
@@ -40,6 +40,13 @@ var rendered = []string{
 	"TestNamesFollowTheOverrides", "TestNamesOfValues", "TestPoliciesThatSelectTooMuch", "TestProviderHasNoTokenUnlessItAsks",
 	"TestRightsOfPagesAreJSON", "TestRightsToLookForOtherPrograms", "TestTemplatesDependOnValuesAlone", "TestValuesWithAMistake",
 	"TestViewers", "TestWhatAMonitoredChartHas", "TestWhatTheChartHas",
+}
+
+// kindsOfWorlds are the tests that play random worlds of one kind each. make test plays the same of them each time, as
+// unit tests.
+var kindsOfWorlds = []string{
+	"TestDevices", "TestDevicesBought", "TestDevicesMove", "TestGangRoom", "TestGangs", "TestInterruptions", "TestPodGroups",
+	"TestPodGroupsMove", "TestResizes",
 }
 
 // concurrent are the packages whose goroutines share memory.
@@ -88,7 +95,8 @@ func nightlyStages(s settings) []stage {
 		race("./cmd/...", "./drive/...", "./edge/..."),
 		{name: "properties", what: "ten times as many random cases", cmds: deep(10)},
 		{name: "soak", what: fmt.Sprintf("%d random worlds with random faults, from seed %s on", s.worlds, first),
-			cmds: soak(fmt.Sprintf("-seeds=%d", s.worlds), fmt.Sprintf("-seeds=%d", s.worlds/4), "-first="+first)},
+			cmds: append(soak(fmt.Sprintf("-seeds=%d", s.worlds), fmt.Sprintf("-seeds=%d", s.worlds/4), "-first="+first),
+				command{pkgs: []string{"./sim/soak"}, flags: []string{"-count=1", "-timeout=4h", fmt.Sprintf("-seeds=%d", s.worlds/40), "-first=" + first}, tests: kindsOfWorlds})},
 		{name: "mutants", what: "all planted faults, by make test's own unit tests and by those that must notice them; 100 random changes", cmds: []command{
 			{pkgs: []string{"./internal/test/mutants"}, flags: []string{"-count=1", "-timeout=4h", "-planted=all"}, tests: []string{"TestMutantsAreNoticed", "TestGeneratorsFind"}},
 			{args: []string{"go", "run", "./hack/mutate", "-planted", "-seed", first, "-least", "62"}},

@@ -45,7 +45,7 @@ func moving(t *testing.T, seed uint64) *scenario.Run {
 // invariant holds, no device is given away twice, and none is kept for nobody.
 func TestDevicesMove(t *testing.T) {
 	preempted, drained := 0, 0
-	for seed := range uint64(40) {
+	for seed := *first; seed < *first+40; seed++ {
 		out, err := playRun(t.Context(), moving(t, seed), sim.Options{})
 		if err != nil || len(out.Problems) > 0 {
 			t.Errorf("seed %d: %v %s", seed, err, list(out.Problems))

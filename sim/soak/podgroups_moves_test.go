@@ -50,7 +50,7 @@ func evictionsByGroup() (map[string]int, drive.Hook) {
 // where nothing goes wrong and no removal was given up, the members of a group were evicted all as often.
 func TestPodGroupsMove(t *testing.T) {
 	consolidated, together := 0, 0
-	for seed := range uint64(60) {
+	for seed := *first; seed < *first+60; seed++ {
 		run := movingGroups(t, seed)
 		evicted, hook := evictionsByGroup()
 		out, err := playRun(t.Context(), run, sim.Options{Hooks: []drive.Hook{hook}})

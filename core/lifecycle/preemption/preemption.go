@@ -105,6 +105,8 @@ type Counts struct {
 	Preemptions int // decisions that others leave a node for a pod
 	Victims     int // of them, in all
 	Violations  int // of disruption budgets, by these victims
+	// GroupViolations are those of Violations where a pod group preempted.
+	GroupViolations int
 }
 
 var _ lifecycle.Machine = (*Machine)(nil)
@@ -158,6 +160,9 @@ func (m *Machine) leave(t *lifecycle.Turn, v *framework.Victims, by step.PodName
 	m.counts.Preemptions++
 	m.counts.Victims += len(v.Pods)
 	m.counts.Violations += v.Violations
+	if by.PodGroup {
+		m.counts.GroupViolations += v.Violations
+	}
 	open := map[types.UID]bool{}
 	told := map[cluster.PodGroupKey]bool{}
 	for _, p := range v.Pods {
@@ -207,7 +212,7 @@ func (m *Machine) ask(t *lifecycle.Turn, pod *cluster.Pod) {
 	v := m.victims[pod.UID]
 	v.state = Asked
 	t.Ready.Preemptions = append(t.Ready.Preemptions, step.Preemption{
-		UID: pod.UID, Namespace: pod.Object.Namespace, Name: pod.Object.Name, Node: nodeOf(t.State, pod.UID), By: v.by, Generation: pod.Object.Generation,
+		UID: pod.UID, Namespace: pod.Object.Namespace, Name: pod.Object.Name, Node: nodeOf(t.State, pod.UID), By: v.by, ByGroup: v.preemptor.PodGroup, Generation: pod.Object.Generation,
 		Message: message(v.scheduler, v.preemptor)})
 }
 

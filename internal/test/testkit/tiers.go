@@ -37,6 +37,7 @@ var DeepChecks = map[string]int{
 	"core/lifecycle/nodedeletion": 1500,
 	"core/lifecycle/reservation":  1500,
 	"core/queue":                  1500,
+	"core/scheduler":              1500,
 }
 
 // TestRun is one run of the tests of a package: which of them, as a pattern for go test's -run ("" for
