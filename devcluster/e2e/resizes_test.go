@@ -36,7 +36,7 @@ func TestADeferredResizeMovesItsPod(t *testing.T) {
 		"--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port))...)
 	token := tokenFor(t, client, "reader", "/api/v1alpha1/*", "/debug/status")
 	create(t, client, pod("ballast", "3"))
-	single(t, client, "grows", nil)
+	single(t, client, "grows", "1", "", nil)
 	eventually(t, "both pods to run", func(ctx context.Context) bool {
 		return len(running(ctx, client, "grows")) == 1 && get(ctx, client, "ballast").Status.Phase == v1.PodRunning
 	})

@@ -8,11 +8,13 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/devcluster/api"
+	"github.com/berthproject/berth/devcluster/controlplane"
 )
 
 // serving counts the ready pods of services, of one watch, so that it misses no moment that
@@ -79,13 +81,16 @@ func (s *serving) hadGap(app string) bool {
 	return s.gap[app]
 }
 
-// single creates a Deployment of one pod of 1 CPU.
-func single(t *testing.T, client kubernetes.Interface, name string, annotations map[string]string) {
+// single creates a Deployment of one pod that requests some CPUs and is a member of a pod group, "" for none.
+func single(t *testing.T, client kubernetes.Interface, name, cpu, group string, annotations map[string]string) {
 	t.Helper()
 	labels := map[string]string{"app": name}
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
-	d.Spec.Template = v1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: annotations}, Spec: pod(name, "1").Spec}
+	d.Spec.Template = v1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: annotations}, Spec: pod(name, cpu).Spec}
+	if group != "" {
+		d.Spec.Template.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &group}
+	}
 	if _, err := client.AppsV1().Deployments(v1.NamespaceDefault).Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -108,8 +113,8 @@ func TestNoGapWithASuccessorFirst(t *testing.T) {
 	}
 	stays := get(t.Context(), client, "anchor").Spec.NodeName
 	createBudget(t, client, "seamless", "app", "seamless", 1)
-	single(t, client, "seamless", map[string]string{cluster.SurgeAnnotation: "true"})
-	single(t, client, "plain", nil)
+	single(t, client, "seamless", "1", "", map[string]string{cluster.SurgeAnnotation: "true"})
+	single(t, client, "plain", "1", "", nil)
 	eventually(t, "the Deployments' pods to be ready", func(context.Context) bool { return s.only("seamless") != "" && s.only("plain") != "" })
 	goes := s.only("seamless")
 	if goes == stays || s.only("plain") != goes {
@@ -132,5 +137,57 @@ func TestNoGapWithASuccessorFirst(t *testing.T) {
 	d, err := client.AppsV1().Deployments(v1.NamespaceDefault).Get(t.Context(), "seamless", metav1.GetOptions{})
 	if err != nil || d.Spec.Template.Annotations[cluster.SurgedAtAnnotation] == "" {
 		t.Errorf("the Deployment's pod template has the annotations %v (%v), want one more", d.Spec.Template.Annotations, err)
+	}
+}
+
+// TestAPodGroupSurgesTogether has a group that is disrupted as a whole on two nodes, each member the only pod of a
+// Deployment that asks for a successor first. When there is room for both elsewhere both nodes go, every member has a
+// ready pod at every moment, and budgets that allow no eviction are no obstacle.
+func TestAPodGroupSurgesTogether(t *testing.T) {
+	t.Parallel()
+	c, client := startGroupCluster(t)
+	startBerth(t, c, append(nodeGroups(t, c, oneGroup), "--feature-gates="+controlplane.PodGroupFeatures, "--surge", "--scan-interval=2s",
+		"--scale-down-unneeded-time=10s", "--scale-down-delay-after-add=1s", "--scale-down-utilization-threshold=0.9")...)
+	s := watchServing(t, client)
+
+	// Pods of no controller keep two nodes, which they fill.
+	stay := map[string]bool{}
+	for _, i := range []string{"1", "2"} {
+		create(t, client, pod("anchor-"+i, "1"), pod("ballast-"+i, "3"))
+	}
+	for _, name := range []string{"anchor-1", "ballast-1", "anchor-2", "ballast-2"} {
+		eventually(t, name+" to run", func(ctx context.Context) bool { return get(ctx, client, name).Status.Phase == v1.PodRunning })
+		stay[get(t.Context(), client, name).Spec.NodeName] = true
+	}
+	pair := gang("pair", 2, "")
+	pair.Spec.DisruptionMode = &schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}}
+	createGroup(t, client, pair)
+	members := []string{"left", "right"}
+	for _, name := range members {
+		createBudget(t, client, name, "app", name, 1)
+		single(t, client, name, "2500m", "pair", map[string]string{cluster.SurgeAnnotation: "true"})
+	}
+	eventually(t, "both members to be ready", func(context.Context) bool { return s.only("left") != "" && s.only("right") != "" })
+	if left, right := s.only("left"), s.only("right"); left == right || stay[left] || stay[right] {
+		t.Fatalf("the members are on %s and %s, want two nodes other than %v", left, right, stay)
+	}
+
+	for _, name := range []string{"ballast-1", "ballast-2"} {
+		if err := client.CoreV1().Pods(v1.NamespaceDefault).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "both nodes to be removed, and the members to be ready on the others", func(ctx context.Context) bool {
+		nodes, err := api.Nodes(ctx, client)
+		return err == nil && len(nodes) == 2 && stay[s.only("left")] && stay[s.only("right")]
+	})
+	for _, name := range members {
+		if s.hadGap(name) {
+			t.Errorf("member %s had no ready pod for a moment", name)
+		}
+		d, err := client.AppsV1().Deployments(v1.NamespaceDefault).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil || d.Spec.Template.Annotations[cluster.SurgedAtAnnotation] == "" {
+			t.Errorf("the pod template of Deployment %s has the annotations %v (%v), want one more", name, d.Spec.Template.Annotations, err)
+		}
 	}
 }
