@@ -12,6 +12,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 )
 
@@ -40,17 +41,39 @@ func (v *View) NodeRows() []NodeRow {
 	lines, _ := v.NodeLines(len(nodes))
 	out := make([]NodeRow, 0, len(lines))
 	for _, line := range lines {
-		n := nodes[line.Node]
-		row := NodeRow{NodeLine: line, Object: n.Object, MaxPods: n.AllowedPods}
-		for id, has := range n.Allocatable.All() {
-			if id != cluster.CPU && id != cluster.Memory {
-				row.Extended = append(row.Extended, NamedUse{id.Name(), Use{n.Requested.At(id), has}})
-			}
-		}
-		slices.SortFunc(row.Extended, func(a, b NamedUse) int { return cmp.Compare(a.Name, b.Name) })
-		out = append(out, row)
+		out = append(out, nodeRow(nodes[line.Node], line))
 	}
 	return out
+}
+
+// NodeRow returns the row of one node as NodeRows has it; ok is false when there is no such node.
+func (v *View) NodeRow(name string) (row NodeRow, ok bool) {
+	n := v.State.NodeByName(name)
+	if n == nil && v.Autoscaler != nil {
+		if info := v.outOfState(name); info != nil {
+			n = cluster.DetachedNode(info)
+		}
+	}
+	if n == nil {
+		return row, false
+	}
+	var removal *autoscaler.Removal
+	if v.Autoscaler != nil {
+		removal = v.Autoscaler.KeptNodes.Removal(name)
+	}
+	return nodeRow(n, v.nodeLine(n, removal)), true
+}
+
+// nodeRow adds all that a node has to its line.
+func nodeRow(n *cluster.Node, line NodeLine) NodeRow {
+	row := NodeRow{NodeLine: line, Object: n.Object, MaxPods: n.AllowedPods}
+	for id, has := range n.Allocatable.All() {
+		if id != cluster.CPU && id != cluster.Memory {
+			row.Extended = append(row.Extended, NamedUse{id.Name(), Use{n.Requested.At(id), has}})
+		}
+	}
+	slices.SortFunc(row.Extended, func(a, b NamedUse) int { return cmp.Compare(a.Name, b.Name) })
+	return row
 }
 
 // GroupCapacity returns what an empty node of a group has, by resource name, without Requested; nil when

@@ -2,6 +2,7 @@ package explain_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +28,15 @@ func TestPodLines(t *testing.T) {
 	var got []string
 	for _, p := range append(c.View().PendingLines(), c.View().PlacedLines()...) {
 		got = append(got, fmt.Sprintf("%s on %q: %s %s %s, %d attempts", p.Object.Name, p.Node, p.State, p.Plugin, p.Reason, p.Attempts))
+		if one, ok := c.View().PodLine(p.Object.Namespace, p.Object.Name); !ok || !reflect.DeepEqual(one, p) {
+			t.Errorf("the line of %s alone is %+v, in the list %+v", p.Object.Name, one, p)
+		}
+	}
+	if on := c.View().LinesOn("n1"); len(on) != 1 || on[0].Object.Name != "placed" || on[0].Node != "n1" || len(c.View().LinesOn("none")) > 0 {
+		t.Errorf("on n1 is %+v", on)
+	}
+	if one, ok := c.View().PodLine("default", "none"); ok {
+		t.Errorf("a pod that isn't there has the line %+v", one)
 	}
 	slices.Sort(got)
 	want := []string{`big on "": Rejected NodeResourcesFit Insufficient cpu, 1 attempts`, `foreign on "": Unmanaged  another, 0 attempts`, `placed on "n1":   , 0 attempts`}
@@ -51,6 +61,14 @@ func TestNodeRowsHaveAllResources(t *testing.T) {
 	i := slices.IndexFunc(rows, func(r explain.NodeRow) bool { return r.Node == "gpus" })
 	if row := rows[i]; len(rows) != 6 || row.MaxPods != 20 || row.Object.Name != "gpus" || fmt.Sprint(row.Extended) != "[{example.com/gpu {3 4}}]" {
 		t.Errorf("of %d rows the one of gpus is %+v", len(rows), row)
+	}
+	for _, row := range rows {
+		if one, ok := p.View().NodeRow(row.Node); !ok || !reflect.DeepEqual(one, row) {
+			t.Errorf("the row of %s alone is %+v, in the list %+v", row.Node, one, row)
+		}
+	}
+	if one, ok := p.View().NodeRow("none"); ok {
+		t.Errorf("a node that isn't there has the row %+v", one)
 	}
 	uses, unpriced := p.View().Utilization()
 	if fmt.Sprint(uses) != "[{cpu {1000 28000}} {memory {0 51539607552}} {example.com/gpu {3 4}}]" || unpriced != 2 {

@@ -53,14 +53,15 @@ func (u Use) Share() float64 {
 // first, then those that aren't ready, then those that could go, then the others, each by rising
 // share of what is requested. It returns limit lines at most.
 func (v *View) NodeLines(limit int) (lines []NodeLine, nodes int) {
-	var sum *nodesSummary
+	var removals map[string]*autoscaler.Removal // what the last plan has of each
 	if v.Autoscaler != nil {
-		sum = newNodesSummary(v) // for what the last plan has of each
+		removals = newNodesSummary(v).removals
 	}
+	add := func(n *cluster.Node) { lines = append(lines, v.nodeLine(n, removals[n.Name])) }
 	lines = make([]NodeLine, 0, v.State.Len())
-	v.State.Nodes(func(n *cluster.Node) { lines = append(lines, v.nodeLine(n, sum)) })
-	if sum != nil {
-		v.Autoscaler.Deletions.EachOutOfState(func(info *cluster.NodeInfo) { lines = append(lines, v.nodeLine(cluster.DetachedNode(info), sum)) })
+	v.State.Nodes(add)
+	if v.Autoscaler != nil {
+		v.Autoscaler.Deletions.EachOutOfState(func(info *cluster.NodeInfo) { add(cluster.DetachedNode(info)) })
 	}
 	slices.SortFunc(lines, func(a, b NodeLine) int {
 		return cmp.Or(cmp.Compare(a.order(), b.order()), cmp.Compare(a.share(), b.share()), strings.Compare(a.Node, b.Node))
@@ -68,16 +69,17 @@ func (v *View) NodeLines(limit int) (lines []NodeLine, nodes int) {
 	return lines[:min(len(lines), max(limit, 0))], len(lines)
 }
 
-func (v *View) nodeLine(n *cluster.Node, sum *nodesSummary) NodeLine {
+// nodeLine returns the line of a node of which the last plan has a removal; nil for none.
+func (v *View) nodeLine(n *cluster.Node, removal *autoscaler.Removal) NodeLine {
 	x := NodeLine{
 		Node: n.Name, Group: n.Group, Ready: n.Ready(), Unschedulable: n.Object.Spec.Unschedulable, Pods: len(n.Pods),
 		CPU:    Use{n.Requested.At(cluster.CPU), n.Allocatable.At(cluster.CPU)},
 		Memory: Use{n.Requested.At(cluster.Memory), n.Allocatable.At(cluster.Memory)},
 	}
-	if sum == nil {
+	if v.Autoscaler == nil {
 		return x
 	}
-	at := v.Autoscaler.Nodes.Of(v.Now(), n, sum.removals[n.Name])
+	at := v.Autoscaler.Nodes.Of(v.Now(), n, removal)
 	x.Price, x.State, x.Reason = v.price(n.Group), at.State, at.Reason
 	switch at.State {
 	case NodeStays:

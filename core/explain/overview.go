@@ -77,19 +77,27 @@ const (
 	PendingUnmanaged  = "Unmanaged"  // it asks for a scheduler that isn't Berth
 )
 
-// PendingPods are pods without a node that wait for the same.
-type PendingPods struct {
-	// State is one of the constants above: the first that holds, in the order of pendingState.
+// PendingCause is what a pod without a node waits for.
+type PendingCause struct {
+	// State is one of the constants above: the first that holds, in the order of pendingCause.
 	State string `json:"state"`
 	// Reason is why most nodes reject a rejected pod, in kube-scheduler's words, and why a gated pod
-	// waits; for a pod for which a node is coming it is the node group.
+	// waits; for a pod for which a node is coming it is the node group. In any other state it may have names of the
+	// pod's own objects in it: its claims, its pod group, its gates.
 	Reason string `json:"reason,omitempty"`
 	Plugin string `json:"plugin,omitempty"` // that rejects most nodes
-	Pods   int    `json:"pods"`
+}
+
+// PendingPods are pods without a node that wait for the same.
+type PendingPods struct {
+	PendingCause
+	Pods int `json:"pods"`
 	// Pod is the one of them that has waited longest, as namespace/name, and Since when Berth
 	// first saw it without a node; zero for pods of other schedulers.
 	Pod   string    `json:"pod"`
 	Since time.Time `json:"since,omitzero"`
+	// Namespaces are those of the pods, sorted. Whoever may read pods of none of them must not be shown Reason.
+	Namespaces []string `json:"-"`
 }
 
 // NodesOverview counts nodes.
@@ -205,14 +213,19 @@ func (v *View) coolingDown(groups []NodesOfGroup) (out []CoolingDown) {
 
 // pendingPods returns the pods without a node by what they wait for.
 func (v *View) pendingPods() []PendingPods {
-	by := map[PendingPods]*PendingPods{}
-	add := func(key PendingPods, obj *v1.Pod, since time.Time) {
-		p := by[key]
+	type pods struct {
+		PendingPods
+		namespaces map[string]bool
+	}
+	by := map[PendingCause]*pods{}
+	add := func(cause PendingCause, obj *v1.Pod, since time.Time) {
+		p := by[cause]
 		if p == nil {
-			p = &PendingPods{State: key.State, Reason: key.Reason, Plugin: key.Plugin}
-			by[key] = p
+			p = &pods{PendingPods{PendingCause: cause}, map[string]bool{}}
+			by[cause] = p
 		}
 		p.Pods++
+		p.namespaces[obj.Namespace] = true
 		name := obj.Namespace + "/" + obj.Name
 		if p.Pods == 1 || since.Before(p.Since) || since.Equal(p.Since) && name < p.Pod {
 			p.Pod, p.Since = name, since
@@ -221,15 +234,16 @@ func (v *View) pendingPods() []PendingPods {
 	facts := v.newPendingFacts()
 	for p := range v.Pods.All() { // in any order: they are added up
 		if !p.Parsed.StandsIn() {
-			add(v.pendingState(&p, facts), p.Parsed.Object, p.Seen.UTC())
+			add(v.pendingCause(&p, facts), p.Parsed.Object, p.Seen.UTC())
 		}
 	}
 	for obj := range v.Others { // in any order: they are added up
-		add(PendingPods{State: PendingUnmanaged, Reason: obj.Spec.SchedulerName}, obj, time.Time{})
+		add(unmanaged(obj), obj, time.Time{})
 	}
 	out := []PendingPods{}
 	for _, p := range by {
-		out = append(out, *p)
+		p.Namespaces = slices.Sorted(maps.Keys(p.namespaces))
+		out = append(out, p.PendingPods)
 	}
 	slices.SortFunc(out, func(a, b PendingPods) int {
 		return cmp.Or(cmp.Compare(b.Pods, a.Pods), strings.Compare(a.State, b.State), strings.Compare(a.Reason, b.Reason), strings.Compare(a.Plugin, b.Plugin))
@@ -237,25 +251,30 @@ func (v *View) pendingPods() []PendingPods {
 	return out
 }
 
-// pendingState returns what a pod of ours waits for, without a number: the first that holds.
-func (v *View) pendingState(p *record.Description, facts *pendingFacts) PendingPods {
+// unmanaged returns what a pod of another scheduler waits for.
+func unmanaged(obj *v1.Pod) PendingCause {
+	return PendingCause{State: PendingUnmanaged, Reason: obj.Spec.SchedulerName}
+}
+
+// pendingCause returns what a pod of ours waits for: the first that holds.
+func (v *View) pendingCause(p *record.Description, facts *pendingFacts) PendingCause {
 	item := v.Queue.Get(p.Parsed.UID)
 	place, placed := v.Places.Of(p.Parsed.UID)
 	switch {
 	case p.Node != "":
-		return PendingPods{State: PendingBinding}
+		return PendingCause{State: PendingBinding}
 	case v.Scheduler.Gate(p.Parsed) != nil:
-		return PendingPods{State: PendingGated, Reason: p.Condition}
+		return PendingCause{State: PendingGated, Reason: p.Condition}
 	case facts.preempts[p.Parsed.UID]:
-		return PendingPods{State: PendingPreempting}
+		return PendingCause{State: PendingPreempting}
 	case placed && place.Node == "":
-		return PendingPods{State: PendingNodeComing, Reason: place.Group}
+		return PendingCause{State: PendingNodeComing, Reason: place.Group}
 	case p.HasNodeToWaitFor(v.State) || placed:
-		return PendingPods{State: PendingNominated}
+		return PendingCause{State: PendingNominated}
 	case item != nil && item.WaitsWithGroup() != nil:
 		return pendingMember(item.WaitsWithGroup(), p.Condition)
 	case item == nil || item.Diagnosis() == nil:
-		return PendingPods{State: PendingUntried}
+		return PendingCause{State: PendingUntried}
 	}
 	d := item.Diagnosis()
 	if latest := facts.waiting[item.Class()]; latest != nil && item.Stage() == queue.Unschedulable {
@@ -265,18 +284,18 @@ func (v *View) pendingState(p *record.Description, facts *pendingFacts) PendingP
 	if plugin == "" { // there are no nodes: what matters is whether a node group has room
 		reason = cmp.Or(tooLarge(p.Parsed, facts.groups), reason)
 	}
-	return PendingPods{State: PendingRejected, Plugin: plugin, Reason: reason}
+	return PendingCause{State: PendingRejected, Plugin: plugin, Reason: reason}
 }
 
 // pendingMember returns what a member of a pod group waits for, whose condition is given.
-func pendingMember(g *queue.Group, condition string) PendingPods {
+func pendingMember(g *queue.Group, condition string) PendingCause {
 	switch why := g.Held(); {
 	case why != "":
-		return PendingPods{State: PendingGated, Reason: why}
+		return PendingCause{State: PendingGated, Reason: why}
 	case condition == "":
-		return PendingPods{State: PendingUntried}
+		return PendingCause{State: PendingUntried}
 	}
-	return PendingPods{State: PendingRejected, Reason: condition}
+	return PendingCause{State: PendingRejected, Reason: condition}
 }
 
 // tooLarge returns a sentence about the first resource that a pod requests more of than an empty

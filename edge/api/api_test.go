@@ -14,11 +14,15 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/edge/api"
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 	"github.com/berthproject/berth/edge/observe"
+	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestHostileQueries are refused by a clear message, and cost the core nothing.
@@ -152,26 +156,52 @@ func TestWhatIfsChangeNothing(t *testing.T) {
 	}
 }
 
-// TestPagesHaveAllNodesOnce walks through lists by pages, in each order.
-func TestPagesHaveAllNodesOnce(t *testing.T) {
-	a := api.New(newExample(t).options())
-	for _, sort := range []string{"name", "age", "cpu", "group", "memory", "pods", "price", "state"} {
+// TestPagesHaveEverythingOnce walks through each list by pages, those of nodes in each order: pages are as long as they may be,
+// and together they have all that the list counts.
+func TestPagesHaveEverythingOnce(t *testing.T) {
+	x := newExample(t)
+	var in []step.Input
+	for i := range 8 { // in two namespaces, with names that are the same in both
+		name, namespace := fmt.Sprint("x", i/2), []string{"default", "team-b"}[i%2]
+		group := testkit.PodGroup(name, 2, "")
+		group.Namespace, group.UID = namespace, types.UID(namespace+name)
+		waits := testkit.Pod(name).Namespaced(namespace).Req("cpu", "900")
+		waits.UID = types.UID(namespace + name)
+		in = append(in, step.ObjectSet{Object: group}, step.PodSet{Pod: waits.Obj()},
+			step.ObjectSet{Object: testkit.ResourceClaim(name, testkit.Request("r", "gpu")).Namespaced(namespace).Obj()})
+	}
+	x.world.Core().Step(x.now(), door.Must(in...)...)
+	a := api.New(x.options())
+	type list struct {
+		items string // the key of its items
+		total int
+	}
+	lists := map[string]list{"pods?": {"items", 29}, "pods?state=pending&": {"items", 13}, "pods?namespace=team-b&": {"items", 9}, "podgroups?": {"items", 8}, "devices?": {"claims", 9}}
+	for _, sort := range []string{"", "name", "age", "cpu", "group", "memory", "pods", "price", "state"} {
+		lists["nodes?sort="+sort+"&"] = list{"items", 13}
+	}
+	for path, of := range lists {
 		var names []string
 		next := ""
 		for pages := 0; pages == 0 || next != ""; pages++ {
-			list := v1alpha1.NodeList{}
-			_, body := get(a, "nodes?limit=3&sort="+sort+"&continue="+next)
-			if err := json.Unmarshal([]byte(body), &list); err != nil || list.Total != 13 || pages > 5 {
-				t.Fatalf("%s: page %d is %s", sort, pages, body)
+			page := map[string]json.RawMessage{}
+			head := v1alpha1.List{}
+			var items []struct{ Namespace, Name string }
+			_, body := get(a, path+"limit=3&continue="+next)
+			for _, err := range []error{json.Unmarshal([]byte(body), &page), json.Unmarshal([]byte(body), &head), json.Unmarshal(page[of.items], &items)} {
+				if err != nil || head.Total != of.total || pages > of.total/3 {
+					t.Fatalf("%s: page %d is (%v) %s", path, pages, err, body)
+				}
 			}
-			for _, n := range list.Items {
-				names = append(names, n.Name)
+			if next = head.Continue; next != "" && len(items) != 3 {
+				t.Errorf("%s: page %d has %d items and isn't the last", path, pages, len(items))
 			}
-			next = list.Continue
+			for _, o := range items {
+				names = append(names, o.Namespace+"/"+o.Name)
+			}
 		}
-		slices.Sort(names)
-		if len(slices.Compact(names)) != 13 {
-			t.Errorf("by %s: got %v, want all 13 once", sort, names)
+		if slices.Sort(names); len(names) != of.total || len(slices.Compact(names)) != of.total {
+			t.Errorf("%s: got %v, want all %d once", path, names, of.total)
 		}
 	}
 }
@@ -264,6 +294,27 @@ func TestViewersOfTheChartMayGetEverythingButWhatIfs(t *testing.T) {
 	want := slices.DeleteFunc(api.New(newExample(t).options()).Paths(), func(path string) bool { return path == api.Prefix+"whatif" })
 	if !slices.Equal(granted, want) {
 		t.Errorf("the role has\n%q\nwant\n%q", granted, want)
+	}
+}
+
+// TestADetailIsOneQuestion: whoever opens a pod, a pod group, a node or a node group waits for one turn at the core, and for one
+// more where there is none of the name.
+func TestADetailIsOneQuestion(t *testing.T) {
+	o, asked := newExample(t).options(), 0
+	ask := o.Ask
+	o.Ask = func(ctx context.Context, q func(*core.Core)) bool { asked++; return ask(ctx, q) }
+	a := api.New(o)
+	for _, x := range []struct {
+		path string
+		want int
+	}{
+		{"pods/team-b/huge-0", 1}, {"pods/default/web-00002", 1}, {"nodes/db-0001", 1}, {"groups/spot", 1}, {"podgroups/default/none", 1},
+		{"pods/default/none", 2}, {"nodes/none", 2},
+	} {
+		before := asked
+		if get(a, x.path); asked-before != x.want {
+			t.Errorf("%s: the core was asked %d times, want %d", x.path, asked-before, x.want)
+		}
 	}
 }
 

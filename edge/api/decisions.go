@@ -97,8 +97,10 @@ func decision(v *viewer, d *step.Decision, how detail) v1alpha1.Decision {
 	hidden := 0
 	// The sentence is made of all fields at once. So it is left out whole where one of them may not be shown, rather than
 	// searched for names.
-	// The first half is a decision about a pod with victims elsewhere, the second one about nodes, whose reason may name pods.
-	if out.Victims, hidden = v.pods(d.Victims); hidden > 0 || about == "" && !v.all {
+	// The first part is a decision about a pod with victims elsewhere, the second one whose reason may name other pods: one about
+	// nodes, and what the API server has said of a victim.
+	names := about == "" || d.Kind == step.PreemptionFailed
+	if out.Victims, hidden = v.pods(d.Victims); hidden > 0 || names && !v.all {
 		out.Hidden = hidden > 0 || d.Reason != "" || d.Headroom != ""
 	} else {
 		out.Text, out.Reason, out.Headroom = d.String(), d.Reason, d.Headroom

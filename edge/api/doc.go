@@ -3,6 +3,7 @@
 //
 //	api.go          the handler: its paths, and how an answer is written
 //	questions.go    what is asked of the core, how often, and for how long an answer is shared
+//	line.go         which question is next
 //	viewer.go       whose pods a viewer may read
 //	query.go        parameters, and pages
 //	nearest.go      names that somebody may have meant
@@ -17,6 +18,6 @@
 //   - the core is asked only when somebody looks, one question at a time, and for at most 1/150 of
 //     its time, or more where a question takes over 27 ms (questions.go); viewers of one moment share its answer;
 //   - memory, streams and answers in the making are bounded, whatever is asked; a viewer that reads
-//     slowly holds up nobody;
+//     slowly holds up nobody, and one who asks for much waits for himself (turns.go, line.go);
 //   - no name of a pod reaches a viewer who may not list pods in its namespace.
 package api

@@ -121,43 +121,48 @@ func node(v *viewer, row *explain.NodeRow) v1alpha1.Node {
 	return n
 }
 
-// node answers nodes/NAME.
+// node answers nodes/NAME. The core is asked once, for all there is about the node; and for all nodes, an answer that all viewers
+// share, only where there is no such node and similar names are suggested.
 func (a *API) node(r *request) (any, error) {
-	rows, _, err := a.nodeRows(r)
-	if err != nil {
-		return nil, err
-	}
-	i, ok := slices.BinarySearchFunc(rows, r.object, func(row explain.NodeRow, name string) int { return strings.Compare(row.Node, name) })
-	if !ok {
-		names := make([]string, len(rows))
-		for j := range rows {
-			names[j] = rows[j].Node
-		}
-		return nil, noSuch("node", r.object, names)
+	type found struct {
+		row  explain.NodeRow
+		ok   bool
+		x    explain.NodeExplanation // empty when Berth only schedules
+		pods []explain.PodLine
 	}
 	// One question a node and tick: who follows a node in its drawer asks the core no more often than an overview does.
 	// A viewer from whom something is hidden may still have it explained: what names pods is left out.
 	x, at, err := a.questions.of(r.Context(), "node/"+r.object, func(c *core.Core) (any, error) {
-		x, _ := c.View().ExplainNode(r.object) // empty when Berth only schedules
-		return &x, nil
+		v, f := c.View(), &found{}
+		if f.row, f.ok = v.NodeRow(r.object); f.ok {
+			f.x, _ = v.ExplainNode(r.object)
+			f.pods = v.LinesOn(r.object)
+			slices.SortFunc(f.pods, func(a, b explain.PodLine) int { return comparePods(&a, &b) })
+		}
+		return f, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	// The pods are those of the shared list rather than a question of its own: who opens one node opens others, too.
-	lines, _, err := a.podLines(r)
-	if err != nil {
-		return nil, err
+	f := x.(*found)
+	if !f.ok {
+		rows, _, err := a.nodeRows(r)
+		if err != nil {
+			return nil, err
+		}
+		names := make([]string, len(rows))
+		for i := range rows {
+			names[i] = rows[i].Node
+		}
+		return nil, noSuch("node", r.object, names)
 	}
-	out := nodeDetail(r.viewer, &rows[i], x.(*explain.NodeExplanation))
+	out := nodeDetail(r.viewer, &f.row, &f.x)
 	out.At = at
-	// O(pods), and no index by node: few drawers are open at a time, and an index would be made with each tick.
-	for j := range lines.all {
-		if p := &lines.all[j]; p.Node != r.object {
-		} else if !r.viewer.sees(p.Object.Namespace) {
-			out.Hidden++
-		} else {
+	for i := range f.pods {
+		if p := &f.pods[i]; r.viewer.sees(p.Object.Namespace) {
 			out.OnNode = append(out.OnNode, pod(p))
+		} else {
+			out.Hidden++
 		}
 	}
 	for _, d := range a.opt.Ledger.OfNode(r.object) {

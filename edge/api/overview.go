@@ -16,7 +16,7 @@ import (
 //
 // What must hold: look, which runs in the core's goroutine, reads and sorts nothing that could wait; all that depends
 // on the viewer is done afterwards, since one look serves all viewers. Attention is derived from the rest: it has no
-// memory, so that an entry goes with its cause.
+// memory, so that an entry goes with its cause, and it names nothing that the rest doesn't.
 
 // glance is what one question for the overview brings.
 type glance struct {
@@ -33,10 +33,13 @@ type glance struct {
 // before it stays in sight.
 const shownRuns = 20
 
+// overviewKey is the key of the question for the overview, which goes before others (line.go).
+const overviewKey = "overview"
+
 // glance asks for the overview.
 func (a *API) glance(r *request) (*glance, time.Time, error) {
 	// The same key for all viewers: three of them, or sixty streams, ask the core once a tick.
-	x, at, err := a.questions.of(r.Context(), "overview", func(c *core.Core) (any, error) { return look(c.View()), nil })
+	x, at, err := a.questions.of(r.Context(), overviewKey, func(c *core.Core) (any, error) { return look(c.View()), nil })
 	if err != nil {
 		return nil, at, err
 	}
@@ -78,15 +81,12 @@ func (a *API) overview(r *request) (any, error) {
 func (a *API) overviewOf(v *viewer, g *glance, at time.Time) *v1alpha1.Overview {
 	o := &v1alpha1.Overview{
 		At: at, Pods: v1alpha1.PodCounts{Placed: g.Placed, Pending: g.pending, Ours: g.ours, Oldest: g.oldest},
-		Pending: []v1alpha1.PendingReason{}, Nodes: nodeCounts(g), Utilization: uses(g.use), Attention: a.attention(v, g),
-		Activity: []v1alpha1.Run{},
+		Pending: pendingReasonsOf(v, g.Pending), Nodes: nodeCounts(g), Utilization: uses(g.use), Activity: []v1alpha1.Run{},
 	}
+	o.Attention = a.attention(v, g, o.Pending)
 	// It may be newer than the rest, which is of a tick ago at most: a client that reads decisions from here on misses none
 	// that the overview shows.
 	_, o.Seq = a.opt.Ledger.Range()
-	for i := range g.Pending {
-		o.Pending = append(o.Pending, pendingReason(v, &g.Pending[i]))
-	}
 	for i := range g.Buying {
 		b := &g.Buying[i]
 		o.Buying = append(o.Buying, v1alpha1.Buying{Group: b.Group, Nodes: b.Nodes, Pods: b.Pods, Price: v1alpha1.Price(b.Price), Next: expectation(b.Next)})
@@ -125,10 +125,45 @@ func (a *API) overviewOf(v *viewer, g *glance, at time.Time) *v1alpha1.Overview 
 	return o
 }
 
-// pendingReason returns the pods that wait for the same: counts are of all namespaces. The example is left out where its name
-// may not be shown.
-func pendingReason(v *viewer, p *explain.PendingPods) v1alpha1.PendingReason {
-	return v1alpha1.PendingReason{State: v1alpha1.PendingState(p.State), Reason: p.Reason, Plugin: p.Plugin, Pods: p.Pods, Example: v.pod(p.Pod), Since: p.Since}
+// pendingReasonsOf returns the pods without a node by what they wait for, most pods first: counts are of all namespaces. The
+// example is left out where its name may not be shown, and so is the reason (shownCause); lines that differ in nothing else
+// become one.
+func pendingReasonsOf(v *viewer, in []explain.PendingPods) []v1alpha1.PendingReason {
+	out, at := []v1alpha1.PendingReason{}, map[explain.PendingCause]int{}
+	for i := range in {
+		p := &in[i]
+		cause := shownCause(p.PendingCause, v.all || slices.ContainsFunc(p.Namespaces, v.sees))
+		k, known := at[cause]
+		if !known {
+			k, at[cause] = len(out), len(out)
+			out = append(out, v1alpha1.PendingReason{State: v1alpha1.PendingState(cause.State), Reason: cause.Reason, Plugin: cause.Plugin})
+		}
+		line := &out[k]
+		line.Pods += p.Pods
+		line.Example = cmp.Or(line.Example, v.pod(p.Pod))
+		line.Since = earlier(line.Since, p.Since)
+	}
+	// As the core has them, until lines became one.
+	slices.SortStableFunc(out, func(a, b v1alpha1.PendingReason) int { return cmp.Compare(b.Pods, a.Pods) })
+	return out
+}
+
+// shownCause returns what may be shown of why pods wait; reads says that the viewer may read one of them. Otherwise the reason
+// is left out, since it may have the name of a claim, a gate or a pod group in it, and the plugin has to do. The name of a node
+// group is shown to everybody.
+func shownCause(c explain.PendingCause, reads bool) explain.PendingCause {
+	if !reads && c.State != explain.PendingNodeComing {
+		c.Reason = ""
+	}
+	return c
+}
+
+// earlier returns the earlier of two times, of which the zero time is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // pendingResizes returns the resizes that are pending, nil for none. A pod that may not be named is left out; the counts
@@ -217,17 +252,20 @@ func moneySum(g *glance) *v1alpha1.MoneySum {
 // longPending is how long rejected pods wait before they need attention.
 const longPending = time.Minute
 
-// attention returns what somebody might act on, the most urgent first.
-func (a *API) attention(v *viewer, g *glance) []v1alpha1.Attention {
+// attention returns what somebody might act on, the most urgent first. Pending is what the viewer is shown of pods that wait.
+func (a *API) attention(v *viewer, g *glance, pending []v1alpha1.PendingReason) []v1alpha1.Attention {
 	out := []v1alpha1.Attention{}
 	// A file is judged by its own time, or everything in it would have waited for ages.
 	now := a.clusterTime(a.opt.Now())
-	for i := range g.Pending {
-		p := &g.Pending[i]
+	for i := range pending {
+		p := &pending[i]
 		// Most pods are rejected once while their node is being bought; a minute is what a person would wait, too.
 		if p.State == explain.PendingRejected && now.Sub(p.Since) >= longPending {
-			out = append(out, v1alpha1.Attention{Severity: v1alpha1.Critical, Kind: "PodsRejected", Count: p.Pods, Pod: v.pod(p.Pod), Since: p.Since,
-				Message: fmt.Sprintf("%s on no node: %s", count(p.Pods, "pod fits", "pods fit"), p.Reason)})
+			message := count(p.Pods, "pod fits", "pods fit") + " on no node"
+			if why := cmp.Or(p.Reason, p.Plugin); why != "" {
+				message += ": " + why
+			}
+			out = append(out, v1alpha1.Attention{Severity: v1alpha1.Critical, Kind: "PodsRejected", Count: p.Pods, Pod: p.Example, Since: p.Since, Message: message})
 		}
 	}
 	if a.opt.Prices != nil {

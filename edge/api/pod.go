@@ -15,8 +15,8 @@ import (
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 )
 
-// This file answers pods/NAMESPACE/NAME. The core is asked twice at most: for all pods, an answer that all viewers
-// share, and for the explanation of this one.
+// This file answers pods/NAMESPACE/NAME. The core is asked once, for the pod's line and its explanation; and for all pods, an
+// answer that all viewers share, only where there is no such pod and similar names are suggested.
 //
 // What must hold: a pod whose namespace the viewer may not read is answered as one that isn't there, byte for byte;
 // otherwise the difference would tell which names exist.
@@ -32,33 +32,37 @@ func (a *API) pod(r *request) (any, error) {
 	if !r.viewer.sees(namespace) {
 		return nil, gone
 	}
-	lines, at, err := a.podLines(r)
+	// The pod may be gone: then both are empty.
+	type found struct {
+		line explain.PodLine
+		ok   bool
+		x    explain.Explanation
+	}
+	x, at, err := a.questions.of(r.Context(), "pods/"+r.object, func(c *core.Core) (any, error) {
+		v, f := c.View(), &found{}
+		if f.line, f.ok = v.PodLine(namespace, name); f.ok {
+			f.x, _ = v.Explain(namespace, name)
+		}
+		return f, nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	decisions := a.opt.Ledger.Of(r.object)
-	// The list is sorted by namespace and name (lines), so that one pod of 50,000 costs 16 comparisons.
-	wanted := explain.PodLine{Object: &v1.Pod{}}
-	wanted.Object.Namespace, wanted.Object.Name = namespace, name
-	i, found := slices.BinarySearchFunc(lines.all, wanted, func(p, wanted explain.PodLine) int { return comparePods(&p, &wanted) })
+	f, decisions := x.(*found), a.opt.Ledger.Of(r.object)
 	// A pod that was deleted a minute ago is still asked about: as long as the ledger has decisions about it, there is an
 	// answer, whose pod has nothing but its name.
-	if !found && len(decisions) == 0 {
-		return nil, missing("%w%s", gone, similarPods(r.viewer, lines, r.object))
-	}
-	out := &v1alpha1.PodDetail{At: at, Pod: v1alpha1.Pod{Namespace: namespace, Name: name}, Timeline: []v1alpha1.TimelineEntry{}, Decisions: []v1alpha1.Decision{}}
-	if found {
-		// The pod may have gone since the list was made. Then the explanation is empty, and the row of the list stays.
-		x, at, err := a.questions.of(r.Context(), "pods/"+r.object, func(c *core.Core) (any, error) {
-			x, _ := c.View().Explain(namespace, name)
-			return &x, nil
-		})
+	if !f.ok && len(decisions) == 0 {
+		lines, _, err := a.podLines(r)
 		if err != nil {
 			return nil, err
 		}
-		out.At, out.Pod = at, pod(&lines.all[i])
-		podDetail(r.viewer, x.(*explain.Explanation), out)
-		out.Timeline = append(out.Timeline, beginning(&lines.all[i])...)
+		return nil, missing("%w%s", gone, similarPods(r.viewer, lines, r.object))
+	}
+	out := &v1alpha1.PodDetail{At: at, Pod: v1alpha1.Pod{Namespace: namespace, Name: name}, Timeline: []v1alpha1.TimelineEntry{}, Decisions: []v1alpha1.Decision{}}
+	if f.ok {
+		out.Pod = pod(&f.line)
+		podDetail(r.viewer, &f.x, out)
+		out.Timeline = append(out.Timeline, beginning(&f.line)...)
 	}
 	for j := range decisions {
 		d := &decisions[j]
@@ -114,7 +118,6 @@ func podDetail(v *viewer, x *explain.Explanation, out *v1alpha1.PodDetail) {
 	out.Outcome, out.Message, out.Queue, out.Attempts = x.Outcome, x.Message, x.Queue, x.Attempts
 	out.Queued, out.Tried, out.Backoff = timeOf(x.Queued), timeOf(x.Tried), timeOf(x.Backoff)
 	out.Nominated, out.Preemption = x.Nominated, x.Preemption
-	// The explanation is newer than the row, which may be a tick old: its node counts where there is one.
 	out.Node = cmp.Or(x.Node, out.Node)
 	out.Victims, out.Hidden = v.pods(x.Victims)
 	for _, p := range x.Permissions {

@@ -18,8 +18,8 @@ import (
 // This file answers pods and pending. Lists of pods are made of one answer of the core, O(pods), which is shared and
 // must not be changed; a list of pending pods alone asks for those alone, which are fewer by far.
 //
-// What must hold: total counts what is hidden, and a filter by a name never does: whoever may not read a pod can't
-// learn by asking whether one is called so.
+// What must hold: total counts what is hidden, and a filter by a name or by a reason, which may have names in it, never does:
+// whoever may not read a pod can't learn by asking whether one is called so.
 
 // podLines are all pods, by namespace and name; they are shared.
 type podLines struct{ all []explain.PodLine }
@@ -105,14 +105,14 @@ func matchesPod(r *request, p *explain.PodLine) bool {
 			return false
 		}
 	}
-	for name, value := range map[string]string{"namespace": p.Object.Namespace, "node": p.Node, "reason": p.Reason, "plugin": p.Plugin} {
+	for name, value := range map[string]string{"namespace": p.Object.Namespace, "node": p.Node, "plugin": p.Plugin, "reason": p.Reason} {
 		if wanted := r.query[name]; len(wanted) > 0 && !slices.Contains(wanted, value) {
 			return false
 		}
 	}
-	// Up to here nothing depends on the pod's name; from here on a match would confirm one.
+	// Up to here nothing depends on names but the reason; with it, and from here on, a match would confirm one.
 	named := r.query.Get("owner") + r.query.Get("q")
-	if named == "" {
+	if named == "" && (len(r.query["reason"]) == 0 || p.State == explain.PendingNodeComing) {
 		return true
 	}
 	if !r.viewer.sees(p.Object.Namespace) {
@@ -172,24 +172,54 @@ func (a *API) pending(r *request) (any, error) {
 	}
 	// Two pods wait for the same when all three are equal; messages of preemption and of node groups are no part of it, as
 	// they differ from pod to pod.
-	type key struct{ state, reason, plugin string }
-	by := map[key]*pendingReasons{}
+	by := map[explain.PendingCause]*pendingReasons{}
 	for i := range lines.all {
 		p := &lines.all[i]
-		k := key{p.State, p.Reason, p.Plugin}
-		if by[k] == nil {
-			by[k] = &pendingReasons{PendingByReason: v1alpha1.PendingByReason{PendingReason: v1alpha1.PendingReason{State: v1alpha1.PendingState(p.State), Reason: p.Reason, Plugin: p.Plugin}}, workloads: map[workload]*v1alpha1.PendingWorkload{}}
+		cause := explain.PendingCause{State: p.State, Reason: p.Reason, Plugin: p.Plugin}
+		if by[cause] == nil {
+			by[cause] = &pendingReasons{workloads: map[workload]*v1alpha1.PendingWorkload{}}
 		}
-		by[k].add(r.viewer, p)
+		by[cause].add(r.viewer, p)
 	}
-	out := v1alpha1.Pending{At: at, Pods: len(lines.all), Reasons: []v1alpha1.PendingByReason{}}
-	for _, x := range by { // sorted below
-		out.Reasons = append(out.Reasons, x.reason())
-	}
+	out := v1alpha1.Pending{At: at, Pods: len(lines.all), Reasons: reasonsShown(by)}
 	slices.SortFunc(out.Reasons, func(a, b v1alpha1.PendingByReason) int {
 		return cmp.Or(cmp.Compare(b.Pods, a.Pods), cmp.Compare(a.State, b.State), strings.Compare(a.Reason, b.Reason), strings.Compare(a.Plugin, b.Plugin))
 	})
 	return out, nil
+}
+
+// reasonsShown returns what may be shown of why pods wait, in any order. Reasons that aren't shown become one for each state and
+// plugin: no workload of theirs is listed, so that sums are all there is to merge.
+func reasonsShown(by map[explain.PendingCause]*pendingReasons) []v1alpha1.PendingByReason {
+	shown := map[explain.PendingCause]*pendingReasons{}
+	for cause, x := range by { // in any order: sums, and the earliest of times, don't depend on it
+		cause = shownCause(cause, x.Hidden < x.Pods)
+		x.State, x.Reason, x.Plugin = v1alpha1.PendingState(cause.State), cause.Reason, cause.Plugin
+		to := shown[cause]
+		if to == nil {
+			shown[cause] = x
+			continue
+		}
+		// Of two that become one, one at least is hidden whole; the other has the workloads.
+		if x.Hidden < x.Pods {
+			x, to, shown[cause] = to, x, x
+		}
+		to.Pods, to.Hidden = to.Pods+x.Pods, to.Hidden+x.Hidden
+		to.Since, to.Next = earlier(to.Since, x.Since), sooner(to.Next, x.Next)
+	}
+	out := []v1alpha1.PendingByReason{}
+	for _, x := range shown { // sorted by the caller
+		out = append(out, x.reason())
+	}
+	return out
+}
+
+// sooner returns which of two nodes was ordered first; nil is none.
+func sooner(a, b *v1alpha1.Expectation) *v1alpha1.Expectation {
+	if a == nil || b != nil && b.Ordered.Before(a.Ordered) {
+		return b
+	}
+	return a
 }
 
 // workload is the controller of pods; a pod without one is a workload of its own namespace.
@@ -206,13 +236,9 @@ type pendingReasons struct {
 // of the pods, hidden ones included: it names the group and no pod.
 func (x *pendingReasons) add(v *viewer, p *explain.PodLine) {
 	x.Pods++
-	if !p.Since.IsZero() && (x.Since.IsZero() || p.Since.Before(x.Since)) {
-		x.Since = p.Since
-	}
+	x.Since = earlier(x.Since, p.Since)
 	if p.Coming != nil {
-		if e := expectation(&p.Coming.Expectation); e != nil && (x.Next == nil || e.Ordered.Before(x.Next.Ordered)) {
-			x.Next = e
-		}
+		x.Next = sooner(x.Next, expectation(&p.Coming.Expectation))
 	}
 	if !v.sees(p.Object.Namespace) {
 		x.Hidden++

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+
 	"github.com/berthproject/berth/core"
 )
 
@@ -41,10 +43,7 @@ type questions struct {
 	// idle is the least time that the core has for itself between two questions, in multiples of what
 	// the first took.
 	idle time.Duration
-	// turn has a token while a question waits for the core. Its holder owns next, before which the core
-	// isn't asked.
-	turn chan struct{}
-	next time.Time
+	line *line // who is next
 
 	mu      sync.Mutex
 	answers map[string]*answer
@@ -54,6 +53,7 @@ type questions struct {
 
 // answer is one answer, or one in the making.
 type answer struct {
+	*waiter
 	kept  time.Duration // for how long after at it is kept
 	done  chan struct{} // closed when the rest is set
 	at    time.Time
@@ -64,7 +64,7 @@ type answer struct {
 // newQuestions returns questions that leave the core its time. now is the clock by which answers grow old; shown is
 // explained in questions.
 func newQuestions(ask func(context.Context, func(*core.Core)) bool, now func() time.Time, shown func(time.Time) time.Time) *questions {
-	return &questions{ask: ask, now: now, shown: shown, idle: idleTimes, turn: make(chan struct{}, 1), answers: map[string]*answer{}}
+	return &questions{ask: ask, now: now, shown: shown, idle: idleTimes, line: newLine(now, overviewKey), answers: map[string]*answer{}}
 }
 
 // pageOf is of for a list that is read page by page. A request for a page after the first takes an answer as old as pagesTick.
@@ -97,30 +97,44 @@ func (q *questions) of(ctx context.Context, key string, question func(*core.Core
 
 // ofAge is of, of an answer that is no older than age, and that is kept for others who take one so old.
 func (q *questions) ofAge(ctx context.Context, key string, age, kept time.Duration, question func(*core.Core) (any, error)) (any, time.Time, error) {
-	a, mine := q.claim(key, age, kept)
+	user := ""
+	if u, known := apirequest.UserFrom(ctx); known {
+		user = u.GetName()
+	}
+	a, mine := q.claim(key, user, age, kept)
+	// Whoever waits for the core makes no answer meanwhile: the place is others'.
+	place := placeOf(ctx)
+	if !a.over() {
+		place.leave()
+	}
 	if mine {
 		// Others may wait for the answer when whoever has asked first goes away.
 		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), questionTimeout)
 		defer cancel()
 		q.answer(asking, a, question)
+	} else {
+		q.line.join(a.waiter, user)
 	}
 	select {
 	case <-a.done:
-		return a.value, q.shown(a.at), a.err
 	case <-ctx.Done():
 		return nil, time.Time{}, errBusy
 	}
+	if !place.take(ctx) {
+		return nil, time.Time{}, errBusy
+	}
+	return a.value, q.shown(a.at), a.err
 }
 
 // claim returns the answer of a key that is no older than age, and whether the caller has to make it.
-func (q *questions) claim(key string, age, kept time.Duration) (a *answer, mine bool) {
+func (q *questions) claim(key, user string, age, kept time.Duration) (a *answer, mine bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if a := q.answers[key]; a != nil && (!a.over() || q.now().Sub(a.at) < age) {
 		return a, false
 	}
 	q.forget(len(q.answers) >= keptAnswers)
-	a = &answer{kept: kept, done: make(chan struct{})}
+	a = &answer{waiter: newWaiter(key, user), kept: kept, done: make(chan struct{})}
 	// The first answer starts the sweep, and the sweep ends itself with the last: without viewers there is no timer.
 	if q.answers[key] = a; len(q.answers) == 1 {
 		time.AfterFunc(5*tick, q.sweep)
@@ -162,29 +176,18 @@ func (q *questions) answer(ctx context.Context, a *answer, question func(*core.C
 	// Whoever waits is woken however this ends; without an answer of the core they get errBusy.
 	defer close(a.done)
 	a.at, a.err = q.now(), errBusy
-	select {
-	case q.turn <- struct{}{}:
-	case <-ctx.Done():
+	if !q.line.wait(ctx, a.waiter) {
 		return
 	}
-	defer func() { <-q.turn }()
-	// The turn is held while waiting, so that questions come in the order in which they got it, and no two wake at once.
-	if wait := q.next.Sub(q.now()); wait > 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+	next := time.Time{}
+	defer func() { q.line.end(next) }()
 	got := make(chan struct{})
 	if !q.ask(ctx, func(c *core.Core) {
 		defer close(got)
 		began := q.now()
 		a.value, a.err = question(c)
 		a.at = q.now()
-		q.next = a.at.Add(min(q.idle*a.at.Sub(began), maxIdle))
+		next = a.at.Add(min(q.idle*a.at.Sub(began), maxIdle))
 	}) {
 		return
 	}

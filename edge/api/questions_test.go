@@ -3,10 +3,14 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	authuser "k8s.io/apiserver/pkg/authentication/user"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/berthproject/berth/core"
 )
@@ -148,4 +152,133 @@ func TestPagesOfOneListShareAnAnswer(t *testing.T) {
 	now = now.Add(pagesTick)
 	ask(pagesTick)
 	asked(6)
+}
+
+// turnsTaken records which questions were put to the core, in their order.
+type turnsTaken struct {
+	*questions
+	mu   sync.Mutex
+	keys []string
+}
+
+// newTurnsTaken returns questions that nothing is asked of yet.
+func newTurnsTaken() *turnsTaken {
+	return &turnsTaken{questions: newQuestions(func(_ context.Context, f func(*core.Core)) bool { f(nil); return true }, time.Now, sameTime)}
+}
+
+// since returns what was asked since the last call.
+func (x *turnsTaken) since() []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	out := x.keys
+	x.keys = nil
+	return out
+}
+
+// put asks a question of a user, which takes the core 0.7 s: the next is 4 s later. It is recorded as shown.
+func (x *turnsTaken) put(t *testing.T, user, key, shown string) error {
+	_, _, err := x.ofAge(apirequest.WithUser(t.Context(), &authuser.DefaultInfo{Name: user}), key, 0, tick, func(*core.Core) (any, error) {
+		x.mu.Lock()
+		x.keys = append(x.keys, shown)
+		x.mu.Unlock()
+		time.Sleep(700 * time.Millisecond)
+		return nil, nil
+	})
+	return err
+}
+
+// hostile has users ask for ever more objects, as many at a time as they may, until the returned function is called. They are
+// recorded by their names.
+func (x *turnsTaken) hostile(t *testing.T, users ...string) (end func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for _, name := range users {
+		for i := range maxRenderingOfUser {
+			all.Go(func() {
+				for n := 0; ctx.Err() == nil; n++ {
+					_ = x.put(t, name, fmt.Sprint(name, i, " ", n), name)
+				}
+			})
+		}
+	}
+	return func() { cancel(); all.Wait() }
+}
+
+// TestTheOverviewWaitsForOneQuestion at most, whoever asks for what; and between two of it there is another.
+func TestTheOverviewWaitsForOneQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTurnsTaken()
+		end := x.hostile(t, "a", "b", "c", "d")
+		time.Sleep(time.Minute)
+		for range 10 {
+			x.since()
+			if err, asked := x.put(t, "viewer", overviewKey, overviewKey), x.since(); err != nil || len(asked) > 2 {
+				t.Errorf("there is an overview (%v) after %q", err, asked)
+			}
+			time.Sleep(tick)
+		}
+		streams, leave := context.WithCancel(t.Context()) // in which an overview is asked for all the time
+		var viewer sync.WaitGroup
+		viewer.Go(func() {
+			for streams.Err() == nil {
+				_ = x.put(t, "viewer", overviewKey, overviewKey)
+			}
+		})
+		x.since()
+		time.Sleep(time.Minute)
+		asked := x.since()
+		for i := range len(asked) - 1 {
+			if asked[i] == overviewKey && asked[i+1] == overviewKey {
+				t.Fatalf("nothing else is asked between two overviews: %q", asked)
+			}
+		}
+		leave()
+		viewer.Wait()
+		end()
+	})
+}
+
+// TestUsersTakeTurns: of users who ask as much as they may none has a second turn before each other has had one, and whoever
+// comes is next.
+func TestUsersTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTurnsTaken()
+		end := x.hostile(t, "a", "b")
+		time.Sleep(time.Minute)
+		asked := x.since()
+		for i := range len(asked) - 1 {
+			if asked[i] == asked[i+1] {
+				t.Fatalf("a user has two turns in a row: %q", asked)
+			}
+		}
+		if err, asked := x.put(t, "c", "of c", "c"), x.since(); err != nil || len(asked) != 1 {
+			t.Errorf("whoever comes is answered (%v) after %q", err, asked)
+		}
+		// A question doesn't wait for longer because somebody has asked it who has to wait.
+		time.Sleep(time.Minute)
+		x.since()
+		var both sync.WaitGroup
+		both.Go(func() { _ = x.put(t, "a", "of both", "both") })
+		synctest.Wait()
+		both.Go(func() {
+			if err, asked := x.put(t, "d", "of both", "both"), x.since(); err != nil || len(asked) != 1 {
+				t.Errorf("whoever joins a question is answered (%v) after %q", err, asked)
+			}
+		})
+		both.Wait()
+		end()
+	})
+}
+
+// TestTurnsAreForgotten: names of users who have asked once don't pile up.
+func TestTurnsAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTurnsTaken()
+		for i := range 3 * keptTurns {
+			if err := x.put(t, fmt.Sprint(i), fmt.Sprint(i), ""); err != nil || len(x.line.served) > keptTurns {
+				t.Fatalf("the turns of %d users are kept (%v)", len(x.line.served), err)
+			}
+		}
+		time.Sleep(time.Hour)
+	})
 }

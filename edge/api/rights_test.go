@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -213,6 +214,42 @@ func TestOneUserLeavesRoomForOthers(t *testing.T) {
 	}
 	close(free)
 	all.Wait()
+}
+
+// TestManyUsersLeaveRoomForOthers: however many users ask for as much as they may, and a core takes long to answer, another is
+// answered what needs no core, and what he asks of the core is next.
+func TestManyUsersLeaveRoomForOthers(t *testing.T) {
+	x := newExample(t)
+	synctest.Test(t, func(t *testing.T) {
+		o := x.options()
+		var clock atomic.Int64 // so that each question has taken 50 ms, and the core has 4 s until the next
+		o.Now = func() time.Time { return x.now().Add(time.Duration(clock.Add(1)) * 50 * time.Millisecond) }
+		rights := &granting{may: map[string][]string{"viewer": {""}}}
+		var users []string
+		for i := range 10 {
+			users = append(users, fmt.Sprint("user", i))
+			rights.may[users[i]] = []string{""}
+		}
+		o.Rights = api.NewRights(rights)
+		a := api.New(o)
+		for _, name := range append(users, "viewer") { // so that rights are known, and asked about by one goroutine
+			get(a, "schema", rights.as(name))
+		}
+		var all sync.WaitGroup
+		for _, name := range users {
+			for i := range 4 {
+				all.Go(func() { get(a, fmt.Sprintf("podgroups/default/%s-%d", name, i), rights.as(name)) })
+			}
+		}
+		synctest.Wait()
+		for _, path := range []string{"schema", "decisions", "overview", "groups"} {
+			if code, body := get(a, path, rights.as("viewer")); code != http.StatusOK {
+				t.Errorf("%s: got %d %s", path, code, body)
+			}
+		}
+		all.Wait()
+		time.Sleep(time.Hour)
+	})
 }
 
 // byScope lets users list pods with a token that has the scope for it, whatever else they may do.

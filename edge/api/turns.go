@@ -5,6 +5,8 @@ import (
 	"sync"
 )
 
+// This file bounds how many answers are made at a time: of one user, and of all.
+
 // turns let each user have few answers made at a time. Who asks for much waits for himself before he waits for the
 // others, and they don't wait for him.
 type turns struct {
@@ -48,4 +50,41 @@ func (t *turns) begin(ctx context.Context, user string) (end func(), ok bool) {
 		leave()
 		return nil, false
 	}
+}
+
+// place is a place among those who have an answer made. It is for one request, in one goroutine; a nil place is of somebody who
+// needs none, as a stream.
+type place struct {
+	among chan struct{} // has a token for each answer that is being made
+	held  bool
+}
+
+// take waits for the place; false says that the context ended before.
+func (p *place) take(ctx context.Context) bool {
+	if p == nil || p.held {
+		return true
+	}
+	select {
+	case p.among <- struct{}{}:
+		p.held = true
+	case <-ctx.Done():
+	}
+	return p.held
+}
+
+// leave gives the place to others, until it is taken again.
+func (p *place) leave() {
+	if p != nil && p.held {
+		<-p.among
+		p.held = false
+	}
+}
+
+// placeKey is the key of a place in a context.
+type placeKey struct{}
+
+// placeOf returns the place of a request, nil for none.
+func placeOf(ctx context.Context) *place {
+	p, _ := ctx.Value(placeKey{}).(*place)
+	return p
 }

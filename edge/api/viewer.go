@@ -18,8 +18,8 @@ import (
 // This file says whose names a viewer sees: those of pods that the API server lets this user list (SubjectAccessReview). There
 // is no second set of rights beside that.
 //
-// What must hold: what isn't known is hidden; no answer holds longer than rightHolds; and no request asks the API server
-// more than newRights times.
+// What must hold: what isn't known is hidden; no right holds longer than rightHolds after it was withdrawn; and no request asks
+// the API server more than newRights times.
 
 // Rights say whose pods a user may read. A nil Rights allows all.
 type Rights struct {
@@ -40,8 +40,11 @@ type verdict struct {
 }
 
 const (
-	// rightHolds is for how long a verdict is taken as it was.
-	rightHolds = 30 * time.Second
+	// rightHolds is for how long a viewer who may list pods is taken to, and refusalHolds for how long one who may not isn't
+	// asked about again. With newRights questions a tick, the rights in 1,920 namespaces are known at a time, if few of
+	// them may be read. In a shorter time the first would be asked about again before the last, and what a viewer
+	// of few among many namespaces is shown would come and go.
+	rightHolds, refusalHolds = 30 * time.Second, time.Minute
 	// knownRights is how many verdicts are kept at most.
 	knownRights = 8192
 	// newRights is about how many namespaces one request has the API server asked at most; the rest counts as
@@ -176,13 +179,16 @@ func identity(u user.Info) string {
 	return string(id)
 }
 
-// remembered returns a verdict that still holds. One that was withdrawn since is followed for rightHolds at most.
+// remembered returns a verdict that still holds.
 func (r *Rights) remembered(key right) (may, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	v, known := r.known[key]
 	return v.may, known && r.now().Before(v.until)
 }
+
+// AllNamespaces reports whether whoever has sent a request may list the pods of all namespaces. It may ask the API server, once.
+func (r *Rights) AllNamespaces(req *http.Request) bool { return r.viewer(req).all }
 
 // remember keeps a verdict. It may be called by several requests about the same right: the last one counts.
 func (r *Rights) remember(key right, may bool) {
@@ -193,5 +199,9 @@ func (r *Rights) remember(key right, may bool) {
 		// is still asked about.
 		clear(r.known)
 	}
-	r.known[key] = verdict{may, r.now().Add(rightHolds)}
+	holds := refusalHolds
+	if may {
+		holds = rightHolds
+	}
+	r.known[key] = verdict{may, r.now().Add(holds)}
 }

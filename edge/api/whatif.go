@@ -64,17 +64,21 @@ func (a *API) lessNodes(r *request, nodes []string) (any, error) {
 	without := x.(*explain.WithoutNodes)
 	out := v1alpha1.WhatIf{At: at, Removed: nodes, Saves: v1alpha1.Price(without.Price)}
 	for _, p := range without.Pods {
-		// Why is a count of nodes by reason, as in an event, and names no pod.
 		if p.Home == "" {
 			out.Left++
-			out.Why = cmp.Or(out.Why, p.Why)
 		} else {
 			out.Placed++
 		}
 		// Counted above all the same: what removing a node would leave without room isn't a viewer's own pods alone.
 		if r.viewer.pod(p.Pod) == "" {
 			out.Hidden++
-		} else if len(out.Moves) < maxMoves {
+			continue
+		}
+		// Why a pod finds no node may name its claims, so that only the pods that may be read say it.
+		if p.Home == "" {
+			out.Why = cmp.Or(out.Why, p.Why)
+		}
+		if len(out.Moves) < maxMoves {
 			out.Moves = append(out.Moves, v1alpha1.Move{Pod: p.Pod, Node: p.Home, Why: p.Why})
 		}
 	}

@@ -54,9 +54,9 @@ func (s *Server) handler(profiling bool) http.Handler {
 	m.HandleFunc("/configz", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, s.configz())
 	})
-	m.HandleFunc(ExplainPath, s.explain)
-	m.HandleFunc(ShadowPath, s.shadow)
-	m.HandleFunc(StatusPath, s.status)
+	m.HandleFunc(ExplainPath, s.ofAllNamespaces(s.explain))
+	m.HandleFunc(ShadowPath, s.ofAllNamespaces(s.shadow))
+	m.HandleFunc(StatusPath, s.ofAllNamespaces(s.status))
 	m.HandlePrefix(api.Prefix, s.api(s.rights))
 	if s.page != nil {
 		m.Handle(strings.TrimSuffix(PagePath, "/"), http.RedirectHandler(PagePath, http.StatusMovedPermanently))
@@ -67,6 +67,18 @@ func (s *Server) handler(profiling bool) http.Handler {
 	}
 	s.installZpages(m)
 	return m
+}
+
+// ofAllNamespaces serves a path of former versions to those who may list the pods of all namespaces: its answers name any of
+// them, and nothing in them is cut to what a viewer may read, as it is in the API's.
+func (s *Server) ofAllNamespaces(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !s.rights.AllNamespaces(r) {
+			fail(w, http.StatusForbidden, "this path names pods of all namespaces, which you may not list; query "+api.Prefix+" instead")
+			return
+		}
+		h(w, r)
+	}
 }
 
 // metrics serves the metrics that aren't disabled.

@@ -32,9 +32,10 @@ type Forwarder struct {
 	conn   *Connection // nil before the first
 	opened time.Time   // when conn was, or could not be
 	failed error       // why there is no conn
+	stood  time.Time   // when the leader was last looked for and an instance was found that stands by
 }
 
-// againAfter is how long after a connection was opened, or could not be, another is tried.
+// againAfter is how long after a connection could not be opened, or led to an instance that stands by, another is tried.
 const againAfter = 2 * time.Second
 
 // Forwarder returns a forwarder to the Berth that the flags name, until ctx ends.
@@ -95,6 +96,21 @@ func (f *Forwarder) connection(broken *Connection) (*Connection, error) {
 	return f.conn, f.failed
 }
 
+// looksAgain reports whether the leader is looked for when the instance of a connection stands by: not when that came to such an
+// instance just before. Whoever waits for a leader asks who answers again and again, and each look is a connection more.
+func (f *Forwarder) looksAgain(c *Connection) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.conn != c || time.Since(f.stood) >= againAfter
+}
+
+// foundStandby records that the leader was looked for, and that an instance was found that stands by.
+func (f *Forwarder) foundStandby() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stood = time.Now()
+}
+
 // ServeHTTP implements http.Handler.
 func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var broken *Connection
@@ -112,7 +128,10 @@ func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 			continue
 		}
-		if resp.Header.Get(api.StandbyHeader) != "" && broken == nil {
+		switch standsBy := resp.Header.Get(api.StandbyHeader) != ""; {
+		case standsBy && broken != nil:
+			f.foundStandby()
+		case standsBy && f.looksAgain(c):
 			_ = resp.Body.Close()
 			broken = c
 			continue

@@ -102,6 +102,14 @@ func TestTheForwarderFollowsTheLeader(t *testing.T) {
 	if code, body := ask("/api/v1alpha1/meta"); code != http.StatusOK || body != "a stands by" {
 		t.Errorf("who answers while nobody leads: got %d %s", code, body)
 	}
+	// Meanwhile the leader isn't looked for with each request.
+	before := opened
+	for range 5 {
+		if code, body := ask("/api/v1alpha1/meta"); code != http.StatusOK || body != "a stands by" || opened != before {
+			t.Errorf("who answers just after: got %d %s by %d connections, want those of before, %d", code, body, opened, before)
+		}
+	}
+	f.stood = f.stood.Add(-againAfter) // some time later
 	b.leads.Store(true)
 	leader = b
 	if code, body := ask("/api/v1alpha1/overview"); code != http.StatusOK || !strings.HasPrefix(body, "b ") {
@@ -114,6 +122,7 @@ func TestTheForwarderFollowsTheLeader(t *testing.T) {
 	if code, body := ask("/api/v1alpha1/overview"); code != http.StatusServiceUnavailable || !strings.Contains(body, "standing by") {
 		t.Errorf("without a leader: got %d %s", code, body)
 	}
+	f.stood = f.stood.Add(-againAfter)
 	a.leads.Store(true)
 	if code, body := ask("/api/v1alpha1/overview"); code != http.StatusOK || !strings.HasPrefix(body, "a ") {
 		t.Errorf("with a leader again: got %d %s", code, body)

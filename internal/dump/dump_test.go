@@ -35,7 +35,19 @@ func apiServer(t *testing.T, forbidden ...string) kubernetes.Interface {
 		case name == "nodes":
 			_, _ = w.Write([]byte(`{"apiVersion":"v1","kind":"NodeList","items":[{"metadata":{"name":"n1","annotations":{"secret-note":"hunter2"}},"status":{"allocatable":{"cpu":"4","pods":"10"}}}]}`))
 		case name == "pods" && r.URL.Query().Get("continue") == "":
-			_, _ = w.Write([]byte(`{"apiVersion":"v1","kind":"PodList","metadata":{"continue":"more"},"items":[{"metadata":{"namespace":"shop","name":"web-0"},"spec":{"containers":[{"name":"c","image":"i","command":["run","hunter2"],"env":[{"name":"PASSWORD","value":"hunter2"}],"resources":{"requests":{"cpu":"1"}}}]}}]}`))
+			_, _ = w.Write([]byte(`{"apiVersion":"v1","kind":"PodList","metadata":{"continue":"more"},"items":[{"metadata":{"namespace":"shop","name":"web-0"},"spec":{"containers":[{"name":"c","image":"i","command":["run","hunter2"],"env":[{"name":"PASSWORD","value":"hunter2"},{"name":"TOKEN","valueFrom":{"secretKeyRef":{"name":"hunter2-key","key":"hunter2"}}}],"envFrom":[{"secretRef":{"name":"hunter2-all"}}],"resources":{"requests":{"cpu":"1"}}}],` +
+				`"imagePullSecrets":[{"name":"hunter2-pull"}],"volumes":[{"name":"s","secret":{"secretName":"hunter2-files"}},{"name":"p","projected":{"sources":[{"secret":{"name":"hunter2-projected"}}]}},` +
+				`{"name":"csi","csi":{"driver":"d","volumeAttributes":{"key":"hunter2"},"nodePublishSecretRef":{"name":"hunter2-inline"}}},{"name":"data","persistentVolumeClaim":{"claimName":"data"}}]}}]}`))
+		case name == "persistentvolumes":
+			_, _ = w.Write([]byte(`{"apiVersion":"v1","kind":"PersistentVolumeList","items":[{"metadata":{"name":"pv1"},"spec":{"capacity":{"storage":"1Gi"},"csi":{"driver":"d","volumeHandle":"h","volumeAttributes":{"key":"hunter2"},` +
+				`"nodePublishSecretRef":{"name":"hunter2-publish","namespace":"shop"},"nodeStageSecretRef":{"name":"hunter2-stage","namespace":"shop"},"controllerExpandSecretRef":{"name":"hunter2-expand","namespace":"shop"}}}}]}`))
+		case name == "storageclasses":
+			_, _ = w.Write([]byte(`{"apiVersion":"storage.k8s.io/v1","kind":"StorageClassList","items":[{"metadata":{"name":"fast"},"provisioner":"d","parameters":{"csi.storage.k8s.io/provisioner-secret-name":"hunter2"}}]}`))
+		case name == "resourceclaims":
+			_, _ = w.Write([]byte(`{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaimList","items":[{"metadata":{"namespace":"shop","name":"gpu"},"spec":{"devices":{"requests":[{"name":"r","exactly":{"deviceClassName":"gpu"}}],` +
+				`"config":[{"opaque":{"driver":"d","parameters":{"key":"hunter2"}}}]}},"status":{"allocation":{"devices":{"results":[{"request":"r","driver":"d","pool":"p","device":"x"}],"config":[{"source":"FromClaim","opaque":{"driver":"d","parameters":{"key":"hunter2"}}}]}},"devices":[{"driver":"d","pool":"p","device":"x","data":{"key":"hunter2"}}]}}]}`))
+		case name == "deviceclasses":
+			_, _ = w.Write([]byte(`{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClassList","items":[{"metadata":{"name":"gpu"},"spec":{"config":[{"opaque":{"driver":"d","parameters":{"key":"hunter2"}}}]}}]}`))
 		case name == "pods":
 			_, _ = w.Write([]byte(`{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"namespace":"shop","name":"web-1"},"spec":{"containers":[{"name":"c"}]}}]}`))
 		default: // not served
@@ -56,7 +68,7 @@ func TestADumpHasNoSecrets(t *testing.T) {
 	if err := Write(t.Context(), &out, &notes, apiServer(t, "services"), "berth"); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"kind: Node\n", "name: n1", "kind: Pod\n", "name: web-0", "name: web-1", "cpu: \"1\""} {
+	for _, want := range []string{"kind: Node\n", "name: n1", "kind: Pod\n", "name: web-0", "name: web-1", "cpu: \"1\"", "claimName: data", "name: pv1", "volumeHandle: h", "name: fast", "name: gpu", "device: x"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the dump lacks %q:\n%s", want, out.String())
 		}

@@ -154,3 +154,23 @@ func TestAnswersOfAFileBearItsTime(t *testing.T) {
 		}
 	}
 }
+
+// TestADumpIsShown: objects without a scenario, as berth dump writes them, are asked about as any other file, and page by page.
+func TestADumpIsShown(t *testing.T) {
+	h, err := Offline(t.Context(), filepath.Join("..", "..", "examples", "explain", "dump.yaml"), nil, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := get[v1alpha1.Meta](t, h, "meta"); m.FileKind != "dump" || m.File != "dump.yaml" || !m.Capabilities.Seek || m.Now.Before(m.From) {
+		t.Errorf("meta: %+v", m)
+	}
+	if n := get[v1alpha1.NodeList](t, h, "nodes?limit=2"); n.Total != 3 || len(n.Items) != 2 || n.Items[0].Name != "n1" || n.Continue == "" {
+		t.Errorf("nodes: %+v", n)
+	}
+	if p := get[v1alpha1.PodDetail](t, h, "pods/team/big"); p.Outcome != "Waits" || len(p.Rejections) == 0 || len(p.Decisions) == 0 {
+		t.Errorf("a pod that no node takes: %+v", p)
+	}
+	if o := get[v1alpha1.Overview](t, h, "overview"); o.Nodes.Total != 3 || o.Pods.Placed != 2 || o.Pods.Pending != 3 {
+		t.Errorf("overview: %+v", o)
+	}
+}

@@ -1,6 +1,7 @@
 package term
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -261,11 +262,12 @@ func pendingLines(s *Status, limit int) []line {
 // For rejected pods the reason is the plugin's own message; others have one only if there
 // is more to say.
 func whyPending(p *v1alpha1.PendingReason) string {
+	rejected := cmp.Or(p.Reason, pendingWords[p.State]) // a viewer who may read none of the pods isn't told the reason
 	switch {
 	case p.State == v1alpha1.Rejected && p.Plugin != "":
-		return p.Reason + " (" + p.Plugin + ")"
+		return rejected + " (" + p.Plugin + ")"
 	case p.State == v1alpha1.Rejected:
-		return p.Reason
+		return rejected
 	case p.Reason != "":
 		return pendingWords[p.State] + ": " + p.Reason
 	}
