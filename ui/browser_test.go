@@ -45,14 +45,20 @@ import (
 //go:embed testdata/axe.min.js
 var axe string
 
-// site is the page in front of a simulated cluster.
+// site is the page in front of a cluster.
 type site struct {
 	*httptest.Server
-	world   *sim.World
+	mu      sync.Mutex // held while core works
+	core    *core.Core
 	history *observe.History
 	leading atomic.Bool
+	epoch   string
+	// began is since when the clock of the cluster goes on; nil while it stands still, and answers never grow old.
+	began atomic.Pointer[time.Time]
 	// failing is what every request gets instead of an answer; nil for nothing.
 	failing atomic.Pointer[failure]
+	// meet is called with the address of each request before it is answered; nil for nothing.
+	meet atomic.Pointer[func(r *http.Request)]
 }
 
 // failure is an answer of the API, or of what is between it and the page.
@@ -69,35 +75,51 @@ func newSite(t *testing.T, path string) *site {
 		t.Fatal(err)
 	}
 	s := &site{history: observe.NewHistory(1 << 12)}
-	s.leading.Store(true)
 	series := api.NewSeries()
+	var world *sim.World
 	sampling := drive.HookFunc(func(now time.Time, _ time.Duration, _ []step.Input, _ *step.Ready) {
-		if s.world != nil {
-			series.Add(now, s.world.Core())
+		if world != nil {
+			series.Add(now, world.Core())
 		}
 	})
-	if s.world, err = sim.New(runs[0], sim.Options{Hooks: []drive.Hook{s.history, sampling}}); err != nil {
+	if world, err = sim.New(runs[0], sim.Options{Hooks: []drive.Hook{s.history, sampling}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.world.Run(t.Context()); err != nil {
+	if _, err := world.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	now := func() time.Time { return sim.Epoch.Add(runs[0].Spec.End.Latest()) }
-	var mu sync.Mutex
+	s.core = world.Core()
+	end := sim.Epoch.Add(runs[0].Spec.End.Latest())
+	s.serve(t, series, func() time.Time {
+		if b := s.began.Load(); b != nil {
+			return end.Add(time.Since(*b))
+		}
+		return end
+	})
+	return s
+}
+
+// serve serves the page and the API. now is the time of the cluster.
+func (s *site) serve(t *testing.T, series *api.Series, now func() time.Time) {
+	s.leading.Store(true)
+	s.epoch = "1"
 	answers := api.New(api.Options{
 		Ask: func(_ context.Context, question func(*core.Core)) bool {
-			mu.Lock()
-			defer mu.Unlock()
-			question(s.world.Core())
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			question(s.core)
 			return true
 		},
 		Ledger: s.history, Series: series, WhatIf: true, Now: now,
 		Meta: func() v1alpha1.Meta {
-			return v1alpha1.Meta{Version: "0.2.0", Mode: v1alpha1.ModeLive, Leading: s.leading.Load(), Identity: "berth-1", Leader: "berth-1", Epoch: "1", Since: sim.Epoch, Now: now()}
+			return v1alpha1.Meta{Version: "0.2.0", Mode: v1alpha1.ModeLive, Leading: s.leading.Load(), Identity: "berth-" + s.epoch, Leader: "berth-" + s.epoch, Epoch: s.epoch, Since: sim.Epoch, Now: now()}
 		},
 	})
 	mux := http.NewServeMux()
 	mux.HandleFunc(api.Prefix, func(w http.ResponseWriter, r *http.Request) {
+		if meet := s.meet.Load(); meet != nil {
+			(*meet)(r)
+		}
 		if f := s.failing.Load(); f != nil {
 			if f.code == http.StatusOK && strings.HasSuffix(r.URL.Path, "/stream") { // which a browser complains of
 				w.WriteHeader(http.StatusBadGateway)
@@ -114,7 +136,16 @@ func newSite(t *testing.T, path string) *site {
 	s.Server = httptest.NewServer(mux)
 	t.Cleanup(s.CloseClientConnections)
 	t.Cleanup(s.Close)
-	return s
+}
+
+// decide adds decisions to those that there are, with the numbers that are next.
+func (s *site) decide(list ...step.Decision) {
+	_, last := s.history.Range()
+	for i := range list {
+		last++
+		list[i].Seq, list[i].Time = last, sim.Epoch
+	}
+	s.history.Step(time.Time{}, 0, nil, &step.Ready{Decisions: list})
 }
 
 // browser starts Chromium. What it complains of fails the test, and so does a request to elsewhere than origin.
@@ -129,7 +160,7 @@ func browser(t *testing.T, origin string) (ctx context.Context) {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(func() { _ = chromedp.Cancel(ctx); cancel() })
-	ctx, cancel = context.WithTimeout(ctx, 5*time.Minute)
+	ctx, cancel = context.WithTimeout(ctx, 5*time.Minute+time.Duration(*ticks)*30*time.Second)
 	t.Cleanup(cancel)
 	chromedp.ListenTarget(ctx, func(ev any) { complain(t, origin, ev) })
 	if err := chromedp.Run(ctx, network.Enable(), log.Enable(), cdpruntime.Enable(), emulation.SetFocusEmulationEnabled(true)); err != nil {
@@ -449,6 +480,57 @@ func TestTheURLIsTheState(t *testing.T) {
 	if first != "web-0004" || title != first || rows != 4 {
 		t.Errorf("%d rows from %q on, and the first opened %q", rows, first, title)
 	}
+}
+
+// TestADrawerKeepsTheFocus: Tab goes round in a drawer, both ways, and reaches nothing of the page below it.
+func TestADrawerKeepsTheFocus(t *testing.T) {
+	s := newSite(t, cluster)
+	ctx, cancel := context.WithTimeout(browser(t, s.URL), time.Minute)
+	defer cancel()
+	const focus = `(() => { const a = document.activeElement; return a.closest("[role=dialog]") ? a.outerHTML.slice(0, 200) : "" })()`
+	for _, hash := range []string{"#/nodes?node=db-0001", "#/pending?pod=team-b/huge-0", "#/groups?g=batch", "#/decisions?seq=1"} {
+		if err := chromedp.Run(ctx, chromedp.EmulateViewport(1280, 800), show(s, hash, "[role=dialog] dl"), chromedp.WaitVisible(".tabs a", chromedp.ByQuery)); err != nil {
+			t.Fatalf("%s: %v", hash, err)
+		}
+		// tabs presses Tab until the focus is where it was after the first.
+		tabs := func(modifiers ...input.Modifier) (seen []string) {
+			for range 200 {
+				var now string
+				if err := chromedp.Run(ctx, chromedp.KeyEvent(kb.Tab, chromedp.KeyModifiers(modifiers...)), chromedp.Evaluate(focus, &now)); err != nil {
+					t.Fatalf("%s: %v", hash, err)
+				}
+				if len(seen) > 0 && now == seen[0] {
+					return seen
+				}
+				seen = append(seen, now)
+			}
+			t.Errorf("%s: Tab doesn't come back to %s", hash, seen[0])
+			return seen
+		}
+		for _, seen := range [][]string{tabs(), tabs(input.ModifierShift)} {
+			if len(seen) < 2 || slices.Contains(seen, "") {
+				t.Errorf("%s: Tab leaves the drawer, or stays where it is: %q", hash, seen)
+			}
+		}
+	}
+}
+
+// TestAChartsTable opens what a chart has as a table, which has its numbers.
+func TestAChartsTable(t *testing.T) {
+	s := newSite(t, cluster)
+	ctx, cancel := context.WithTimeout(browser(t, s.URL), time.Minute)
+	defer cancel()
+	var rows int
+	var head string
+	if err := chromedp.Run(ctx, chromedp.EmulateViewport(1280, 800), show(s, "#/", ".chart canvas"), chromedp.Click(".chart .twin summary", chromedp.ByQuery), chromedp.WaitVisible(".chart .twin table", chromedp.ByQuery),
+		chromedp.Evaluate(`[...document.querySelectorAll(".chart .twin tbody tr")].filter(r => /\d/.test(r.cells[0].textContent) && /\d/.test(r.cells[1].textContent)).length`, &rows),
+		chromedp.Text(".chart .twin thead", &head, chromedp.ByQuery)); err != nil {
+		t.Fatal(err)
+	}
+	if rows < 10 || !strings.Contains(head, "time") || !strings.Contains(head, "pending") {
+		t.Errorf("the table of the first chart has %d rows with numbers below %q", rows, head)
+	}
+	survey(t, ctx, look{"chart-table", "#/", ".chart .twin table"})
 }
 
 // TestAnotherLeader: the page says when whom it asks doesn't lead any more, keeps what it has, and goes on

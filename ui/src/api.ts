@@ -4,6 +4,7 @@ import { useSignal } from '@preact/signals'
 import { answerInside } from './inside'
 import { asked, moment, run, settle } from './moment'
 import { now, paused } from './settings'
+import { gapIn, merge } from './tail'
 import type { Decision, DecisionList, Meta, Outcome, OutcomeList, Overview, StreamedDecisions } from './types'
 
 // All that the page knows comes from here: /api/v1alpha1/ of whoever serves the page, or the answers
@@ -75,12 +76,11 @@ export async function get<T>(path: string, query: Query = {}, abort?: AbortSigna
       throw new APIError(0, 'The answer isn’t Berth’s. A proxy on the way may want you to sign in again: reload the page.')
     }
   }
-  const said = await r.text()
-  let message = said
+  let message = await r.text()
   try {
-    message = JSON.parse(said).error ?? said
+    message = JSON.parse(message).error ?? message
   } catch {
-    /* then it is the text */
+    if (r.headers.get('Content-Type')?.startsWith('text/html')) message = '' // a proxy's page, which nobody can read here
   }
   throw new APIError(r.status, message.trim() || `${r.status} ${r.statusText}`)
 }
@@ -91,9 +91,10 @@ export const meta = signal<Meta | undefined>(undefined)
 export const overview = signal<Overview | undefined>(undefined)
 /** trouble is why nothing new comes, "" while it does. */
 export const trouble = signal('')
-/** decisions are the newest, the oldest first. */
+/** decisions are the newest, the oldest first. What is between two of them and wasn't read is a gap, until fill has read it. */
 export const decisions = signal<Decision[]>([])
-const kept = 3000
+/** oldest is the number of the oldest decision that Berth still has, as far as is known. */
+let oldest = 0
 
 /** clockNow is the time of the cluster: virtual in a replay, otherwise the server's, by which this
  * machine's clock may be off. */
@@ -118,14 +119,37 @@ export const outcomes = signal<Outcome[]>([])
 export const prices = computed(() => meta.value?.capabilities.prices ?? false)
 export const currency = computed(() => ({ '': '$', USD: '$', EUR: '€', GBP: '£' })[meta.value?.currency ?? ''] ?? meta.value?.currency ?? '$')
 
+/** permalink returns the parameters of a decision's address: its number, and of a live Berth by whose count that is. */
+export const permalink = (seq: number): { seq: string; epoch?: string } => ({ seq: String(seq), epoch: meta.value?.capabilities.replay ? undefined : meta.value?.epoch })
+
 /** tick counts what has come: pages ask anew when it grows. */
 export const tick = signal(0)
 
-/** merge adds decisions to those that are there, each once, and keeps the newest. */
-export function merge(have: Decision[], more: Decision[], most = kept): Decision[] {
-  const last = have.at(-1)?.seq ?? 0
-  const fresh = more.filter(d => d.seq > last)
-  return fresh.length === 0 ? have : [...have, ...fresh].slice(-most)
+/** take asks for decisions, and adds them to those that are there. */
+async function take(query: Query): Promise<DecisionList> {
+  const list = await get<DecisionList>('decisions', query)
+  if (list.epoch !== meta.peek()?.epoch) throw new APIError(0, anotherLeads) // whose numbers mean other decisions
+  oldest = Math.max(oldest, list.first)
+  decisions.value = merge(decisions.peek(), list.items)
+  return list
+}
+
+const anotherLeads = 'Another instance leads now. Going on with it.'
+let filling = false
+
+/** fill reads the decisions that are left out between those that are there, the newest first, as far as Berth has them. An event
+ * of the stream has 200 at most, and after a pause or an outage the newest alone are read. */
+export async function fill(): Promise<void> {
+  if (filling) return
+  filling = true
+  try {
+    for (let g = gapIn(decisions.peek()); g && g.before > oldest; g = gapIn(decisions.peek()))
+      if ((await take({ since: g.after, before: g.before, limit: 1000 })).items.length === 0) break
+  } catch {
+    /* the next decision tries again, and says what is left out */
+  } finally {
+    filling = false
+  }
 }
 
 /** start begins to follow. It goes on after an outage, a restart or another leader. */
@@ -145,7 +169,10 @@ export function start(): void {
       const answer = await get<Meta>('meta')
       // One that stands by has no cluster to tell of: what is shown of the leader stays.
       const m: Meta = meta.value && !answer.leading && !answer.capabilities.replay ? { ...meta.value, leading: false, leader: answer.leader } : answer
-      if (meta.value && meta.value.epoch !== m.epoch) decisions.value = []
+      if (meta.value && meta.value.epoch !== m.epoch) {
+        decisions.value = []
+        oldest = 0
+      }
       if (m.capabilities.outcomes) {
         run.value = { from: Date.parse(m.from ?? m.now), until: Date.parse(m.now) }
         settle()
@@ -161,12 +188,11 @@ export function start(): void {
         return
       }
       overview.value = await get<Overview>('overview')
-      const d = await get<{ items: Decision[] }>('decisions', { limit: 500 })
-      decisions.value = merge(decisions.value, d.items)
+      await take({ limit: 500 })
       trouble.value = ''
       tick.value++
       wait = 1000
-      follow()
+      follow(m.epoch)
     } catch (e) {
       retry(explain(e))
     }
@@ -188,9 +214,11 @@ export function start(): void {
     void asked.value // nothing else that a request reads is a reason for another
     untracked(() => meta.value?.capabilities.seek && look().catch(e => retry(explain(e))))
   })
-  const follow = () => {
+  const follow = (epoch: string) => {
     source?.close()
-    source = new EventSource(base + 'stream')
+    const mine = source = new EventSource(base + 'stream')
+    // What was decided after the list was read and before the stream began is in neither.
+    mine.onopen = () => take({ since: decisions.peek().at(-1)?.seq, limit: 1000 }).catch(e => mine === source && retry(explain(e)))
     source.addEventListener('overview', e => {
       if (paused.value) return
       const o: Overview = JSON.parse((e as MessageEvent).data)
@@ -203,8 +231,9 @@ export function start(): void {
     })
     source.addEventListener('decisions', e => {
       if (paused.value) return
+      if (!(e as MessageEvent).lastEventId.startsWith(epoch + '.')) return retry(anotherLeads)
       const s: StreamedDecisions = JSON.parse((e as MessageEvent).data)
-      decisions.value = merge(s.reset ? [] : decisions.value, s.items ?? [])
+      decisions.value = merge(decisions.value, s.items)
     })
     source.addEventListener('end', e => retry(JSON.parse((e as MessageEvent).data).error ?? 'Berth has ended the stream.'))
     source.onerror = () => retry('The connection was lost. Trying again.')
@@ -238,7 +267,7 @@ function beat(): void {
 
 function explain(e: unknown): string {
   if (!(e instanceof APIError)) return String(e)
-  if (e.status === 401) return 'You aren’t signed in. Open the address that kubectl berth ui prints.'
+  if (e.status === 401) return `You aren’t signed in: ${e.message}`
   if (e.status === 403) return `You have no right to see this: ${e.message}`
   return e.message
 }

@@ -29,6 +29,7 @@ var edgeFaults = []Mutant{
 	{"a viewer is told the names of others' pods", "edge/api/viewer.go", "name == \"\" || !v.sees(namespace)", "name == \"\" || namespace == \"none\"", "./edge/api", "TestNoNamesOfOthers", "1"},
 	{"a viewer is told texts that name others' pods", "edge/api/viewer.go", "	if !v.all {\n		return \"\"", "	if false {\n		return \"\"", "./edge/api", "TestHiddenTexts", "1"},
 	{"decisions on nodes tell a viewer why", "edge/api/decisions.go", "hidden > 0 || about == \"\" && !v.all {", "hidden > 0 {", "./edge/api", "TestHiddenTexts", "1"},
+	{"a decision doesn't say of which start of Berth its number is", "edge/api/decisions.go", "	out.Epoch = a.opt.Meta().Epoch\n	return out, nil", "	return out, nil", "./edge/api", "TestExamples", "1"},
 	{"a right that can't be asked about is one", "edge/api/viewer.go", "decision == authorizer.DecisionAllow", "decision == authorizer.DecisionAllow || err != nil", "./edge/api", "TestRightsAreAskedFewTimes", "1"},
 	{"the stream drops decisions without saying so", "edge/api/stream.go", "out.Dropped = from - s.seen - 1", "out.Dropped = 0", "./edge/api", "TestStream", "1"},
 	{"a stalled viewer is waited for", "edge/api/stream.go", "s.to.SetWriteDeadline(s.wrote.Add(writeWithin))", "error(nil)", "./edge/api", "TestAStalledViewer", "1"},
