@@ -36,10 +36,11 @@ func TestDecisionsBeforeTheStream(t *testing.T) {
 	ctx, cancel := context.WithTimeout(browser(t, s.URL), time.Minute)
 	defer cancel()
 	var once sync.Once
-	meet := func(r *http.Request) {
+	meet := func(r *http.Request) *failure {
 		if strings.HasSuffix(r.URL.Path, "/stream") {
 			once.Do(func() { s.decide(placed("between")) })
 		}
+		return nil
 	}
 	s.meet.Store(&meet)
 	if err := chromedp.Run(ctx, chromedp.EmulateViewport(1280, 800), show(s, "#/decisions", ".body-row"), chromedp.WaitVisible(row("default/between"))); err != nil {
@@ -93,6 +94,26 @@ func TestAFreshDecisionIsWhole(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("the drawer has no %q:\n%s", want, text)
 		}
+	}
+}
+
+// TestABusyCoreIsAskedAgain: what wasn't answered for a moment is asked for again, in a cluster in which nothing changes, too.
+func TestABusyCoreIsAskedAgain(t *testing.T) {
+	s := newSite(t, cluster)
+	ctx, cancel := context.WithTimeout(browser(t, s.URL), time.Minute)
+	defer cancel()
+	var once sync.Once
+	meet := func(r *http.Request) (f *failure) {
+		if strings.HasSuffix(r.URL.Path, "/huge-0") {
+			once.Do(func() {
+				f = &failure{http.StatusServiceUnavailable, "application/json", `{"error":"the core is busy, or other queries are being answered; try again"}`}
+			})
+		}
+		return f
+	}
+	s.meet.Store(&meet)
+	if err := chromedp.Run(ctx, chromedp.EmulateViewport(1280, 800), show(s, "#/pending?pod=team-b/huge-0", "[role=dialog] .bad"), chromedp.WaitVisible("[role=dialog] table", chromedp.ByQuery), chromedp.WaitNotPresent("[role=dialog] .content > .bad", chromedp.ByQuery)); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -283,13 +283,26 @@ export function useAnswer<T>(path: string | undefined, query: Query = {}, o: { e
   return useAsked(path, query, () => o.every ?? 2000, () => get<T>(path!, query))
 }
 
-/** useAsked asks by ask when path or query change, and then with ticks. A tick alone draws nothing anew. */
-function useAsked<T>(path: string | undefined, query: Query, every: () => number, ask: (before: T | undefined) => Promise<T>): Answer<T> {
+/** restOfTick is after how many milliseconds a tick that was passed over is made up for, where no other has come. */
+const restOfTick = 2200
+
+/** passing says that an answer like this may be another one a moment later. */
+const passing = (e: unknown): boolean => e instanceof APIError && (e.status === 0 || e.status === 429 || e.status >= 500)
+
+/** useAsked asks by ask when path or query change, and then with ticks. A tick alone draws nothing anew. Ticks come while
+ * something changes, so one that comes too early, or while an answer is on its way, isn't left for the next: there may be none.
+ * asks is how often a tick has to be asked after until all that has changed is there. */
+function useAsked<T>(path: string | undefined, query: Query, every: () => number, ask: (before: T | undefined) => Promise<T>, asks = () => 1): Answer<T> {
   const state = useSignal<Answer<T>>({})
   const busy = useRef<{ path: string | undefined; at: string; begun: number; done: boolean }>(undefined)
+  const owed = useRef(0), later = useRef<ReturnType<typeof setTimeout>>(undefined)
   const at = path === undefined ? '' : address(path, timed(path, query))
   const again = useRef(ask)
   again.current = ask
+  const makeUp = () => {
+    clearTimeout(later.current)
+    if (owed.current > 0) later.current = setTimeout(() => paused.peek() || trouble.peek() || look(), restOfTick)
+  }
   const look = () => {
     if (path === undefined) {
       busy.current = undefined // what was asked for before is asked for anew
@@ -297,21 +310,38 @@ function useAsked<T>(path: string | undefined, query: Query, every: () => number
       return
     }
     const b = busy.current
-    // A run stands still. What is due a moment after a tick isn't left for the next.
-    if (b?.at === at && (meta.value?.capabilities.replay || !b.done || Date.now() - b.begun < every() - 200)) return
+    // What is due a moment after a tick isn't left for the next.
+    if (b?.at === at && (!b.done || Date.now() - b.begun < every() - 200)) return makeUp()
     if (b?.path !== path) state.value = {}
     const mine = { path, at, begun: Date.now(), done: false }
     busy.current = mine
-    const answered = (a: Answer<T>) => {
+    owed.current--
+    const answered = (a: Answer<T>, e?: unknown) => {
       mine.done = true
-      if (busy.current === mine) state.value = a
+      if (busy.current !== mine) return
+      state.value = a
+      if (passing(e)) owed.current = Math.max(owed.current, 1)
+      makeUp()
     }
-    again.current(b?.at === at ? state.value.data : undefined).then(data => answered({ data }), e => answered({ data: state.value.data, error: explain(e) }))
+    again.current(b?.at === at ? state.value.data : undefined).then(data => answered({ data }), e => answered({ data: state.value.data, error: explain(e) }, e))
   }
-  useEffect(() => effect(() => {
-    void tick.value // nothing else that is read is a reason to ask
-    untracked(look)
-  }), [at])
+  useEffect(() => {
+    const stop = effect(() => {
+      void tick.value // nothing else that is read is a reason to ask
+      untracked(() => {
+        const known = busy.current?.at === at
+        if (known && meta.value?.capabilities.replay) return // a run stands still
+        owed.current = known ? asks() : 1
+        look()
+      })
+    })
+    return () => {
+      stop()
+      clearTimeout(later.current)
+      owed.current = 0
+    }
+  }, [at])
+  useEffect(() => () => void (busy.current = undefined), []) // an answer that comes later is nobody's
   return state.value
 }
 
@@ -334,12 +364,14 @@ export interface Round { done: number; next?: string; rows: number; at: number }
 export function usePages<R, T extends List<R>>(path: string, key: (row: R) => string, query: Query = {}, every = 2000): Answer<T> {
   const round = useRef<Round>({ done: 0, rows: 0, at: 0 })
   const limit = inReport ? undefined : rowsOfPage // a report has no pages
-  // The pages of a long list are read without a pause, so that a round takes ticksOfRound.
-  return useAsked<T>(path, query, () => (round.current.rows > rowsOfPage ? 0 : every), async before => {
+  const long = () => round.current.rows > rowsOfPage
+  // The pages of a long list are read without a pause, so that a round takes ticksOfRound. Pages after the first may be of an
+  // answer of before, so the second round has all that has changed.
+  return useAsked<T>(path, query, () => (long() ? 0 : every), async before => {
     const [list, at] = await readOn<R, T>(before, round.current, next => get<T>(path, { limit, ...query, continue: next }), key, Date.now)
     round.current = at
     return list
-  })
+  }, () => (long() ? 2 * ticksOfRound : 1))
 }
 
 /** readOn reads the pages of a list that are due: all of them without a list, and after a long rest. read asks for the page
