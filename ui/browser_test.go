@@ -6,9 +6,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"image/png"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -16,8 +13,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,94 +23,12 @@ import (
 	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-
-	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/drive"
-	"github.com/berthproject/berth/edge/api"
-	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
-	"github.com/berthproject/berth/edge/observe"
-	"github.com/berthproject/berth/sim"
-	"github.com/berthproject/berth/sim/scenario"
-	"github.com/berthproject/berth/ui"
 )
 
 // axe is the accessibility checker that runs in the page.
 //
 //go:embed testdata/axe.min.js
 var axe string
-
-// site is the page in front of a simulated cluster.
-type site struct {
-	*httptest.Server
-	world   *sim.World
-	history *observe.History
-	leading atomic.Bool
-	// failing is what every request gets instead of an answer; nil for nothing.
-	failing atomic.Pointer[failure]
-}
-
-// failure is an answer of the API, or of what is between it and the page.
-type failure struct {
-	code       int
-	kind, body string
-}
-
-// newSite plays a scenario, and serves what comes of it.
-func newSite(t *testing.T, path string) *site {
-	t.Helper()
-	runs, err := scenario.Load([]string{path})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &site{history: observe.NewHistory(1 << 12)}
-	s.leading.Store(true)
-	series := api.NewSeries()
-	sampling := drive.HookFunc(func(now time.Time, _ time.Duration, _ []step.Input, _ *step.Ready) {
-		if s.world != nil {
-			series.Add(now, s.world.Core())
-		}
-	})
-	if s.world, err = sim.New(runs[0], sim.Options{Hooks: []drive.Hook{s.history, sampling}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.world.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	now := func() time.Time { return sim.Epoch.Add(runs[0].Spec.End.Latest()) }
-	var mu sync.Mutex
-	answers := api.New(api.Options{
-		Ask: func(_ context.Context, question func(*core.Core)) bool {
-			mu.Lock()
-			defer mu.Unlock()
-			question(s.world.Core())
-			return true
-		},
-		Ledger: s.history, Series: series, WhatIf: true, Now: now,
-		Meta: func() v1alpha1.Meta {
-			return v1alpha1.Meta{Version: "0.2.0", Mode: v1alpha1.ModeLive, Leading: s.leading.Load(), Identity: "berth-1", Leader: "berth-1", Epoch: "1", Since: sim.Epoch, Now: now()}
-		},
-	})
-	mux := http.NewServeMux()
-	mux.HandleFunc(api.Prefix, func(w http.ResponseWriter, r *http.Request) {
-		if f := s.failing.Load(); f != nil {
-			if f.code == http.StatusOK && strings.HasSuffix(r.URL.Path, "/stream") { // which a browser complains of
-				w.WriteHeader(http.StatusBadGateway)
-				return
-			}
-			w.Header().Set("Content-Type", f.kind)
-			w.WriteHeader(f.code)
-			_, _ = io.WriteString(w, f.body)
-			return
-		}
-		answers.ServeHTTP(w, r)
-	})
-	mux.Handle("/ui/", http.StripPrefix("/ui", ui.Handler()))
-	s.Server = httptest.NewServer(mux)
-	t.Cleanup(s.CloseClientConnections)
-	t.Cleanup(s.Close)
-	return s
-}
 
 // browser starts Chromium. What it complains of fails the test, and so does a request to elsewhere than origin.
 func browser(t *testing.T, origin string) (ctx context.Context) {
@@ -129,7 +42,7 @@ func browser(t *testing.T, origin string) (ctx context.Context) {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(func() { _ = chromedp.Cancel(ctx); cancel() })
-	ctx, cancel = context.WithTimeout(ctx, 5*time.Minute)
+	ctx, cancel = context.WithTimeout(ctx, 5*time.Minute+time.Duration(*ticks)*30*time.Second)
 	t.Cleanup(cancel)
 	chromedp.ListenTarget(ctx, func(ev any) { complain(t, origin, ev) })
 	if err := chromedp.Run(ctx, network.Enable(), log.Enable(), cdpruntime.Enable(), emulation.SetFocusEmulationEnabled(true)); err != nil {
@@ -449,6 +362,57 @@ func TestTheURLIsTheState(t *testing.T) {
 	if first != "web-0004" || title != first || rows != 4 {
 		t.Errorf("%d rows from %q on, and the first opened %q", rows, first, title)
 	}
+}
+
+// TestADrawerKeepsTheFocus: Tab goes round in a drawer, both ways, and reaches nothing of the page below it.
+func TestADrawerKeepsTheFocus(t *testing.T) {
+	s := newSite(t, cluster)
+	ctx, cancel := context.WithTimeout(browser(t, s.URL), time.Minute)
+	defer cancel()
+	const focus = `(() => { const a = document.activeElement; return a.closest("[role=dialog]") ? a.outerHTML.slice(0, 200) : "" })()`
+	for _, hash := range []string{"#/nodes?node=db-0001", "#/pending?pod=team-b/huge-0", "#/groups?g=batch", "#/decisions?seq=1"} {
+		if err := chromedp.Run(ctx, chromedp.EmulateViewport(1280, 800), show(s, hash, "[role=dialog] dl"), chromedp.WaitVisible(".tabs a", chromedp.ByQuery)); err != nil {
+			t.Fatalf("%s: %v", hash, err)
+		}
+		// tabs presses Tab until the focus is where it was after the first.
+		tabs := func(modifiers ...input.Modifier) (seen []string) {
+			for range 200 {
+				var now string
+				if err := chromedp.Run(ctx, chromedp.KeyEvent(kb.Tab, chromedp.KeyModifiers(modifiers...)), chromedp.Evaluate(focus, &now)); err != nil {
+					t.Fatalf("%s: %v", hash, err)
+				}
+				if len(seen) > 0 && now == seen[0] {
+					return seen
+				}
+				seen = append(seen, now)
+			}
+			t.Errorf("%s: Tab doesn't come back to %s", hash, seen[0])
+			return seen
+		}
+		for _, seen := range [][]string{tabs(), tabs(input.ModifierShift)} {
+			if len(seen) < 2 || slices.Contains(seen, "") {
+				t.Errorf("%s: Tab leaves the drawer, or stays where it is: %q", hash, seen)
+			}
+		}
+	}
+}
+
+// TestAChartsTable opens what a chart has as a table, which has its numbers.
+func TestAChartsTable(t *testing.T) {
+	s := newSite(t, cluster)
+	ctx, cancel := context.WithTimeout(browser(t, s.URL), time.Minute)
+	defer cancel()
+	var rows int
+	var head string
+	if err := chromedp.Run(ctx, chromedp.EmulateViewport(1280, 800), show(s, "#/", ".chart canvas"), chromedp.Click(".chart .twin summary", chromedp.ByQuery), chromedp.WaitVisible(".chart .twin table", chromedp.ByQuery),
+		chromedp.Evaluate(`[...document.querySelectorAll(".chart .twin tbody tr")].filter(r => /\d/.test(r.cells[0].textContent) && /\d/.test(r.cells[1].textContent)).length`, &rows),
+		chromedp.Text(".chart .twin thead", &head, chromedp.ByQuery)); err != nil {
+		t.Fatal(err)
+	}
+	if rows < 10 || !strings.Contains(head, "time") || !strings.Contains(head, "pending") {
+		t.Errorf("the table of the first chart has %d rows with numbers below %q", rows, head)
+	}
+	survey(t, ctx, look{"chart-table", "#/", ".chart .twin table"})
 }
 
 // TestAnotherLeader: the page says when whom it asks doesn't lead any more, keeps what it has, and goes on

@@ -26,10 +26,18 @@ import (
 	"github.com/berthproject/berth/ui"
 )
 
-// newReplay serves what berth ui --file shows of the cluster, with the same run laid over it.
+// newReplay serves what berth ui --file shows of the cluster, with a run laid over it in which a Job comes earlier.
 func newReplay(t *testing.T) *httptest.Server {
 	t.Helper()
-	answers, err := page.Offline(t.Context(), cluster, []string{cluster}, io.Discard)
+	text, err := os.ReadFile(cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "earlier.yaml")
+	if err := os.WriteFile(other, []byte(strings.NewReplacer("name: example\n", "name: earlier\n", "after: 7m30s", "after: 3m").Replace(string(text))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	answers, err := page.Offline(t.Context(), cluster, []string{other}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,9 @@ func TestTrouble(t *testing.T) {
 		failure
 		want string
 	}{
-		{"expired credentials", failure{http.StatusUnauthorized, "application/json", `{"error":"not authenticated (401)"}`}, "You aren’t signed in."},
+		{"expired credentials", failure{http.StatusUnauthorized, "application/json", `{"error":"not authenticated (401); give a kubeconfig with --kubeconfig, or a token with --token-file"}`}, "You aren’t signed in: not authenticated (401); give a kubeconfig with --kubeconfig, or a token with --token-file"},
+		{"expired key", failure{http.StatusUnauthorized, "text/plain; charset=utf-8", "open the address that berth ui has printed; after it has been used, start berth ui again for another\n"}, "You aren’t signed in: open the address that berth ui has printed"},
+		{"a proxy's refusal", failure{http.StatusForbidden, "text/html; charset=utf-8", "<html><title>403</title>No</html>"}, "You have no right to see this: 403"},
 		{"no right", failure{http.StatusForbidden, "application/json", `{"error":"not authorized to get /api/v1alpha1/meta (403): ask for the ClusterRole berth-viewer"}`}, "You have no right to see this: not authorized to get /api/v1alpha1/meta (403): ask for the ClusterRole berth-viewer"},
 		{"a busy core", failure{http.StatusServiceUnavailable, "application/json", `{"error":"the core is busy, or other queries are being answered; try again"}`}, "the core is busy"},
 		{"a proxy's page", failure{http.StatusOK, "text/html", "<html>Sign in</html>"}, "The answer isn’t Berth’s."},
@@ -32,7 +34,7 @@ func TestTrouble(t *testing.T) {
 			s.failing.Store(&x.failure)
 			s.CloseClientConnections()
 			return nil
-		}), chromedp.WaitVisible(`//*[contains(@class, "banner")][contains(., "`+x.want+`")]`), chromedp.Text(".banner", &banner, chromedp.ByQuery), chromedp.Text("#drawer-title", &title, chromedp.ByQuery),
+		}), chromedp.WaitVisible(`//*[contains(@class, "banner")][contains(., "`+x.want+`")]`), chromedp.Text("[role=dialog] .banner", &banner, chromedp.ByQuery), chromedp.Text("#drawer-title", &title, chromedp.ByQuery),
 			chromedp.ActionFunc(func(context.Context) error { s.failing.Store(nil); return nil }),
 			chromedp.WaitNotPresent(".banner", chromedp.ByQuery), chromedp.Location(&hash))
 		if err != nil {

@@ -3,10 +3,13 @@ package ui_test
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
 	"flag"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/berthproject/berth/ui"
@@ -45,5 +48,36 @@ func TestThePageIsSmall(t *testing.T) {
 	t.Log(size)
 	if raw == 0 || raw > 250e3 || packed > 90e3 {
 		t.Error(size)
+	}
+}
+
+// TestThePageIsBuilt: dist is what was built last, and from the files that are here, the schema of the API among them. It needs
+// no Node: the build writes the sums of what it read and wrote.
+func TestThePageIsBuilt(t *testing.T) {
+	sums, err := os.ReadFile("built.sums")
+	if err != nil {
+		t.Fatal(err)
+	}
+	built := map[string]bool{}
+	for line := range strings.Lines(string(sums)) {
+		sum, file, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		built[file] = true
+		if text, err := os.ReadFile(filepath.FromSlash(file)); err != nil || fmt.Sprintf("%x", sha256.Sum256(text)) != sum {
+			t.Errorf("ui/%s isn't what the page was built with (%v): run make ui, and commit what it writes", file, err)
+		}
+	}
+	for _, dir := range []string{"dist", "public", "src"} {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && !strings.HasSuffix(path, ".test.ts") && !built[filepath.ToSlash(path)] {
+				t.Errorf("the page was built without ui/%s: run make ui, and commit what it writes", path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !built["../edge/api/schema.json"] || !built["package-lock.json"] {
+		t.Error("built.sums lacks the schema of the API or the versions of packages")
 	}
 }

@@ -207,5 +207,8 @@ func (a *API) decision(r *request) (any, error) {
 		first, last := a.opt.Ledger.Range()
 		return nil, missing("decision %d is not kept; those from %d to %d are", seq, first, last)
 	}
-	return decision(r.viewer, &list[0], whole), nil
+	out := decision(r.viewer, &list[0], whole)
+	// Whoever keeps its address can tell later, when another leader counts, that the number means another decision.
+	out.Epoch = a.opt.Meta().Epoch
+	return out, nil
 }

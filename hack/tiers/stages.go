@@ -130,9 +130,10 @@ func nightlyStages(s settings) []stage {
 			{dir: "deploy/charttest", pkgs: []string{"."}, flags: []string{"-count=1", "-timeout=20m"}, tests: []string{"TestOnRealNodes"}},
 		}},
 		storms(s.seed, 3),
-		{name: "gate", what: "placements are as fast beside kube-scheduler's as before, plans as cheap; all figures of speed for docs/performance-nights.tsv and out/performance.html", cmds: []command{
+		{name: "gate", what: "placements are as fast beside kube-scheduler's as before, plans as cheap, pages of a large cluster as quick as they must be; all figures of speed for docs/performance-nights.tsv and out/performance.html", cmds: []command{
 			{args: []string{"make", "build", "devcluster"}},
 			{args: []string{"go", "run", "./hack/gate", "-night"}},
+			{pkgs: []string{"./ui"}, flags: []string{"-count=1", "-timeout=30m", "-judge", "-ticks=16"}, tests: []string{"TestManyPods"}},
 			{dir: "devcluster", pkgs: []string{"./conformance"}, flags: []string{"-count=1"}, tests: []string{"TestTheGateCatchesASlowDown"}},
 		}},
 		{name: "demo", what: "the demo, three times beside four busy processes", cmds: []command{{args: []string{"./hack/demo-under-load"}}}},

@@ -4,6 +4,7 @@ import { useSignal } from '@preact/signals'
 import { answerInside } from './inside'
 import { asked, moment, run, settle } from './moment'
 import { now, paused } from './settings'
+import { gapIn, merge } from './tail'
 import type { Decision, DecisionList, Meta, Outcome, OutcomeList, Overview, StreamedDecisions } from './types'
 
 // All that the page knows comes from here: /api/v1alpha1/ of whoever serves the page, or the answers
@@ -75,12 +76,11 @@ export async function get<T>(path: string, query: Query = {}, abort?: AbortSigna
       throw new APIError(0, 'The answer isn’t Berth’s. A proxy on the way may want you to sign in again: reload the page.')
     }
   }
-  const said = await r.text()
-  let message = said
+  let message = await r.text()
   try {
-    message = JSON.parse(said).error ?? said
+    message = JSON.parse(message).error ?? message
   } catch {
-    /* then it is the text */
+    if (r.headers.get('Content-Type')?.startsWith('text/html')) message = '' // a proxy's page, which nobody can read here
   }
   throw new APIError(r.status, message.trim() || `${r.status} ${r.statusText}`)
 }
@@ -91,9 +91,10 @@ export const meta = signal<Meta | undefined>(undefined)
 export const overview = signal<Overview | undefined>(undefined)
 /** trouble is why nothing new comes, "" while it does. */
 export const trouble = signal('')
-/** decisions are the newest, the oldest first. */
+/** decisions are the newest, the oldest first. What is between two of them and wasn't read is a gap, until fill has read it. */
 export const decisions = signal<Decision[]>([])
-const kept = 3000
+/** oldest is the number of the oldest decision that Berth still has, as far as is known. */
+let oldest = 0
 
 /** clockNow is the time of the cluster: virtual in a replay, otherwise the server's, by which this
  * machine's clock may be off. */
@@ -118,14 +119,37 @@ export const outcomes = signal<Outcome[]>([])
 export const prices = computed(() => meta.value?.capabilities.prices ?? false)
 export const currency = computed(() => ({ '': '$', USD: '$', EUR: '€', GBP: '£' })[meta.value?.currency ?? ''] ?? meta.value?.currency ?? '$')
 
+/** permalink returns the parameters of a decision's address: its number, and of a live Berth by whose count that is. */
+export const permalink = (seq: number): { seq: string; epoch?: string } => ({ seq: String(seq), epoch: meta.value?.capabilities.replay ? undefined : meta.value?.epoch })
+
 /** tick counts what has come: pages ask anew when it grows. */
 export const tick = signal(0)
 
-/** merge adds decisions to those that are there, each once, and keeps the newest. */
-export function merge(have: Decision[], more: Decision[], most = kept): Decision[] {
-  const last = have.at(-1)?.seq ?? 0
-  const fresh = more.filter(d => d.seq > last)
-  return fresh.length === 0 ? have : [...have, ...fresh].slice(-most)
+/** take asks for decisions, and adds them to those that are there. */
+async function take(query: Query): Promise<DecisionList> {
+  const list = await get<DecisionList>('decisions', query)
+  if (list.epoch !== meta.peek()?.epoch) throw new APIError(0, anotherLeads) // whose numbers mean other decisions
+  oldest = Math.max(oldest, list.first)
+  decisions.value = merge(decisions.peek(), list.items)
+  return list
+}
+
+const anotherLeads = 'Another instance leads now. Going on with it.'
+let filling = false
+
+/** fill reads the decisions that are left out between those that are there, the newest first, as far as Berth has them. An event
+ * of the stream has 200 at most, and after a pause or an outage the newest alone are read. */
+export async function fill(): Promise<void> {
+  if (filling) return
+  filling = true
+  try {
+    for (let g = gapIn(decisions.peek()); g && g.before > oldest; g = gapIn(decisions.peek()))
+      if ((await take({ since: g.after, before: g.before, limit: 1000 })).items.length === 0) break
+  } catch {
+    /* the next decision tries again, and says what is left out */
+  } finally {
+    filling = false
+  }
 }
 
 /** start begins to follow. It goes on after an outage, a restart or another leader. */
@@ -145,7 +169,10 @@ export function start(): void {
       const answer = await get<Meta>('meta')
       // One that stands by has no cluster to tell of: what is shown of the leader stays.
       const m: Meta = meta.value && !answer.leading && !answer.capabilities.replay ? { ...meta.value, leading: false, leader: answer.leader } : answer
-      if (meta.value && meta.value.epoch !== m.epoch) decisions.value = []
+      if (meta.value && meta.value.epoch !== m.epoch) {
+        decisions.value = []
+        oldest = 0
+      }
       if (m.capabilities.outcomes) {
         run.value = { from: Date.parse(m.from ?? m.now), until: Date.parse(m.now) }
         settle()
@@ -161,12 +188,11 @@ export function start(): void {
         return
       }
       overview.value = await get<Overview>('overview')
-      const d = await get<{ items: Decision[] }>('decisions', { limit: 500 })
-      decisions.value = merge(decisions.value, d.items)
+      await take({ limit: 500 })
       trouble.value = ''
       tick.value++
       wait = 1000
-      follow()
+      follow(m.epoch)
     } catch (e) {
       retry(explain(e))
     }
@@ -188,9 +214,11 @@ export function start(): void {
     void asked.value // nothing else that a request reads is a reason for another
     untracked(() => meta.value?.capabilities.seek && look().catch(e => retry(explain(e))))
   })
-  const follow = () => {
+  const follow = (epoch: string) => {
     source?.close()
-    source = new EventSource(base + 'stream')
+    const mine = source = new EventSource(base + 'stream')
+    // What was decided after the list was read and before the stream began is in neither.
+    mine.onopen = () => take({ since: decisions.peek().at(-1)?.seq, limit: 1000 }).catch(e => mine === source && retry(explain(e)))
     source.addEventListener('overview', e => {
       if (paused.value) return
       const o: Overview = JSON.parse((e as MessageEvent).data)
@@ -203,8 +231,9 @@ export function start(): void {
     })
     source.addEventListener('decisions', e => {
       if (paused.value) return
+      if (!(e as MessageEvent).lastEventId.startsWith(epoch + '.')) return retry(anotherLeads)
       const s: StreamedDecisions = JSON.parse((e as MessageEvent).data)
-      decisions.value = merge(s.reset ? [] : decisions.value, s.items ?? [])
+      decisions.value = merge(decisions.value, s.items)
     })
     source.addEventListener('end', e => retry(JSON.parse((e as MessageEvent).data).error ?? 'Berth has ended the stream.'))
     source.onerror = () => retry('The connection was lost. Trying again.')
@@ -238,7 +267,7 @@ function beat(): void {
 
 function explain(e: unknown): string {
   if (!(e instanceof APIError)) return String(e)
-  if (e.status === 401) return 'You aren’t signed in. Open the address that kubectl berth ui prints.'
+  if (e.status === 401) return `You aren’t signed in: ${e.message}`
   if (e.status === 403) return `You have no right to see this: ${e.message}`
   return e.message
 }
@@ -254,13 +283,26 @@ export function useAnswer<T>(path: string | undefined, query: Query = {}, o: { e
   return useAsked(path, query, () => o.every ?? 2000, () => get<T>(path!, query))
 }
 
-/** useAsked asks by ask when path or query change, and then with ticks. A tick alone draws nothing anew. */
-function useAsked<T>(path: string | undefined, query: Query, every: () => number, ask: (before: T | undefined) => Promise<T>): Answer<T> {
+/** restOfTick is after how many milliseconds a tick that was passed over is made up for, where no other has come. */
+const restOfTick = 2200
+
+/** passing says that an answer like this may be another one a moment later. */
+const passing = (e: unknown): boolean => e instanceof APIError && (e.status === 0 || e.status === 429 || e.status >= 500)
+
+/** useAsked asks by ask when path or query change, and then with ticks. A tick alone draws nothing anew. Ticks come while
+ * something changes, so one that comes too early, or while an answer is on its way, isn't left for the next: there may be none.
+ * asks is how often a tick has to be asked after until all that has changed is there. */
+function useAsked<T>(path: string | undefined, query: Query, every: () => number, ask: (before: T | undefined) => Promise<T>, asks = () => 1): Answer<T> {
   const state = useSignal<Answer<T>>({})
   const busy = useRef<{ path: string | undefined; at: string; begun: number; done: boolean }>(undefined)
+  const owed = useRef(0), later = useRef<ReturnType<typeof setTimeout>>(undefined)
   const at = path === undefined ? '' : address(path, timed(path, query))
   const again = useRef(ask)
   again.current = ask
+  const makeUp = () => {
+    clearTimeout(later.current)
+    if (owed.current > 0) later.current = setTimeout(() => paused.peek() || trouble.peek() || look(), restOfTick)
+  }
   const look = () => {
     if (path === undefined) {
       busy.current = undefined // what was asked for before is asked for anew
@@ -268,21 +310,38 @@ function useAsked<T>(path: string | undefined, query: Query, every: () => number
       return
     }
     const b = busy.current
-    // A run stands still. What is due a moment after a tick isn't left for the next.
-    if (b?.at === at && (meta.value?.capabilities.replay || !b.done || Date.now() - b.begun < every() - 200)) return
+    // What is due a moment after a tick isn't left for the next.
+    if (b?.at === at && (!b.done || Date.now() - b.begun < every() - 200)) return makeUp()
     if (b?.path !== path) state.value = {}
     const mine = { path, at, begun: Date.now(), done: false }
     busy.current = mine
-    const answered = (a: Answer<T>) => {
+    owed.current--
+    const answered = (a: Answer<T>, e?: unknown) => {
       mine.done = true
-      if (busy.current === mine) state.value = a
+      if (busy.current !== mine) return
+      state.value = a
+      if (passing(e)) owed.current = Math.max(owed.current, 1)
+      makeUp()
     }
-    again.current(b?.at === at ? state.value.data : undefined).then(data => answered({ data }), e => answered({ data: state.value.data, error: explain(e) }))
+    again.current(b?.at === at ? state.value.data : undefined).then(data => answered({ data }), e => answered({ data: state.value.data, error: explain(e) }, e))
   }
-  useEffect(() => effect(() => {
-    void tick.value // nothing else that is read is a reason to ask
-    untracked(look)
-  }), [at])
+  useEffect(() => {
+    const stop = effect(() => {
+      void tick.value // nothing else that is read is a reason to ask
+      untracked(() => {
+        const known = busy.current?.at === at
+        if (known && meta.value?.capabilities.replay) return // a run stands still
+        owed.current = known ? asks() : 1
+        look()
+      })
+    })
+    return () => {
+      stop()
+      clearTimeout(later.current)
+      owed.current = 0
+    }
+  }, [at])
+  useEffect(() => () => void (busy.current = undefined), []) // an answer that comes later is nobody's
   return state.value
 }
 
@@ -305,12 +364,14 @@ export interface Round { done: number; next?: string; rows: number; at: number }
 export function usePages<R, T extends List<R>>(path: string, key: (row: R) => string, query: Query = {}, every = 2000): Answer<T> {
   const round = useRef<Round>({ done: 0, rows: 0, at: 0 })
   const limit = inReport ? undefined : rowsOfPage // a report has no pages
-  // The pages of a long list are read without a pause, so that a round takes ticksOfRound.
-  return useAsked<T>(path, query, () => (round.current.rows > rowsOfPage ? 0 : every), async before => {
+  const long = () => round.current.rows > rowsOfPage
+  // The pages of a long list are read without a pause, so that a round takes ticksOfRound. Pages after the first may be of an
+  // answer of before, so the second round has all that has changed.
+  return useAsked<T>(path, query, () => (long() ? 0 : every), async before => {
     const [list, at] = await readOn<R, T>(before, round.current, next => get<T>(path, { limit, ...query, continue: next }), key, Date.now)
     round.current = at
     return list
-  })
+  }, () => (long() ? 2 * ticksOfRound : 1))
 }
 
 /** readOn reads the pages of a list that are due: all of them without a list, and after a long rest. read asks for the page

@@ -4,7 +4,8 @@ import { useSignal } from '@preact/signals'
 import { render } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { clockNow, meta, overview, start, trouble } from './api'
-import { age, clock, count } from './format'
+import { clock, count } from './format'
+import { Trouble } from './parts/basics'
 import { Palette } from './parts/palette'
 import { DecisionDrawer, DecisionsPage } from './pages/decisions'
 import { GroupDrawer, GroupsPage } from './pages/groups'
@@ -80,7 +81,7 @@ function App() {
       <a class="skip" href="#main" onClick={e => { e.preventDefault(); document.getElementById('main')?.focus() }}>Skip to the content</a>
       <Bar ask={() => (asking.value = true)} />
       <nav class="tabs" aria-label="Pages">{here.map(p => <a href={href(p.id)} aria-current={p === page ? 'page' : undefined}>{p.name}{p.count?.() !== undefined && <span class="n">{count(p.count())}</span>}</a>)}</nav>
-      {trouble.value && <div class={'banner ' + (overview.value ? '' : 'bad')} role="status">{trouble.value}{overview.value && <span class="soft"> What is shown is {age(overview.value.at, now.value)} old.</span>}</div>}
+      <Trouble />
       {paused.value && <div class="banner" role="status">Paused at {clock(overview.value?.at, utc.value === 'true', now.value)}.</div>}
       {can()?.seek && <Scrubber />}
       <main id="main" tabIndex={-1}>
@@ -91,7 +92,7 @@ function App() {
       {open === 'node' && <NodeDrawer key={'n' + param('node')} />}
       {open === 'g' && <GroupDrawer key={'g' + param('g')} />}
       {open === 'pg' && <PodGroupDrawer key={'pg' + param('pg')} />}
-      {open === 'seq' && <DecisionDrawer key={'s' + param('seq')} />}
+      {open === 'seq' && <DecisionDrawer key={'s' + param('epoch') + '.' + param('seq')} />}
       {asking.value && <Palette pages={here.map(p => [p.id, p.name])} close={() => (asking.value = false)} />}
     </>
   )

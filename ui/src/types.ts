@@ -171,6 +171,8 @@ export interface CoolingDown {
 export interface Decision {
   /** from 1 on, of one epoch */
   seq: number
+  /** Epoch is that of Seq, where the decision is asked for alone; a list has it once. */
+  epoch?: string
   time: string
   kind: string
   /** Text is the decision in one line. */
@@ -1171,6 +1173,8 @@ export interface ResourceUse {
 export interface Run {
   /** from 1 on, of one epoch */
   seq: number
+  /** Epoch is that of Seq, where the decision is asked for alone; a list has it once. */
+  epoch?: string
   time: string
   kind: string
   /** Text is the decision in one line. */

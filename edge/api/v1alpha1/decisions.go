@@ -16,9 +16,11 @@ type DecisionList struct {
 
 // Decision is one entry of the decision ledger.
 type Decision struct {
-	Seq  uint64    `json:"seq"` // from 1 on, of one epoch
-	Time time.Time `json:"time"`
-	Kind string    `json:"kind"`
+	Seq uint64 `json:"seq"` // from 1 on, of one epoch
+	// Epoch is that of Seq, where the decision is asked for alone; a list has it once.
+	Epoch string    `json:"epoch,omitempty"`
+	Time  time.Time `json:"time"`
+	Kind  string    `json:"kind"`
 	// Text is the decision in one line.
 	Text     string `json:"text,omitempty"`
 	Pod      string `json:"pod,omitempty"` // namespace/name

@@ -41,6 +41,7 @@ var edgeFaults = []Mutant{
 	{"a viewer learns by a filter why others' pods wait", "edge/api/pods.go", "(len(r.query[\"reason\"]) == 0 || p.State", "(true || p.State", "./edge/api", "TestReasonsCantBeGuessed", "1"},
 	{"a what-if tells a viewer why others' pods find no node", "edge/api/whatif.go", "			out.Hidden++\n			continue\n", "			out.Hidden++\n			out.Why = cmp.Or(out.Why, p.Why)\n			continue\n", "./edge/api", "TestNoReasonsOfOthers", "1"},
 	{"paths of former versions name all pods to everybody", "edge/observe/handlers.go", "if !s.rights.AllNamespaces(r) {", "if false {", "./edge/observe", "TestPathsOfFormerVersions", "1"},
+	{"a decision doesn't say of which start of Berth its number is", "edge/api/decisions.go", "	out.Epoch = a.opt.Meta().Epoch\n	return out, nil", "	return out, nil", "./edge/api", "TestExamples", "1"},
 	{"a right that can't be asked about is one", "edge/api/viewer.go", "decision == authorizer.DecisionAllow", "decision == authorizer.DecisionAllow || err != nil", "./edge/api", "TestRightsAreAskedFewTimes", "1"},
 	{"the stream drops decisions without saying so", "edge/api/stream.go", "out.Dropped = from - s.seen - 1", "out.Dropped = 0", "./edge/api", "TestStream", "1"},
 	{"a stalled viewer is waited for", "edge/api/stream.go", "s.to.SetWriteDeadline(s.wrote.Add(writeWithin))", "error(nil)", "./edge/api", "TestAStalledViewer", "1"},

@@ -1,5 +1,5 @@
-import { useMemo } from 'preact/hooks'
-import { clockNow, currency, decisions, inReport, useAnswer } from '../api'
+import { useEffect, useMemo, useRef } from 'preact/hooks'
+import { clockNow, currency, decisions, fill, inReport, meta, permalink, useAnswer } from '../api'
 import { clock, count, money, plural } from '../format'
 import { about, decisionTone, sentence } from '../names'
 import { Clock, Empty, Mark, Pairs, Panel, PlainTable } from '../parts/basics'
@@ -7,6 +7,7 @@ import { Drawer } from '../parts/drawer'
 import { Table, type Column } from '../parts/table'
 import { go, href, param } from '../route'
 import { utc } from '../settings'
+import { leftOut } from '../tail'
 import type { Decision, DecisionList } from '../types'
 import { Options } from './pod'
 
@@ -23,6 +24,7 @@ export function DecisionsPage() {
   const kind = param('kind'), what = param('of') || 'pod', asked = param('about'), q = param('q').toLowerCase()
   const { data, error } = useAnswer<DecisionList>(kind || asked ? 'decisions' : undefined, { kind, [what]: asked, limit: 1000 }, { every: 3000 })
   const all = kind || asked ? data?.items ?? [] : decisions.value
+  useEffect(() => void fill(), [decisions.value])
   const rows = useMemo(() => (q ? all.filter(d => `${d.kind} ${about(d)} ${d.text ?? ''} ${d.reason ?? ''}`.toLowerCase().includes(q)) : all), [all, q])
   const kinds = useMemo(() => [...new Set([...decisions.value.map(d => d.kind), kind].filter(Boolean))].sort(), [decisions.value, kind])
   const download = () => {
@@ -39,26 +41,29 @@ export function DecisionsPage() {
         <input type="search" placeholder="Filter these" aria-label="Filter decisions" value={param('q')} onInput={e => go({ q: e.currentTarget.value }, true)} />
         <button class="tool" onClick={download}>Save as JSON lines</button>
         <span class="soft">{plural(rows.length, 'decision')}{data?.more ? ', and older ones' : !data && (all[0]?.seq ?? 1) > 1 ? `, the newest of ${count(all.at(-1)!.seq)}` : ''}</span>
+        {!data && leftOut(all) > 0 && <span class="warn">{count(leftOut(all))} between them are left out.</span>}
         {inReport && (decisions.value[0]?.seq ?? 1) > 1 && <span class="warn">This report has the last {count(decisions.value.length)}.</span>}
         {error && <span class="bad">{error}</span>}
       </div>
       {all.length === 0 ? <Empty title="No decision">{kind || asked ? 'None of those that are kept matches.' : 'Decisions appear here as they are made.'}</Empty>
-        : <Table label="Decisions" columns={columns} rows={rows} id={d => String(d.seq)} first="-seq" selected={param('seq')} open={d => go({ seq: String(d.seq) })} />}
+        : <Table label="Decisions" columns={columns} rows={rows} id={d => String(d.seq)} first="-seq" selected={param('seq')} open={d => go(permalink(d.seq))} />}
     </Panel>
   )
 }
 
-/** DecisionDrawer is one decision, whole. */
+/** DecisionDrawer is one decision, whole. Until its answer is there it shows what the list has of it, and what it has shown
+ * stays when another leader doesn't know the decision. */
 export function DecisionDrawer() {
-  const seq = param('seq')
-  const known = decisions.value.find(d => String(d.seq) === seq)
-  const { data, error } = useAnswer<Decision>(seq && !known ? `decisions/${seq}` : undefined)
+  const seq = param('seq'), epoch = param('epoch')
+  const { data, error } = useAnswer<Decision>(seq ? `decisions/${seq}` : undefined, {}, { every: 10000 })
+  const shown = useRef<Decision>(undefined)
   if (!seq) return null
-  const d = known ?? data
+  const other = epoch !== '' && [data?.epoch, meta.value?.epoch].some(e => e !== undefined && e !== epoch) // its number means another decision
+  if (!other) shown.current = data ?? shown.current ?? decisions.value.find(d => String(d.seq) === seq)
   return (
-    <Drawer title={`Decision ${seq}`} close={() => go({ seq: undefined })}>
-      {error && <p class="bad">{error}</p>}
-      {d ? <Detail of={d} /> : !error && <p class="loading">Loading…</p>}
+    <Drawer title={`Decision ${seq}`} close={() => go({ seq: undefined, epoch: undefined })}>
+      {other ? <p class="remark">This decision is of an earlier leader. Each counts anew, and the one that leads now has no decisions but its own.</p> : error && !data && <p class="bad">{error}</p>}
+      {shown.current ? <Detail of={shown.current} /> : !error && !other && <p class="loading">Loading…</p>}
     </Drawer>
   )
 }

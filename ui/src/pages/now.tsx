@@ -1,6 +1,6 @@
 import { computed } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
-import { clockNow, currency, decisions, meta, overview, useAnswer } from '../api'
+import { clockNow, currency, decisions, meta, overview, permalink, useAnswer } from '../api'
 import { age, amount, clock, count, money, percent, plural, since, span } from '../format'
 import { attentionHref, decisionTone, reasonOf, sentence, stateOf, toneOfSeverity } from '../names'
 import { Chart, dashed, dotted, type Line } from '../parts/chart'
@@ -114,7 +114,7 @@ function Activity() {
   return (
     <ul class="items">{last.map(d => (
       <li key={d.seq}><span class="when">{clock(d.time, utc.value === 'true', clockNow.value)}</span><Mark tone={decisionTone(d.kind)} />
-        <span class="what"><a href={href('decisions', { seq: String(d.seq) })}>{sentence(d)}</a></span></li>
+        <span class="what"><a href={href('decisions', permalink(d.seq))}>{sentence(d)}</a></span></li>
     ))}</ul>
   )
 }

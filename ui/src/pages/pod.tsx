@@ -1,4 +1,4 @@
-import { clockNow, currency, useAnswer } from '../api'
+import { clockNow, currency, permalink, useAnswer } from '../api'
 import { age, amount, clock, count, middle, money, percent, plural } from '../format'
 import { owner, sentence, stateOf } from '../names'
 import { Command, Pairs, PlainTable, Tag } from '../parts/basics'
@@ -48,7 +48,7 @@ function Pod({ of: p }: { of: PodDetail }) {
         {p.scaling.groups && p.scaling.groups.length > 0 && <PlainTable caption="What node groups answer" head={['group', 'answer', 'why']}
           rows={p.scaling.groups.map(g => [<a href={href('groups', { g: g.group })}>{g.group}</a>, g.answer, [...(g.reasons ?? []), g.detail, ...(g.missing ?? []).map(shortfall)].filter(Boolean).join('; ')])} />}
         {p.scaling.ordered?.choice && <Options of={p.scaling.ordered.choice} />}</section>}
-      {p.timeline.length > 0 && <section><h3>Timeline</h3><ul class="items">{p.timeline.map(e => <li><span class="when">{at(e.at)}</span><span class="what"><strong>{e.kind}</strong> {e.seq ? <a href={href('decisions', { seq: String(e.seq) })}>{e.text ?? `#${e.seq}`}</a> : e.text}</span></li>)}</ul></section>}
+      {p.timeline.length > 0 && <section><h3>Timeline</h3><ul class="items">{p.timeline.map(e => <li><span class="when">{at(e.at)}</span><span class="what"><strong>{e.kind}</strong> {e.seq ? <a href={href('decisions', permalink(e.seq))}>{e.text ?? `#${e.seq}`}</a> : e.text}</span></li>)}</ul></section>}
       {(p.hidden ?? 0) > 0 && <p class="soft">{plural(p.hidden!, 'pod')} of namespaces that you may not read {p.hidden === 1 ? 'is' : 'are'} left out.</p>}
       <section><h3>On a terminal</h3><Command line={`kubectl berth explain pod ${p.name} -n ${p.namespace}`} /></section>
     </>
@@ -90,5 +90,5 @@ export function Options({ of: c }: { of: Choice }) {
 /** DecisionLines are decisions in a drawer, the newest first. */
 export function DecisionLines({ of }: { of: Decision[] }) {
   if (of.length === 0) return <p class="soft">None is kept.</p>
-  return <ul class="items">{[...of].reverse().map(d => <li><span class="when">{at(d.time)}</span><span class="what"><a href={href('decisions', { seq: String(d.seq) })}>{sentence(d)}</a></span></li>)}</ul>
+  return <ul class="items">{[...of].reverse().map(d => <li><span class="when">{at(d.time)}</span><span class="what"><a href={href('decisions', permalink(d.seq))}>{sentence(d)}</a></span></li>)}</ul>
 }

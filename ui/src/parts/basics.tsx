@@ -1,9 +1,9 @@
 import { computed, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useMemo } from 'preact/hooks'
-import { clockNow, inReport, today } from '../api'
+import { clockNow, inReport, overview, today, trouble } from '../api'
 import { age, clock, count, percent } from '../format'
-import { utc } from '../settings'
+import { now, utc } from '../settings'
 
 export function Panel({ title, more, children, bare }: { title?: ComponentChildren; more?: ComponentChildren; children: ComponentChildren; bare?: boolean }) {
   return (
@@ -50,6 +50,12 @@ export function Clock({ of }: { of: string | undefined }) {
 export function Left({ of }: { of: { items: unknown[]; total: number; hidden?: number } }) {
   const missing = of.total - (of.hidden ?? 0) - of.items.length
   return inReport && missing > 0 ? <span class="warn">This report has the first {count(of.items.length)}; open its file with berth ui --file for all.</span> : null
+}
+
+/** Trouble says why nothing new comes, and how old is what is shown. */
+export function Trouble() {
+  const o = overview.value
+  return trouble.value ? <div class={o ? 'banner' : 'banner bad'} role="status">{trouble.value}{o && <span class="soft"> What is shown is {age(o.at, now.value)} old.</span>}</div> : null
 }
 
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {

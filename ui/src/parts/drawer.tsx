@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
+import { Trouble } from './basics'
 
 /** Drawer shows one thing beside the page. The focus is in it until it closes, and then where it was. */
 export function Drawer({ title, close, children }: { title: ComponentChildren; close: () => void; children: ComponentChildren }) {
@@ -30,6 +31,7 @@ export function Drawer({ title, close, children }: { title: ComponentChildren; c
       <div class="shade" onClick={close} />
       <div class="drawer" role="dialog" aria-modal="true" aria-labelledby="drawer-title" ref={box} tabIndex={-1} onKeyDown={keys}>
         <header><h2 id="drawer-title">{title}</h2><button class="tool" onClick={close}>Close <kbd>Esc</kbd></button></header>
+        <Trouble />
         <div class="content">{children}</div>
       </div>
     </>

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { address, merge } from '../api'
+import { address } from '../api'
 import { attentionHref, decisionTone, groupState, nodeState, owner, words } from '../names'
+import { gapIn, leftOut, merge } from '../tail'
 import type { Attention, Decision, Group } from '../types'
 import { stack, thin } from './chart'
 import { sorted, type Column } from './table'
@@ -29,12 +30,22 @@ describe('charts', () => {
 
 describe('asking', () => {
   it('a query is in order, and without what is empty', () => expect(address('pods', { state: 'pending', by: '', a: ['x', 'y'], limit: 5 })).toBe('pods?a=x&a=y&limit=5&state=pending'))
-  const d = (seq: number) => ({ seq }) as Decision
-  it('each decision is there once', () => expect(merge([d(1), d(2)], [d(2), d(3)]).map(x => x.seq)).toEqual([1, 2, 3]))
-  it('the oldest go', () => expect(merge([d(1), d(2)], [d(3)], 2).map(x => x.seq)).toEqual([2, 3]))
+})
+
+describe('the newest decisions', () => {
+  const list = (...numbers: number[]) => numbers.map(seq => ({ seq }) as Decision)
+  it.each([
+    ['each is there once', [1, 2], [2, 3], 9, [1, 2, 3]], ['the oldest go', [1, 2], [3], 2, [2, 3]], ['a gap stays', [1, 2], [5, 6], 9, [1, 2, 5, 6]],
+    ['what was left out goes between', [1, 2, 6], [3, 4, 5], 9, [1, 2, 3, 4, 5, 6]], ['what is older goes before', [5], [4], 9, [4, 5]],
+    ['and is the first to go', [5, 6], [3, 4], 3, [4, 5, 6]], ['the first', [], [7, 8], 9, [7, 8]],
+  ])('%s', (_, have, more, most, want) => expect(merge(list(...have), list(...more), most).map(x => x.seq)).toEqual(want))
   it('nothing new is no change', () => {
-    const have = [d(5)]
-    expect(merge(have, [d(4)])).toBe(have)
+    const have = list(4, 5)
+    expect(merge(have, list(4, 5))).toBe(have)
+  })
+  it.each([[[], undefined, 0], [[7], undefined, 0], [[7, 8, 9], undefined, 0], [[1, 2, 6, 7], { after: 2, before: 6 }, 3], [[1, 3, 4, 9], { after: 4, before: 9 }, 5]])('%j has the gap %j, %i left out', (numbers, gap, left) => {
+    expect(gapIn(list(...numbers))).toEqual(gap)
+    expect(leftOut(list(...numbers))).toBe(left)
   })
 })
 
