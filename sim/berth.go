@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -98,12 +97,8 @@ func (b *berth) pollGroups(life int, period time.Duration) {
 	}
 }
 
-// watchStep is the world's own hook: it explains Options.Explain, counts decisions, and
-// checks invariants.
+// watchStep is the world's own hook: it counts decisions, and checks invariants.
 func (w *World) watchStep(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
-	if w.opt.Explain != "" && slices.ContainsFunc(r.Decisions, func(d step.Decision) bool { return d.Pod == w.opt.Explain }) {
-		w.explain()
-	}
 	w.stats.decided(r.Decisions)
 	if w.opt.Check {
 		w.checkStep(r)

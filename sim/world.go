@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -24,8 +23,6 @@ import (
 	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
-	"github.com/berthproject/berth/core/explain"
-	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/seeded"
 	"github.com/berthproject/berth/internal/simulatedgroup"
@@ -56,9 +53,6 @@ type Options struct {
 	// CrashAfter makes Berth crash after so many of its Steps, and start again 5 s later; never
 	// when 0.
 	CrashAfter int
-	// Explain is the namespace/name of a pod that is to be explained each time
-	// something is decided of it: Explanation returns the last.
-	Explain string
 }
 
 // World is a virtual cluster and what is around it. Everything happens in events of its
@@ -103,7 +97,6 @@ type World struct {
 	recounting bool          // the budgets are about to be counted
 	roomTaken  bool          // pods have come or preempted others, and may be where evicted ones could be
 	lastChange time.Duration // when anything last changed but by Berth's planning
-	explained  *Explained    // the last explanation of Options.Explain
 	waiting    []waiting     // how many pods waited, with Options.Check
 	formerly   []formerName  // names that groups have had and have no more
 }
@@ -228,48 +221,6 @@ func (w *World) between(s *simulatedgroup.Span, low, high int, name ...string) t
 		s = &simulatedgroup.Span{Min: metav1.Duration{Duration: time.Duration(low) * time.Millisecond}, Max: metav1.Duration{Duration: time.Duration(high) * time.Millisecond}}
 	}
 	return s.Between(w.chance(name...))
-}
-
-// Explained is an explanation with its virtual time.
-type Explained struct {
-	At time.Duration `json:"at"` // since the beginning
-	explain.Explanation
-}
-
-// Explanation returns why the pod of Options.Explain is where it is: as it was when
-// something was last decided about it, but as it is now while it waits; nil when Berth has
-// never seen it.
-func (w *World) Explanation() *Explained {
-	if w.explained == nil || w.explained.Outcome == string(step.Waits) {
-		w.explain()
-	}
-	return w.explained
-}
-
-// ExplainedGroup is the explanation of a node group, with its virtual time.
-type ExplainedGroup struct {
-	At time.Duration `json:"at"` // since the beginning
-	explain.GroupExplanation
-}
-
-// ExplainGroup returns where a node group stands now; an error names the groups that there
-// are.
-func (w *World) ExplainGroup(name string) (*ExplainedGroup, error) {
-	if x, ok := w.berth.core().View().ExplainGroup(name); ok {
-		return &ExplainedGroup{w.now, x}, nil
-	}
-	var names []string
-	for _, g := range w.berth.core().View().Groups() {
-		names = append(names, g.ID)
-	}
-	return nil, fmt.Errorf("node group %q not found; those of the scenario are %s", name, strings.Join(names, ", "))
-}
-
-func (w *World) explain() {
-	namespace, name, _ := strings.Cut(w.opt.Explain, "/")
-	if x, ok := w.berth.core().View().Explain(namespace, name); ok {
-		w.explained = &Explained{w.now, x}
-	}
 }
 
 // noteChange records that something has happened: the run goes on for End.Quiet at least.

@@ -39,7 +39,7 @@ func TestExplain(t *testing.T) {
 		{"team/small", []string{"pod team/small is placed on n1", "NodeResourcesBalancedAllocation", "  n1    454    300 (0)          86 (86)"}},
 		{"team/held", []string{"pod team/held is gated: Scheduling is blocked due to non-empty scheduling gates: waiting for scheduling gates: [example.com/quota]"}},
 		{"team/lost", []string{`3      VolumeRestrictions  persistentvolumeclaim "gone" not found`}},
-		{"team/stored", []string{"pod team/stored is placed on n2", "1      VolumeBinding    node(s) didn't find available persistent volumes to bind"}},
+		{"team/stored", []string{"pod team/stored is placed on n2", "1      VolumeBinding    node(s) didn't match PersistentVolume's node affinity"}},
 	} {
 		got, err := explainExample(t, c.pod)
 		if err != nil {
@@ -83,7 +83,7 @@ func TestExplainSaysWhatNodeGroupsDo(t *testing.T) {
 			}
 		}
 	}
-	if _, err := simulate(t, "../../examples/explain/waiting.yaml", "--explain-group", "smal"); err == nil || !strings.Contains(err.Error(), "those of the scenario are gpu, large, small, spot, tiny") {
+	if _, err := simulate(t, "../../examples/explain/waiting.yaml", "--explain-group", "smal"); err == nil || !strings.Contains(err.Error(), "--explain-group: node group smal not found; similar names are small") {
 		t.Errorf("a group that isn't there: %v", err)
 	}
 	if got, err := simulate(t, "../../examples/explain/waiting.yaml", "--explain-group", "small", "-o", "json"); err != nil || !strings.Contains(got, `"launching": 2`) {
@@ -110,7 +110,7 @@ func TestExplainSaysWhyNodesStay(t *testing.T) {
 	if got, err := simulate(t, "../../examples/explain/staying.yaml", "--explain-nodes", "-o", "json"); err != nil || !strings.Contains(got, `"kind": "NodeList"`) || !strings.Contains(got, `"name": "db-0001"`) {
 		t.Errorf("all as JSON: %v\n%s", err, got)
 	}
-	if _, err := simulate(t, "../../examples/explain/staying.yaml", "--explain-node", "web"); err == nil || !strings.Contains(err.Error(), `node "web" not found; the nodes now are batch-0001, batch-0002`) {
+	if _, err := simulate(t, "../../examples/explain/staying.yaml", "--explain-node", "web"); err == nil || !strings.Contains(err.Error(), `--explain-node: node web not found; similar names are web-0001`) {
 		t.Errorf("a node that isn't there: %v", err)
 	}
 }

@@ -37,7 +37,7 @@ type simulateFlags struct {
 	seed      uint64         // overrides a scenario's when it is on the command line
 	check     bool           // all invariants after every Step
 	replay    string         // path of a recording, "" to play scenarios
-	explain   report.Questions
+	explain   page.Questions
 	config    string   // with replay: the path of another configuration
 	flags     []string // with replay: those of another autoscaler
 	// emulated is, with replay, the version whose rules to follow.
@@ -227,9 +227,7 @@ func (f *simulateFlags) validateRuns(runs []*scenario.Run) error {
 // violations go to notices, an explanation to out. The ledger is closed even when the run fails: what
 // it has until then shows what came before.
 func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *scenario.Run) (*scenario.Summary, error) {
-	// The simulator explains each decision about this pod when it is made: afterwards the
-	// state is another one.
-	o := sim.Options{Check: f.check, Explain: f.explain.Pod}
+	o := sim.Options{Check: f.check}
 	var closeDecisions func() error
 	if f.decisions != "" {
 		file, err := os.Create(f.decisions)
@@ -244,13 +242,8 @@ func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *sce
 	start := time.Now()
 	o.Progress = term.Progress(notices, r.Name, start)
 	played := page.NewPlayed()
-	asJSON := f.output == "json" && f.explain.Any()
-	if asJSON {
-		o.Explain = "" // the API explains the end of the run, and no decision needs to be explained as it is made
-	}
-	// The page needs what happened in between, not only the summary: hooks record it during
-	// the run.
-	watched := f.report != "" || f.output == term.HTML || asJSON
+	// The page and explanations need what happened in between, not only the summary: hooks record it during the run.
+	watched := f.report != "" || f.output == term.HTML || f.explain.Any()
 	if watched {
 		o.Hooks = append(o.Hooks, played)
 	}
@@ -279,10 +272,11 @@ func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *sce
 		played.Simulated(r, s)
 		f.played = append(f.played, played)
 	}
-	if asJSON {
-		return s, played.Explain(ctx, out, &f.explain)
+	output := term.NewOutput(term.Text)
+	if f.output == "json" {
+		output = term.JSONOutput()
 	}
-	return s, f.explain.Explanations(out, w)
+	return s, played.Explain(ctx, out, &f.explain, output)
 }
 
 // print writes summaries: one, or with --compare all side by side.

@@ -3,11 +3,17 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/spf13/cobra"
 
 	"github.com/berthproject/berth/sim/replay"
 )
@@ -66,5 +72,67 @@ func TestReplayUnderAnotherVersion(t *testing.T) {
 		if err := json.Unmarshal(stdout.Bytes(), &report); err != nil || report.Warning != c.want {
 			t.Errorf("%s under %q: %v, the warning is %q, want %q", c.header, c.version, err, report.Warning, c.want)
 		}
+	}
+}
+
+// TestFilesFromPipes: a scenario comes to the same from standard input and from a pipe, as a process substitution makes one, as
+// from its file; and what is asked about it is answered alike.
+func TestFilesFromPipes(t *testing.T) {
+	const file = "../../examples/explain/staying.yaml"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// fifo returns the path of a pipe that has the file in it, once. Its name is the file's, since runs are named after it.
+	fifo := func() string {
+		path := filepath.Join(t.TempDir(), filepath.Base(file))
+		if err := syscall.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			if err := os.WriteFile(path, text, 0o600); err != nil {
+				t.Error(err)
+			}
+		}()
+		return path
+	}
+	of := func(cmd *cobra.Command, args ...string) string {
+		t.Helper()
+		var out bytes.Buffer
+		cmd.SetOut(&out)
+		cmd.SetErr(io.Discard)
+		cmd.SetArgs(args)
+		if err := cmd.ExecuteContext(t.Context()); err != nil {
+			t.Errorf("%s %q: %v", cmd.Name(), args, err)
+		}
+		// The time that a run took isn't the file's.
+		return regexp.MustCompile(`wall time +\S+`).ReplaceAllString(out.String(), "…")
+	}
+	in, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdin := os.Stdin
+	os.Stdin = in
+	t.Cleanup(func() { os.Stdin = stdin })
+	go func() {
+		_, err := write.Write(text)
+		if err := errors.Join(err, write.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	want := of(simulateCommand(), file)
+	if got := of(simulateCommand(), fifo()); got != want || !strings.Contains(want, "decisions NodeStays") {
+		t.Errorf("from a pipe:\n%s\nwant\n%s", got, want)
+	}
+	if got := strings.ReplaceAll(of(simulateCommand(), "-"), "stdin", "staying"); got != want {
+		t.Errorf("from standard input:\n%s\nwant\n%s", got, want)
+	}
+	want = of(explainCommand(), "nodes", "--file", file)
+	if got := of(explainCommand(), "nodes", "--file", fifo()); got != want || !strings.Contains(want, "not in a node group") {
+		t.Errorf("nodes of a pipe:\n%s\nwant\n%s", got, want)
+	}
+	if got := of(simulateCommand(), fifo(), "--explain-nodes"); got != want {
+		t.Errorf("nodes of a simulated pipe:\n%s\nwant\n%s", got, want)
 	}
 }

@@ -10,20 +10,52 @@ import (
 	"github.com/berthproject/berth/edge/api"
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 	"github.com/berthproject/berth/internal/term"
-	"github.com/berthproject/berth/sim/report"
 )
 
-// Explain writes what the flags of berth simulate ask about as JSON: the objects that berth explain -o json writes of the
-// same file. The run must be over (Simulated).
-func (p *Played) Explain(ctx context.Context, out io.Writer, questions *report.Questions) error {
+// Questions are what flags of berth simulate ask about the end of a run. Any number may be asked at once.
+type Questions struct {
+	Pod, PodGroup string // as namespace/name, "" for none
+	Group, Node   string // "" for none
+	Nodes         bool   // all nodes are to be summed up
+}
+
+// Any reports whether there is a question.
+func (q *Questions) Any() bool { return *q != Questions{} }
+
+// question is what one of the flags asks: what the arguments of berth explain would.
+type question struct {
+	flag string
+	args []string
+}
+
+// asked returns the questions, in the order in which help lists the flags.
+func (q *Questions) asked() (out []question) {
+	for _, x := range []question{
+		{"--explain", []string{"pod", q.Pod}}, {"--explain-podgroup", []string{"podgroup", q.PodGroup}}, {"--explain-group", []string{"group", q.Group}},
+		{"--explain-node", []string{"node", q.Node}},
+	} {
+		if x.args[1] != "" {
+			out = append(out, x)
+		}
+	}
+	if q.Nodes {
+		out = append(out, question{"--explain-nodes", []string{"nodes"}})
+	}
+	return out
+}
+
+// Explain writes what flags of berth simulate ask about: what berth explain writes of the same file, as text or, with an output of
+// JSON, as the API's objects. The run must be over (Simulated). An error names the flag whose object isn't found; what was asked
+// before it is written by then.
+func (p *Played) Explain(ctx context.Context, out io.Writer, questions *Questions, output *term.Output) error {
 	from := offline{p.answers(&v1alpha1.OutcomeList{}, offlineMeta(p.outcome.Name, kindScenario))}
-	for _, q := range questions.Asked() {
-		topic, err := term.TopicOf("berth", q.Args, func() (string, error) { return "default", nil })
+	for _, q := range questions.asked() {
+		topic, err := term.TopicOf("berth", q.args, func() (string, error) { return "default", nil })
 		if err == nil {
-			err = topic.Explain(ctx, out, from, term.JSONOutput())
+			err = topic.Explain(ctx, out, from, output)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", q.Flag, err)
+			return fmt.Errorf("%s: %w", q.flag, err)
 		}
 	}
 	return nil
