@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -105,6 +106,62 @@ func TestMigrateClusterAutoscaler(t *testing.T) {
 	}
 }
 
+// TestMigratedProvidersRunInThePod: the server of a cloud's provider gets flags, environment, volumes and role that Cluster
+// Autoscaler had; that of another provider is elsewhere.
+func TestMigratedProvidersRunInThePod(t *testing.T) {
+	const settings = `autoscalingGroups: [{name: g, minSize: 1, maxSize: 5}]
+rbac: {serviceAccount: {annotations: {role: r}}}
+extraEnv: {B: "2", A: "1"}
+extraEnvSecrets: {C: {name: s, key: k}}
+extraEnvConfigMaps: {D: {name: m, key: k}}
+envFromSecret: all
+extraVolumes: [{name: certs, emptyDir: {}}]
+extraVolumeMounts: [{name: certs, mountPath: /certs}]
+extraVolumeSecrets: {b: {name: s, mountPath: /b}}
+`
+	for _, x := range []struct {
+		what, values string
+		args         []string
+		want         string // the value provider, "" for none
+	}{
+		{"AWS", "cloudProvider: aws\nawsAccessKeyID: id\n" + settings, nil, `
+image: {repository: REGISTRY/berth-provider, tag: aws}
+args: ["--address=127.0.0.1:8086", --cloud-provider=aws, "--nodes=1:5:g"]
+check: true
+env: [{name: AWS_REGION, value: us-east-1}, {name: A, value: "1"}, {name: B, value: "2"}, {name: D, valueFrom: {configMapKeyRef: {name: m, key: k}}}, {name: C, valueFrom: {secretKeyRef: {name: s, key: k}}}]
+envFrom: [{secretRef: {name: all}}]
+volumeMounts: [{name: certs, mountPath: /certs}, {name: b, mountPath: /b, readOnly: true}]`},
+		{"GCE, in place of kube-scheduler", "cloudProvider: gce\nautoscalingGroupsnamePrefix: [{name: p, minSize: 0, maxSize: 3}]\nextraArgs: {regional: true}\n", []string{"--replace-scheduler"}, `
+image: {repository: REGISTRY/berth-provider, tag: gce}
+args: ["--address=127.0.0.1:8086", --cloud-provider=gce, "--node-group-auto-discovery=mig:namePrefix=p,min=0,max=3"]`},
+		{"a provider that runs elsewhere", "cloudProvider: kwok\n" + settings, nil, ""},
+	} {
+		got, err := migrated(t, x.values, append(x.args, "-f", "-")...)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", x.what, err, got)
+		}
+		values := chartValues(t, got)
+		var want any
+		if err := yaml.Unmarshal([]byte(x.want), &want); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(values["provider"], want) {
+			t.Errorf("%s: the provider is\n%v\nwant\n%v\nin\n%s", x.what, values["provider"], want, got)
+		}
+		// Who runs elsewhere is reached by an address, and Berth's pod has neither the role nor the volumes.
+		elsewhere := x.want == ""
+		if (values["cloudConfig"] != nil) != elsewhere {
+			t.Errorf("%s: cloudConfig is %v", x.what, values["cloudConfig"])
+		}
+		if strings.Contains(x.values, settings) && ((values["serviceAccount"] == nil) != elsewhere || (values["extraVolumes"] == nil) != elsewhere || values["extraVolumeMounts"] != nil) {
+			t.Errorf("%s: the account is %v, the volumes are %v, mounted for Berth are %v", x.what, values["serviceAccount"], values["extraVolumes"], values["extraVolumeMounts"])
+		}
+		if strings.Contains(x.values, "awsAccessKeyID") && (strings.Contains(got, "value: id") || !strings.Contains(got, "#   awsAccessKeyID: add it to provider.env, and a credential to a Secret")) {
+			t.Errorf("%s: the key is taken over, or isn't spoken of, in\n%s", x.what, got)
+		}
+	}
+}
+
 // TestEveryFlagOfClusterAutoscalerIsMigrated gives each flag of Cluster Autoscaler with its default: each has a line, none
 // is refused, and Berth keeps none that its chart refuses.
 func TestEveryFlagOfClusterAutoscalerIsMigrated(t *testing.T) {
@@ -135,6 +192,7 @@ func TestMigrateRefusesWhatItCannotRead(t *testing.T) {
 		"no YAML":                           {"a: [", "-: ", []string{"-f", "-"}},
 		"no file":                           {"", "no such file", []string{"-f", "testdata/nothing.yaml"}},
 		"a template":                        {"extraArgs: {cluster-name: '{{ .Release.Name }}'}", "has a template; write out what Helm makes of it", []string{"-f", "-"}},
+		"a template in the environment":     {"extraEnv: {A: '{{ .Release.Name }}'}", `extraEnv.A: "{{ .Release.Name }}" has a template`, []string{"-f", "-"}},
 		"a shell":                           {"kind: Pod\nspec: {containers: [{name: ca, command: [sh, -c, ./cluster-autoscaler]}]}", "container ca starts Cluster Autoscaler by another program (sh -c)", []string{"-f", "-"}},
 		"a variable":                        {"kind: Pod\nspec: {containers: [{name: ca, command: [./cluster-autoscaler, --namespace=$(NS)]}]}", `"--namespace=$(NS)" has a variable`, []string{"-f", "-"}},
 		"no flag":                           {"", `"expander" is no flag`, []string{"--", "expander"}},

@@ -125,7 +125,7 @@ func (f *runFlags) prepare(cmd *cobra.Command) (*process, error) {
 func (p *process) run(ctx context.Context, commandLine *pflag.FlagSet) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	p.server.Stopping, p.server.Flags = ctx.Done(), observe.Flags(p.flags.sections)
+	p.server.Stopping, p.server.Flags, p.server.MayWrite = ctx.Done(), observe.Flags(p.flags.sections), p.api.Fence.Open
 	p.server.Show(p.shown(0))
 	p.server.About = observe.About{Mode: observe.ModeOf(p.flags.mode, p.flags.shadow), Provider: p.flags.cloudProvider, Identity: p.identity}
 	var e *leader.Election

@@ -100,6 +100,9 @@ func (s *setup) readValues(in map[string]any) error {
 	if err := v.flags(); err != nil {
 		return err
 	}
+	if err := v.serverDefaults(); err != nil {
+		return err
+	}
 	// The report's order must not change between two runs on the same file.
 	for _, name := range slices.Sorted(maps.Keys(in)) {
 		if empty(in[name]) || slices.Contains(flagValues, name) {
@@ -135,6 +138,10 @@ func (v values) value(name string) {
 	// is uninstalled.
 	case name == "expanderPriorities":
 		v.say(name, Changed, "Berth reads the same ConfigMap, cluster-autoscaler-priority-expander, but its chart doesn't make it: apply it yourself")
+	case runsInPod(v.text("cloudProvider")) && v.environment(name):
+		v.say(name, Provider, "in provider.env or provider.envFrom")
+	case runsInPod(v.text("cloudProvider")) && isCloud:
+		v.say(name, Provider, "add it to provider.env, and a credential to a Secret that provider.envFrom names (docs/providers.md)")
 	case isCloud, strings.HasPrefix(name, "extraEnv"), strings.HasPrefix(name, "envFrom"), name == "secretKeyRefNameOverride":
 		v.say(name, Provider, "credentials and the environment are for the process that serves the provider")
 	case ownValues[name] != "":
@@ -146,11 +153,16 @@ func (v values) value(name string) {
 	}
 }
 
-// same keeps a value under Berth's name. A volume of a built-in provider is its server's.
-// Berth's pod talks to a server of the provider and has no use for the certificates that
-// such a volume holds.
+// same keeps a value under Berth's name. A volume of a built-in provider is its server's, which
+// mounts it in Berth's pod or elsewhere: Berth talks to that server and has no use for the
+// certificates that such a volume holds.
 func (v values) same(name string) {
-	if strings.HasPrefix(name, "extraVolume") && isExternal(v.text("cloudProvider")) {
+	switch {
+	case runsInPod(v.text("cloudProvider")) && name == "extraVolumeMounts":
+		v.server.mounts = append(v.server.mounts, v.list(name)...)
+		v.say(name, Provider, "as provider.volumeMounts")
+		return
+	case strings.HasPrefix(name, "extraVolume") && v.isElsewhere():
 		v.say(name, Provider, "if it holds what the provider reads, mount it there; otherwise add it to %s", sameValues[name])
 		return
 	}
@@ -163,13 +175,13 @@ func (v values) same(name string) {
 }
 
 // account takes the annotations of the ServiceAccount, which give it a role in the cloud.
-// The role is needed where the cloud is called: by Berth for providers of its own, by the
-// provider's server otherwise.
+// The role is needed where the cloud is called: in Berth's pod, unless the provider's server runs
+// elsewhere.
 func (v values) account() {
 	annotations := v.at("rbac", "serviceAccount", "annotations")
 	switch {
 	case empty(annotations):
-	case isExternal(v.text("cloudProvider")):
+	case v.isElsewhere():
 		v.say("rbac.serviceAccount.annotations", Provider, "the role in the cloud is for the process that serves the provider")
 	default:
 		v.values["serviceAccount"] = map[string]any{"annotations": annotations}
@@ -196,12 +208,15 @@ func (v values) pullSecrets() {
 
 // secretVolumes makes volumes of Secrets.
 func (v values) secretVolumes() {
-	if isExternal(v.text("cloudProvider")) {
+	if v.isElsewhere() {
 		v.say("extraVolumeSecrets", Provider, "if they hold what the provider reads, mount them there")
 		return
 	}
 	secrets, _ := v.at("extraVolumeSecrets").(map[string]any)
-	volumes, mounts := v.list("extraVolumes"), v.list("extraVolumeMounts")
+	volumes, mounts, mounted := v.list("extraVolumes"), []any{}, "extraVolumeMounts"
+	if runsInPod(v.text("cloudProvider")) {
+		mounted = "provider.volumeMounts"
+	}
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {
 		s := values{v.setup, map[string]any{"x": secrets[name]}}
 		// Without a name the chart mounts the Secret that it makes itself of secretKeyRefs;
@@ -216,11 +231,16 @@ func (v values) secretVolumes() {
 		}
 		volumes = append(volumes, map[string]any{"name": name, "secret": secret})
 		mounts = append(mounts, map[string]any{"name": name, "mountPath": s.text("x", "mountPath"), "readOnly": true})
-		v.say("extraVolumeSecrets."+name, Kept, "as extraVolumes and extraVolumeMounts")
+		v.say("extraVolumeSecrets."+name, Kept, "as extraVolumes and "+mounted)
 	}
-	if len(volumes) > 0 {
-		v.values["extraVolumes"], v.values["extraVolumeMounts"] = volumes, mounts
-		v.in["extraVolumes"] = volumes // it is read after this, by its name, and replaces what is there
+	if len(mounts) == 0 {
+		return
+	}
+	v.values["extraVolumes"], v.in["extraVolumes"] = volumes, volumes // which is read after this, and replaces what is there
+	if runsInPod(v.text("cloudProvider")) {
+		v.server.mounts = append(v.server.mounts, mounts...)
+	} else {
+		v.values["extraVolumeMounts"] = slices.Concat(v.list("extraVolumeMounts"), mounts)
 	}
 }
 

@@ -91,15 +91,9 @@ func (s *setup) readPod(pod *v1.PodSpec) error {
 // What only makes sense beside Cluster Autoscaler's own containers is handed to the
 // provider's server or left out.
 func (s *setup) pod(pod *v1.PodSpec, c *v1.Container) error {
-	// Objects go through YAML so that the values have the field names of the API, without
-	// empty fields.
 	keep := func(name string, value any) error {
-		raw, err := yaml.Marshal(value)
-		if err != nil {
-			return err
-		}
 		var out any
-		if err := yaml.Unmarshal(raw, &out); err != nil {
+		if err := throughYAML(value, &out); err != nil {
 			return err
 		}
 		if !empty(out) {
@@ -118,14 +112,34 @@ func (s *setup) pod(pod *v1.PodSpec, c *v1.Container) error {
 			return err
 		}
 	}
+	if runsInPod(s.cloudOf()) {
+		if err := s.podOfServer(pod, c); err != nil {
+			return err
+		}
+	} else {
+		s.podOfOtherServer(pod, c)
+	}
+	if pod.Affinity != nil {
+		s.say("the pod's affinity", LeftOut, ownValues["affinity"])
+	}
+	return nil
+}
+
+// podOfOtherServer says what a server of the provider that runs elsewhere may need.
+func (s *setup) podOfOtherServer(pod *v1.PodSpec, c *v1.Container) {
 	if len(pod.Volumes) > 0 {
 		s.say("the pod's volumes", Provider, "mount there what the provider reads, such as a cloud's certificates and configuration; otherwise add them to extraVolumes")
 	}
 	if len(c.Env)+len(c.EnvFrom) > 0 {
 		s.say("the container's environment", Provider, "credentials and the environment are for the process that serves the provider")
 	}
-	if pod.Affinity != nil {
-		s.say("the pod's affinity", LeftOut, ownValues["affinity"])
+}
+
+// throughYAML writes an object of the API into values, with the API's names of fields and without empty ones.
+func throughYAML(object, to any) error {
+	raw, err := yaml.Marshal(object)
+	if err != nil {
+		return fmt.Errorf("writing %T as YAML: %w", object, err)
 	}
-	return nil
+	return yaml.Unmarshal(raw, to)
 }

@@ -5,6 +5,7 @@
 //	chart.go       values of Cluster Autoscaler's chart
 //	deployment.go  a Deployment, and a plain command line
 //	flags.go       what becomes of each flag
+//	sidecar.go     the server of a cloud's provider, in Berth's pod
 //	print.go       the values as YAML, with what differs as comments
 //
 // What must hold: a setting is kept, has a line that says why it isn't, or is empty; and what is printed are

@@ -101,7 +101,7 @@ func (s *setup) migrateFlags() error {
 		switch f, isForeign := foreign[g.name]; {
 		// --nodes is kept by Berth and handed to the server too (keep).
 		case s.external && slices.Contains(ofProviders, g.name) && g.name != "nodes":
-			s.say(g.String(), Provider, "")
+			s.serverFlag(g)
 		case g.name == "cloud-config":
 			s.say(g.String(), Changed, "the chart makes the file of cloudConfig: put its text there, with the files that it names in extraVolumes; a kubeconfig goes into a Secret, with its name in cloudConfigSecret")
 		case ofCharts[g.name] != "":
@@ -163,7 +163,7 @@ func (s *setup) keep(g given, kept map[string][]string) {
 	switch {
 	case g.name == "nodes" && s.external:
 		s.say(g.String(), Kept, "the group must have this name at the server of the provider")
-		s.say(g.String(), Provider, "")
+		s.serverFlag(g)
 	case g.name == "expander" && strings.Contains(value, "priority"):
 		s.say(g.String(), Kept, "the ConfigMap cluster-autoscaler-priority-expander goes with Cluster Autoscaler's release: apply it again")
 	default:
@@ -182,6 +182,9 @@ func (s *setup) finish(kept map[string][]string) {
 		flags[name] = flagValue(s.Flags.Lookup(name), all)
 	}
 	switch {
+	case runsInPod(s.provider):
+		delete(flags, "cloud-provider") // the chart sets it
+		s.sidecarValues()
 	case s.external:
 		flags["cloud-provider"] = "externalgrpc"
 		// The address can't be known here; the placeholder is to be replaced by hand, as

@@ -75,6 +75,7 @@ type setup struct {
 	// provider is the --cloud-provider; external says that it becomes a server of its own.
 	provider string
 	external bool
+	server   sidecar // of a provider for which runsInPod
 }
 
 // say records what becomes of a setting.

@@ -59,6 +59,37 @@ func TestSchedulerNamePolicy(t *testing.T) {
 	eventually(t, "the policy to be gone", func(ctx context.Context) bool {
 		return c.schedulerOf(ctx, "chosen", v1.PodSpec{}) == "default-scheduler"
 	})
+	c.sparesItsOwnNamespace("own", chosen)
+}
+
+// sparesItsOwnNamespace creates the policy of a chart that is installed in a namespace of its own which has the labels that
+// are selected: new pods of that namespace and of kube-system, which has them too, keep their scheduler.
+func (c *cluster) sparesItsOwnNamespace(own string, selected map[string]string) {
+	t := c.t
+	t.Helper()
+	ctx := t.Context()
+	_, err := c.client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: own, Labels: selected}}, metav1.CreateOptions{})
+	must(t, err)
+	r, err := releaseIn(t, own, policyFor("{matchLabels: {berth.dev/scheduler: berth}}"), current)
+	must(t, err)
+	created := 0
+	for _, o := range parse(t, []byte(r.Manifest)) {
+		if strings.HasPrefix(o.GetKind(), "MutatingAdmissionPolicy") {
+			must(t, c.createWith(o, metav1.CreateOptions{}))
+			created++
+		}
+	}
+	if created != 2 {
+		t.Fatalf("the chart in %s has %d objects of the policy, want the policy and its binding", own, created)
+	}
+	eventually(t, "the policy of the chart in "+own+" to be in force", func(ctx context.Context) bool {
+		return c.schedulerOf(ctx, "chosen", v1.PodSpec{}) == "berth"
+	})
+	for _, spared := range []string{own, namespace} {
+		if got := c.schedulerOf(ctx, spared, v1.PodSpec{}); got != "default-scheduler" {
+			t.Errorf("with the chart in %s a new pod in %s gets the scheduler %s, want default-scheduler", own, spared, got)
+		}
+	}
 }
 
 // TestSchedulerNamePolicyFailsAsChosen: while the policy can't be evaluated, new pods of selected namespaces are admitted as

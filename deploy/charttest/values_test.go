@@ -38,6 +38,7 @@ func TestValuesWithAMistake(t *testing.T) {
 		{"shadow: {enabled: true}\nflags: {mode: autoscaler}", "shadow.enabled and flags.mode exclude each other"},
 		{"flags: {shadow: true}", "'shadow' not allowed"},
 		{"flags: {mode: autoscaler}", "flags.mode: autoscaler does nothing but change nodes, and nothing says where they come from"},
+		{"flags: {surge: true}", "flags.surge: true replaces pods of nodes that are removed, and nothing says where nodes come from"},
 		{"flags: {mode: scheduler, cloud-provider: clusterapi}", "flags.mode: scheduler changes no nodes, and flags.cloud-provider says where nodes come from"},
 		{"provider: {image: {repository: p, tag: v1}}\nflags: {mode: scheduler}", "flags.mode: scheduler changes no nodes, and provider.image.repository says where nodes come from"},
 		{"hostNetwork: true\nextraEnv: [{name: POD_NAME, value: a}]", "extraEnv has POD_NAME, which the chart sets with hostNetwork"},

@@ -55,6 +55,9 @@ type Metrics struct {
 	list         []Metric
 	perNodeGroup []prometheus.Collector // of the list, those that aren't registered
 	disabled     []string               // names of metrics that are not served
+	// leads reports whether this instance decides, from any goroutine; nil for one that never does. It is set before
+	// metrics are served.
+	leads func() bool
 
 	mu          sync.Mutex // guards what follows
 	preemptions preemptionMetrics

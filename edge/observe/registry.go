@@ -67,6 +67,11 @@ func (r *registry) gauges(name, help string, labels ...string) *prometheus.Gauge
 	return register(r, prometheus.NewGaugeVec(prometheus.GaugeOpts{Subsystem: r.subsystem, Name: name, Help: help}, labels), Metric{Name: name, Type: "gauge", Help: help, Labels: labels})
 }
 
+// gaugeFunc returns a gauge whose value is asked for at each scrape.
+func (r *registry) gaugeFunc(name, help string, value func() float64) prometheus.GaugeFunc {
+	return register(r, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Subsystem: r.subsystem, Name: name, Help: help}, value), Metric{Name: name, Type: "gauge", Help: help})
+}
+
 // groupGauges returns a gauge that is registered when metrics of each node group are wanted.
 func (r *registry) groupGauges(name, help string, labels ...string) *prometheus.GaugeVec {
 	return register(r, prometheus.NewGaugeVec(prometheus.GaugeOpts{Subsystem: r.subsystem, Name: name, Help: help}, labels), Metric{Name: name, Type: "gauge", Help: help, Labels: labels, PerNodeGroup: true})
@@ -184,6 +189,7 @@ func newMetrics(r *registry) *Metrics {
 	v := version.Get()
 	r.gauges("build_info", "Always 1, with the version of Berth, the commit that it was built from, and the version of Go as labels.", "version", "revision", "goversion").
 		WithLabelValues(v.Version, v.Revision, v.Go).Set(1)
+	m.registerLeading(r)
 	m.badObjects = r.counter("bad_objects_total", "Number of objects with invalid values.")
 	m.oldest = r.gauge("oldest_pending_pod_seconds", "How long the pod has waited that has waited longest for a node, since this instance first saw it. Gated pods are not counted.")
 	m.conflicts = r.counters("scheduler_conflicts_total", "Number of times another scheduler was faster, by what: pod if it had bound the pod already, room if its pod and Berth's together request more than their node has, so that the kubelet rejects one.", "about")
@@ -200,4 +206,14 @@ func newMetrics(r *registry) *Metrics {
 	m.prices = newPriceMetrics(r)
 	m.savings = newSavingMetrics(r)
 	return m
+}
+
+// registerLeading makes the gauge of who leads, which asks at each scrape.
+func (m *Metrics) registerLeading(r *registry) {
+	r.gaugeFunc("leading", "1 for an instance that decides: it holds the Lease and has renewed it in time, or runs without leader election. 0 for one that stands by, or that can't renew its Lease.", func() float64 {
+		if m.leads != nil && m.leads() {
+			return 1
+		}
+		return 0
+	})
 }

@@ -27,8 +27,11 @@ type Server struct {
 	Ready, Alive []Check
 	// Stopping is closed when Berth begins to end: it isn't ready from then on. It may be nil, and is
 	// set before Run, as Flags is: what /flagz shows, nil for no such page.
-	Stopping  <-chan struct{}
-	Flags     flagz.Reader
+	Stopping <-chan struct{}
+	Flags    flagz.Reader
+	// MayWrite reports whether the Lease lets this Berth write now; nil without leader election. It is set before Run and
+	// called by several goroutines.
+	MayWrite  func() bool
 	shown     atomic.Pointer[Configuration] // nil before Show
 	delivered atomic.Bool                   // see HandlersSynced
 	log       *slog.Logger
@@ -62,8 +65,10 @@ type Check struct {
 
 // NewServer returns a server that shows no configuration yet.
 func NewServer(log *slog.Logger) *Server {
-	return &Server{Metrics: NewMetrics(), History: NewHistory(keptDecisions), Questions: make(chan func(*core.Core)), answering: make(chan struct{}, 1), log: log, health: newHealth(time.Now),
+	s := &Server{Metrics: NewMetrics(), History: NewHistory(keptDecisions), Questions: make(chan func(*core.Core)), answering: make(chan struct{}, 1), log: log, health: newHealth(time.Now),
 		series: api.NewSeries(), started: time.Now()}
+	s.Metrics.leads = s.leads
+	return s
 }
 
 // Step implements drive.Hook: it counts, keeps and logs what a Step brought.
@@ -97,6 +102,9 @@ func (s *Server) StopLeading() {
 	s.leader.Store(false)
 	s.health.lead(false)
 }
+
+// leads reports whether this Berth decides, and may write what it decides.
+func (s *Server) leads() bool { return s.leader.Load() && (s.MayWrite == nil || s.MayWrite()) }
 
 // HandlersSynced records that everything that exists in the cluster has been delivered to the core.
 func (s *Server) HandlersSynced() { s.delivered.Store(true) }

@@ -361,6 +361,7 @@ func TestWrongExpressionsAreFound(t *testing.T) {
 
 // firing has for each alert series with which it fires after its time, and with which it doesn't.
 var firing = map[string]struct{ fires, quiet string }{
+	"BerthNoLeader":            {standby, standby + leader},
 	"BerthNoRecentPlan":        {`cluster_autoscaler_last_activity{activity="mainSuccessful"} 0x240`, `cluster_autoscaler_last_activity{activity="mainSuccessful"} 0+30x240`},
 	"BerthClusterUnhealthy":    {`cluster_autoscaler_cluster_safe_to_autoscale 0x240`, `cluster_autoscaler_cluster_safe_to_autoscale 1x240`},
 	"BerthProviderErrors":      {`cluster_autoscaler_errors_total{type="cloudProviderError"} 0+1x240`, `cluster_autoscaler_errors_total{type="cloudProviderError"} 7x240`},
@@ -377,13 +378,19 @@ var firing = map[string]struct{ fires, quiet string }{
 	"BerthInvalidObjects":      {`berth_bad_objects_total 0+1x240`, `berth_bad_objects_total 7x240`},
 }
 
+// The series of an instance that stands by, which has none of the cluster's state, and of the one that decides.
+const (
+	standby = `berth_leading{cluster="c",instance="a"} 0x240` + "\n  "
+	leader  = `berth_leading{cluster="c",instance="b"} 1x240` + "\n  "
+)
+
 // execution is a series of preemptions that end in a result at a pace.
 func execution(result string, pace int) string {
 	return fmt.Sprintf("scheduler_preemption_goroutines_execution_total{result=%q} 0+%dx240\n  ", result, pace)
 }
 
-// TestAlertsFire has each alert fire in one world and not in another; an instance that stands by,
-// which has no series of the cluster's state, brings none of them about.
+// TestAlertsFire has each alert fire in one world and not in another; a leader of which nothing else is known, and an instance
+// that stands by, bring none of them about.
 func TestAlertsFire(t *testing.T) {
 	for _, r := range rules(t) {
 		x, ok := firing[r.Alert]
@@ -391,13 +398,50 @@ func TestAlertsFire(t *testing.T) {
 			t.Errorf("the test has no series for %s", r.Alert)
 			continue
 		}
-		for load, want := range map[string]bool{x.fires: true, x.quiet: false, `up{job="berth"} 1x240`: false} {
+		for load, want := range map[string]bool{x.fires: true, x.quiet: false, standby + leader: false} {
 			q := newQuery(t, promqltest.LoadedStorage(t, "load 30s\n  "+load+"\n"))
 			for _, when := range []time.Time{evaluateAt.Add(-time.Duration(r.For)), evaluateAt} { // it holds all the time in these worlds
 				if got, err := q.at(when, r.Expr); err != nil || (len(got) > 0) != want {
 					t.Errorf("%s with %s at %s: %v and %v, want it to fire: %t", r.Alert, load, when.UTC(), got, err, want)
 				}
 			}
+		}
+	}
+}
+
+// TestNobodyLeads has the alert of that fire for each way in which nobody may lead, once for each installation, and not
+// while somebody leads.
+func TestNobodyLeads(t *testing.T) {
+	var expr string
+	for _, r := range rules(t) {
+		if r.Alert == "BerthNoLeader" {
+			expr = r.Expr
+		}
+	}
+	for _, x := range []struct {
+		what, load string
+		want       []string // clusters, "" for an alert without one
+	}{
+		{"nothing of Berth is scraped", `up{job="other"} 1x240`, []string{""}},
+		{"all stand by", standby + `berth_leading{cluster="c",instance="b"} 0x240`, []string{"c"}},
+		{"the leader is gone and another instance stands by", standby + `berth_leading{cluster="c",instance="b"} 1x200 stale`, []string{"c"}},
+		{"one of two installations is gone since 20 minutes", leader + `berth_leading{cluster="d"} 1x200 stale`, []string{"d"}},
+		{"one of two installations was removed hours ago", leader + `berth_leading{cluster="d"} 1x20 stale`, nil},
+		{"the leader has changed", standby + `berth_leading{cluster="c",instance="b"} 1x100 stale` + "\n  " + `berth_leading{cluster="c",instance="d"} 0x100 1x140`, nil},
+		{"two installations lead", leader + `berth_leading{cluster="d"} 1x240`, nil},
+	} {
+		q := newQuery(t, promqltest.LoadedStorage(t, "load 30s\n  "+x.load+"\n"))
+		got, err := q.at(evaluateAt, expr)
+		if err != nil {
+			t.Fatalf("%s: %v", x.what, err)
+		}
+		var clusters []string
+		for _, s := range got {
+			clusters = append(clusters, s.Metric.Get("cluster"))
+		}
+		slices.Sort(clusters)
+		if !slices.Equal(clusters, x.want) {
+			t.Errorf("%s: the alert fires for %q, want %q", x.what, clusters, x.want)
 		}
 	}
 }

@@ -35,11 +35,13 @@ var smoke = []string{
 
 // rendered are the tests of the chart that need neither the image nor a cluster.
 var rendered = []string{
-	"TestAShadowOfNodesMayOnlyRead", "TestAlertsAndDashboardOfTheChart", "TestAnnotationsForArtifactHub", "TestClustersOfOtherVersions",
-	"TestFlagsOfValues", "TestFlowSchemas", "TestKustomizeHasWhatTheChartHas", "TestLint", "TestMigratedValues", "TestMigration",
-	"TestNamesFollowTheOverrides", "TestNamesOfValues", "TestPoliciesThatSelectTooMuch", "TestProviderHasNoTokenUnlessItAsks",
-	"TestRightsOfPagesAreJSON", "TestRightsToLookForOtherPrograms", "TestTemplatesDependOnValuesAlone", "TestValuesWithAMistake",
-	"TestViewers", "TestWhatAMonitoredChartHas", "TestWhatTheChartHas",
+	"TestAShadowOfNodesMayOnlyRead", "TestAffinityStaysBesideTheAntiAffinity", "TestAlertsAndDashboardOfTheChart",
+	"TestAnAccountOfOnesOwn", "TestAnnotationsForArtifactHub", "TestClustersOfOtherVersions", "TestFlagsOfValues", "TestFlowSchemas",
+	"TestFurtherContainersComeLast", "TestKustomizeHasWhatTheChartHas", "TestLint", "TestMigratedValues", "TestMigration",
+	"TestNamesFollowTheOverrides", "TestNamesOfValues", "TestNotesOfAShadow", "TestObjectsOfThePrometheusOperator",
+	"TestPoliciesThatSelectTooMuch", "TestProviderAtASocket", "TestProviderHasNoTokenUnlessItAsks", "TestRenderedTestsRunForEveryChange",
+	"TestRightsOfPagesAreJSON", "TestRightsToLookForOtherPrograms", "TestSpreadConstraintsSelectThePods",
+	"TestTemplatesDependOnValuesAlone", "TestValuesWithAMistake", "TestViewers", "TestWhatAMonitoredChartHas", "TestWhatTheChartHas",
 }
 
 // kindsOfWorlds are the tests that play random worlds of one kind each. make test plays the same of them each time, as

@@ -55,6 +55,10 @@ const (
 // alerts are for what somebody has to look at. Metrics of the cluster's state have no value on an
 // instance that stands by.
 var alerts = []alert{
+	// An installation whose instances are all gone has no series of its own: the second part remembers it for an hour, the
+	// third is for a Prometheus that has none at all.
+	newAlert("BerthNoLeader", `max(berth_leading) == 0 or max(max_over_time(berth_leading[1h])) unless max(berth_leading) or absent(berth_leading)`, "5m", "critical",
+		"No Berth decides: no pod is placed, and no node is added or removed.", "No instance is scraped, or none holds the Lease and can renew it. The command names the holder of the Lease; the pods' logs say what they wait for.", runStatus),
 	newAlert("BerthNoRecentPlan", `time() - max(cluster_autoscaler_last_activity{activity="mainSuccessful"}) > 300`, "5m", "critical",
 		"The autoscaler has not completed a plan for five minutes.", "Check the log of the leader and cluster_autoscaler_errors_total; /health-check fails after --max-failing-time, so that the kubelet restarts it.", runStatus),
 	newAlert("BerthClusterUnhealthy", `max(cluster_autoscaler_cluster_safe_to_autoscale) == 0`, "10m", "critical",

@@ -35,6 +35,9 @@
 {{- if and (eq $mode "autoscaler") (not (include "berth.scales" .)) }}
 {{- fail "flags.mode: autoscaler does nothing but change nodes, and nothing says where they come from; set flags.cloud-provider or provider.image.repository" }}
 {{- end }}
+{{- if and (eq (index .Values.flags "surge" | default false | toString) "true") (not (include "berth.scales" .)) }}
+{{- fail "flags.surge: true replaces pods of nodes that are removed, and nothing says where nodes come from; set flags.cloud-provider or provider.image.repository, or remove flags.surge" }}
+{{- end }}
 {{- if and (not .Values.provider.image.repository) (ne $provider "clusterapi") (ne (not $given) (not $provider)) }}
 {{- fail "flags.cloud-provider and cloudConfig go together; set both or neither" }}
 {{- end }}

@@ -2,6 +2,7 @@ package mutants
 
 // commandLine are faults of what people type and see.
 var commandLine = []Mutant{
+	{"the role of a provider in the pod is dropped", "config/migrate/chart.go", "	case v.isElsewhere():\n		v.say(\"rbac", "	case true:\n		v.say(\"rbac", "./cmd/berth", "TestMigratedProvidersRunInThePod", "1"},
 	{"who acts as somebody else is answered as himself", "edge/observe/serving.go", "h = impersonation.WithImpersonation(h, authz, scheme.Codecs)\n", "_ = impersonation.WithImpersonation\n", "./edge/observe", "TestActingAsSomebodyElse", "1"},
 	{"a dump has what Berth doesn't read", "internal/dump/dump.go", "trimmed := cluster.Trim(m).(runtime.Object)", "_ = cluster.Trim[metav1.Object]\n\ttrimmed := m.(runtime.Object)", "./internal/dump", "TestADumpHasNoSecrets", "1"},
 	{"a dump ends after a page", "internal/dump/dump.go", "opt.Continue == \"\" {", "true {", "./internal/dump", "TestADumpHasNoSecrets", "1"},

@@ -8,6 +8,8 @@ var edgeFaults = []Mutant{
 	{"a node has no group when one list has none for it", "edge/live/nodefeed.go", "if group == \"\" && in.Group != \"\" {", "if group == \"\" && in.Group != \"\" && time.Now().IsZero() {", "./edge/live", "TestANodeKeepsItsGroup", "1"},
 	{"a search that found victims counts as one that found none", "edge/observe/metrics_preemption.go", "decisions[i+1].Pod == d.Pod {", "decisions[i+1].Pod == d.Node {", "./edge/observe", "TestMetricsOfAHistory", "1"},
 	{"entities that come to a queue aren't counted", "edge/observe/metrics.go", "		m.incomingBy.WithLabelValues(k.Queue, k.Event, entityPod).Add(float64(n - m.lastIncoming[k]))\n", "", "./edge/observe", "TestIncomingEntities", "1"},
+	{"who can't renew its Lease leads", "edge/observe/server.go", "s.leader.Load() && (s.MayWrite == nil || s.MayWrite())", "s.leader.Load()", "./edge/observe", "TestWhoLeadsIsAMetric", "1"},
+	{"binds that come second aren't counted", "edge/observe/metrics.go", "		if apierrors.IsConflict(done.Err) {\n", "		if false && apierrors.IsConflict(done.Err) {\n", "./edge/observe", "TestBindsThatComeSecond", "1"},
 	{"a preemption ends with the first answer", "edge/observe/metrics_preemption.go", "if x.calls--; x.calls > 0 {", "if x.calls--; false {", "./edge/observe", "TestMetricsOfPreemptions", "1"},
 	{"a volume that isn't known yet counts as usable", "edge/live/volumes.go", "return false, nil // not yet", "return true, nil // not yet", "./edge/live", "TestVolumesAreBound", "1"},
 	{"a reservation that was reset is waited for", "edge/live/volumes.go", "if pv.Spec.ClaimRef == nil || pv", "if pv.Spec.ClaimRef == nil && false || pv.Spec.ClaimRef != nil && pv", "./edge/live", "TestVolumesAreBound", "1"},
