@@ -6,7 +6,7 @@ var edgeFaults = []Mutant{
 	{"a rollout is over when the old MachineSet wants no Machines", "edge/provider/clusterapi/rollout.go", "s.Status.Replicas > 0 || ", "", "./edge/provider/clusterapi", "TestGroups", "1"},
 	{"pods have no price", "edge/provider/externalgrpc/prices.go", "worth * lasting.Hours()", "0 * worth * lasting.Hours()", "./edge/provider/externalgrpc", "TestPodsHaveAPrice", "1"},
 	{"a node has no group when one list has none for it", "edge/live/nodefeed.go", "if group == \"\" && in.Group != \"\" {", "if group == \"\" && in.Group != \"\" && time.Now().IsZero() {", "./edge/live", "TestANodeKeepsItsGroup", "1"},
-	{"a search that found victims counts as one that found none", "edge/observe/metrics_preemption.go", "decisions[i+1].Pod == d.Pod {", "decisions[i+1].Pod == d.Node {", "./edge/observe", "TestMetricsOfAHistory", "1"},
+	{"a search that found victims counts as one that found none", "edge/observe/metrics_preemption.go", "decisions[i+1].Pod == d.Pod && ", "decisions[i+1].Pod == d.Node && ", "./edge/observe", "TestMetricsOfAHistory", "1"},
 	{"entities that come to a queue aren't counted", "edge/observe/metrics.go", "		m.incomingBy.WithLabelValues(k.Queue, k.Event, entityPod).Add(float64(n - m.lastIncoming[k]))\n", "", "./edge/observe", "TestIncomingEntities", "1"},
 	{"who can't renew its Lease leads", "edge/observe/server.go", "s.leader.Load() && (s.MayWrite == nil || s.MayWrite())", "s.leader.Load()", "./edge/observe", "TestWhoLeadsIsAMetric", "1"},
 	{"binds that come second aren't counted", "edge/observe/metrics.go", "		if apierrors.IsConflict(done.Err) {\n", "		if false && apierrors.IsConflict(done.Err) {\n", "./edge/observe", "TestBindsThatComeSecond", "1"},
