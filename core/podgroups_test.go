@@ -250,12 +250,12 @@ func TestAMemberWhoseBindFailsComesBack(t *testing.T) {
 	}
 }
 
-// TestGroupsOfManyAreBounded has 2,000 groups that no node takes, each of two members that differ, wait
+// TestGroupsOfManyAreBounded has 10,000 groups that no node takes, each of two members that differ, wait
 // while things change that don't help them: no group is tried again.
 func TestGroupsOfManyAreBounded(t *testing.T) {
 	w := newGroupWorld(t, func(*framework.Profile) {})
 	var in []step.Input
-	const groups = 2000
+	const groups = 10_000
 	for i := range groups {
 		name := fmt.Sprint("g", i)
 		in = append(in, step.ObjectSet{Object: testkit.PodGroup(name, 2, "")})
@@ -277,5 +277,33 @@ func TestGroupsOfManyAreBounded(t *testing.T) {
 	}
 	if got := w.Stats().Unschedulable; got != tried {
 		t.Errorf("%d more members were tried after changes that don't help", got-tried)
+	}
+}
+
+// TestAGangOf100000IsOnePlaceShort: none of its members is bound, and all room is free for a pod by itself in the next
+// Step.
+func TestAGangOf100000IsOnePlaceShort(t *testing.T) {
+	const size, nodes = 100_000, 100
+	w := emptyGroupWorld(t, func(*framework.Profile) {})
+	var in []step.Input
+	for i := range nodes {
+		cpu := size / nodes
+		if i == 0 {
+			cpu--
+		}
+		in = append(in, step.NodeSet{Node: testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", fmt.Sprint(cpu), "memory", "8Ti", "pods", "2000").Obj()})
+	}
+	in = append(in, step.ObjectSet{Object: testkit.PodGroup("gang", size, "")})
+	for i := range size {
+		in = append(in, step.PodSet{Pod: testkit.Pod(fmt.Sprint("m", i)).Req("cpu", "1").PodGroup("gang").Obj()})
+	}
+	if binds := w.step(in...); len(binds) > 0 || w.placed() > 0 {
+		t.Fatalf("%d members are bound, and %d have nodes", len(binds), w.placed())
+	}
+	if got := w.Stats().Unschedulable; got != size {
+		t.Errorf("%d members were found unschedulable, want all", got)
+	}
+	if binds := w.step(step.PodSet{Pod: testkit.Pod("alone").Req("cpu", "1").Obj()}); !slices.Equal(binds, []string{"alone"}) {
+		t.Errorf("%d pods are bound after it, want the one that needs no other", len(binds))
 	}
 }

@@ -43,6 +43,8 @@ type GroupRequest struct {
 	// Levels are all labels of nodes that the group requires, Topology among them, and those that it
 	// prefers, outermost first; nil when there is none but Topology.
 	Levels []cluster.TopologyLevel
+	// Attempt is how often the group was tried in vain. Of more domains than an attempt can try each tries others.
+	Attempt int
 }
 
 // Place is the node that a decision has given to a member.
@@ -123,7 +125,7 @@ func (s *Scheduler) WhatIfGroup(r *GroupRequest) GroupDecision {
 }
 
 func (s *Scheduler) transactionFor(r *GroupRequest) *transaction {
-	t := &transaction{Scheduler: s, engine: s.Engine(r.Members[0].Pod), request: r, need: max(r.MinCount-r.Placed, 1)}
+	t := &transaction{Scheduler: s, engine: s.Engine(r.Members[0].Pod), request: r, need: max(r.MinCount-r.Placed, 1), answers: maxAnswers}
 	t.labels = t.labelsWith(0)
 	return t
 }
@@ -143,6 +145,8 @@ type transaction struct {
 	// nothing more is tried; cut says that this has happened.
 	work, most int
 	cut        bool
+	// answers are how many the next exhaustive search may ask for.
+	answers int
 	// anyDomain is set while it is only asked whether the group finds places: domains aren't compared then.
 	anyDomain bool
 	// nodes are those among which the first member's is, of the domain that is tried; nil for all.

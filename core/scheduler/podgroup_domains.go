@@ -4,18 +4,23 @@ package scheduler
 // (KEP-5732). kube-scheduler tries all domains from scratch, and takes the one with the best score. Here, what
 // each could hold is bounded first, by the local rules alone, and so is its score: only those that could hold
 // enough are tried, the best bound first, until no other can have a better score than the best so far.
+//
+// What group rules say is not in the bound: members that keep away from what is in a domain find no place
+// there. When a domain takes too few members, all others are asked at once which members they take.
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
 )
 
-// maxDomains is how many domains a decision tries.
+// maxDomains is how many domains a decision tries as a whole: it does as much work as trying all members in so
+// many would be. Domains that take few of the members before they fail count for that much less.
 const maxDomains = 64
 
 // boundedClasses is how many classes of members bound what a domain holds; members of others count as
@@ -34,11 +39,17 @@ type domain struct {
 	holds, room, nominated int
 	// fill is how full its nodes are with all members, by the profile's PlacementScorer; 0 before it is needed.
 	fill int64
+	// refused is set when its nodes take too few of the members, whatever is tried.
+	refused bool
 }
 
 // findDomain takes enough places in one domain, and reports whether there are.
 func (t *transaction) findDomain() bool {
 	all := t.domains()
+	if len(all) == 0 {
+		t.status = fmt.Sprintf("0/0 placements are available: no node has the label %s", strings.Join(t.labels, " and the label "))
+		return false
+	}
 	list := slices.DeleteFunc(slices.Clone(all), func(d domain) bool { return d.holds < t.need })
 	members, most := t.engine.Profile().Placement(t.memberPods()), 0
 	for i := range list {
@@ -49,8 +60,9 @@ func (t *transaction) findDomain() bool {
 		}
 	}
 	slices.SortFunc(list, func(a, b domain) int { return compareDomains(&a, &b, most) })
-	list = list[:min(len(list), maxDomains)]
-	if t.findBest(list, most) || t.findIn(list, t.searchFurther) {
+	list = inTurn(list, t.request.Attempt)
+	found, untried := t.findBest(list, most)
+	if found || t.searchDomains(list) {
 		return true
 	}
 	if t.status == "" { // no domain could hold enough
@@ -60,19 +72,45 @@ func (t *transaction) findDomain() bool {
 		}
 		t.status = fmt.Sprintf("minCount (%d) cannot be satisfied: no placement has room for more than %d", t.request.MinCount, room)
 	}
-	t.status = fmt.Sprintf("0/%d placements are available, first placement status: %s", len(all), t.status)
+	available := fmt.Sprintf("0/%d placements are available", len(all))
+	if untried > 0 {
+		available += fmt.Sprintf(" (%d of them are tried later)", untried)
+	}
+	t.status = available + ", first placement status: " + t.status
 	return false
 }
 
-// findIn searches one domain after the other.
-func (t *transaction) findIn(list []domain, search func() bool) bool {
+// inTurn returns domains so that each attempt begins with others, if they are more than one attempt may be able to
+// try: the first ones always come first, so that the best are not given up, and the others take turns.
+func inTurn(list []domain, attempt int) []domain {
+	const first = maxDomains / 2
+	if len(list) <= maxDomains {
+		return list
+	}
+	at := first + attempt*first%(len(list)-first)
+	return slices.Concat(list[:first], list[at:], list[first:at])
+}
+
+// searchDomains searches one domain after the other further than in order, maxDomains at most, but for those that hold
+// too few members. Together they ask for maxAnswers answers, which are shared out evenly, as long as that
+// lets a search come to an end once.
+func (t *transaction) searchDomains(list []domain) bool {
+	list = slices.DeleteFunc(list, func(d domain) bool { return d.refused })
+	t.cut = t.cut || len(list) > maxDomains
+	list = list[:min(len(list), maxDomains)]
+	classes, _ := t.classes()
+	defer func() { t.answers = maxAnswers }()
+	left := maxAnswers
 	for i := range list {
-		if t.exhausted() {
+		if t.cut = t.cut || left <= 0; t.exhausted() || left <= 0 {
 			break
 		}
-		if t.enter(&list[i]); search() {
+		before := t.work
+		t.answers = min(left, max(left/(len(list)-i), 2*len(list[i].nodes)*len(classes)*t.need))
+		if t.enter(&list[i]); t.searchFurther() {
 			return true
 		}
+		left -= t.work - before
 	}
 	return false
 }
@@ -99,31 +137,45 @@ type tried struct {
 	fill   int64 // with those
 }
 
-// findBest takes enough places in the domain of the best score, of domains in the order of compareDomains, and
-// reports whether there is one. None holds more than most members. A domain to whose nodes members are nominated
-// isn't compared with others, and nothing is where any domain will do.
-func (t *transaction) findBest(list []domain, most int) bool {
+// findBest takes enough places in the domain of the best score, and reports whether there is one, or how many
+// domains weren't tried because of the work for others (maxDomains). None holds more than most members. A domain to
+// whose nodes members are nominated isn't compared with others, and nothing is where any domain will do.
+func (t *transaction) findBest(list []domain, most int) (bool, int) {
 	var found []tried
-	begun := 0
+	begun, left, asked, untried := 0, t.workInDomains(list), false, 0
+	ahead := bestBounds(list, most)
 	for i := range list {
 		d := &list[i]
-		bound := d.bound(most)
+		best := bestScore(found, most)
 		// What was found is enough: that the work for comparing is used up is no reason to call the attempt cut.
-		spent := t.work-begun > framework.MaxCompared || t.most > 0 && t.work >= t.most
-		if len(found) > 0 && (spent || known(found, most) && bound <= bestScore(found, most)) || len(found) == 0 && t.exhausted() {
+		spent := left <= 0 || t.work-begun > framework.MaxCompared || t.most > 0 && t.work >= t.most
+		if len(found) > 0 && (spent || known(found, most) && ahead[i] <= best) || len(found) == 0 && t.exhausted() {
 			break
 		}
-		mark := t.state.Mark()
+		if d.refused || len(found) > 0 && known(found, most) && d.bound(most) <= best {
+			continue
+		}
+		if left <= 0 {
+			untried++
+			continue
+		}
+		mark, before := t.state.Mark(), t.work
 		t.enter(d)
 		ok := t.tryInOrder()
-		// With all members its score is its bound: no later domain's is better.
-		if ok && (t.anyDomain || d.nominated > 0 || len(t.places) == len(t.request.Members) && bound > bestScore(found, most)) {
+		// With all members its score is its bound: if no later domain's bound is better, no later domain is.
+		if ok && (t.anyDomain || d.nominated > 0 || len(t.places) == len(t.request.Members) && d.bound(most) > best && d.bound(most) >= ahead[i+1]) {
 			t.state.Release(mark)
-			return true
+			return true, 0
 		}
 		placed := t.placedPods()
 		t.state.Rollback(mark)
 		if t.places = t.places[:0]; !ok {
+			left -= t.work - before
+			if !asked {
+				asked = true
+				t.markRefused(list[i:])
+				ahead = bestBounds(list, most)
+			}
 			continue
 		}
 		if len(found) == 0 {
@@ -136,10 +188,86 @@ func (t *transaction) findBest(list []domain, most int) bool {
 		found = append(found, x)
 	}
 	if len(found) == 0 {
-		return false
+		return false, untried
 	}
 	t.enter(bestOf(found))
-	return t.tryInOrder() // as before: nothing is left of the other attempts
+	return t.tryInOrder(), 0 // as before: nothing is left of the other attempts
+}
+
+// workInDomains returns how much work attempts that fail in domains may be: each domain's nodes are looked at once
+// for the first member, and all members tried in maxDomains of them, or framework.MaxCompared of a small group.
+func (t *transaction) workInDomains(list []domain) int {
+	work := max(maxDomains*len(t.request.Members), framework.MaxCompared)
+	for i := range list {
+		work += len(list[i].nodes)
+	}
+	return work
+}
+
+// bestBounds returns the best bound of the scores of the domains from each one on, -1 where none is left. Those that
+// refuse all members don't count.
+func bestBounds(list []domain, most int) []int64 {
+	out := make([]int64, len(list)+1)
+	out[len(list)] = -1
+	for i := len(list) - 1; i >= 0; i-- {
+		if out[i] = out[i+1]; !list[i].refused {
+			out[i] = max(out[i], list[i].bound(most))
+		}
+	}
+	return out
+}
+
+// markRefused marks the domains that can't hold enough members by what their nodes take while none has a place. A
+// class counts with these nodes alone, unless members that are placed may have other nodes take it (helped). It asks
+// about all nodes at once, O(nodes × classes), where attempts would take that for each domain. Of a group with more
+// than boundedClasses classes none is marked.
+func (t *transaction) markRefused(list []domain) {
+	classes, counts := t.classes()
+	if len(classes) > boundedClasses {
+		return
+	}
+	var nodes []cluster.NodeIndex
+	for i := range list {
+		nodes = append(nodes, list[i].nodes...)
+	}
+	holds, helped := make([]int, len(list)), t.helped(classes, nodes[0])
+	for k, c := range classes {
+		answers := t.engine.AnswersFor(c, nodes)
+		t.work += len(nodes)
+		for i := range list {
+			of, room := answers[:len(list[i].nodes)], 0
+			answers = answers[len(of):]
+			for _, a := range of {
+				if room < counts[k] && (a.OK || helped[k]) {
+					room += t.engine.HoldsAtMost(c, t.state.Node(a.Node), unbounded)
+				}
+			}
+			holds[i] += min(room, counts[k])
+		}
+	}
+	for i := range list {
+		list[i].refused = holds[i] < t.need && list[i].nominated == 0
+	}
+}
+
+// helped reports, by class, whether members that have places may have nodes take others of it that don't take them
+// now, as those do that want to be together. Plugins say so by their hints about a pod of each class that comes to some
+// node: which node that is must make no difference to a hint. Of members that take objects it isn't known.
+func (t *transaction) helped(classes []*engine.Class, on cluster.NodeIndex) []bool {
+	mark, at := t.state.Mark(), t.state.Head()
+	defer t.state.Rollback(mark)
+	for i, seen := 0, map[*engine.Class]bool{}; i < len(t.request.Members); i++ {
+		if m := &t.request.Members[i]; !seen[m.Class] {
+			seen[m.Class] = true
+			t.state.PlaceAt(m.Pod, on)
+		}
+	}
+	changes, known := t.state.Since(at)
+	out := make([]bool, len(classes))
+	for k, c := range classes {
+		out[k] = !known || t.state.TakesObjects(c.Pod()) || t.engine.MayHelpMembers(c, false, changes)
+	}
+	return out
 }
 
 // known reports whether the scores of domains are certain: one of them holds as many members as any could.
@@ -195,16 +323,21 @@ func (t *transaction) domains() (out []domain) {
 				d.holds, d.room = d.holds+counts[k], d.room+counts[k]
 				continue
 			}
-			room := 0
-			for _, n := range nodes[i] {
-				room += t.engine.HoldsAtMost(c, t.state.Node(n), unbounded)
-			}
-			t.work += len(nodes[i])
+			room := t.roomFor(c, nodes[i], t.state.Node)
 			d.holds, d.room = d.holds+min(room, counts[k]), d.room+room
 		}
 		out = append(out, d)
 	}
 	return out
+}
+
+// roomFor bounds how many pods of a class some nodes take, each as it is looked at.
+func (t *transaction) roomFor(c *engine.Class, nodes []cluster.NodeIndex, as func(cluster.NodeIndex) *cluster.Node) (room int) {
+	t.work += len(nodes)
+	for _, n := range nodes {
+		room += t.engine.HoldsAtMost(c, as(n), unbounded)
+	}
+	return room
 }
 
 // nominatedIn returns how many members are nominated to nodes of each domain, by its value; nil when

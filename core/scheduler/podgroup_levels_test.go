@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	v1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -52,19 +53,23 @@ func TestMembersThatComeLaterStayInTheDomain(t *testing.T) {
 	}
 }
 
-// TestPropertyTopologyLevels draws small clusters with blocks and racks, of which some names are in several
-// blocks, and a group that requires or prefers each. All ways are tried to place it. It must hold that
+// TestPropertyTopologyLevels draws small clusters with zones, blocks and racks, of which some names are in several
+// outer ones, and a group that requires or prefers each of two or three levels. All ways are tried to place it. It
+// must hold that
 //
 //   - a group is placed exactly if there are places in one domain of each required level;
 //   - its members are in one domain of each required level, and of as many preferred ones as can be had, of
 //     which the innermost is given up first;
 //   - a group that isn't placed leaves the state as it was, and one that is leaves its object as it was.
 func TestPropertyTopologyLevels(t *testing.T) {
-	preferredHeld, givenUp := 0, 0
+	preferredHeld, givenUp, three := 0, 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t, nil)
 		for i := range 1 + testkit.Uniform(rt, 5, "nodes") {
 			n := testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", fmt.Sprint(1+testkit.Uniform(rt, 4, "cpu")), "memory", "8Gi")
+			if z := testkit.Uniform(rt, 4, "zone"); z > 0 {
+				n.Zone(fmt.Sprint("z", 1+z%2))
+			}
 			if b := testkit.Uniform(rt, 3, "block"); b > 0 {
 				n.Label(block, fmt.Sprint("b", b))
 			}
@@ -75,6 +80,9 @@ func TestPropertyTopologyLevels(t *testing.T) {
 		}
 		mode := func(what string) string { return rapid.SampledFrom([]string{"required", "preferred"}).Draw(rt, what) }
 		annotation := block + "=" + mode("block") + "," + rack + "=" + mode("rack")
+		if testkit.Uniform(rt, 2, "three levels") == 1 {
+			annotation = v1.LabelTopologyZone + "=" + mode("zone") + "," + annotation
+		}
 		var members []*testkit.PodBuilder
 		for i := range 1 + testkit.Uniform(rt, 4, "members") {
 			members = append(members, testkit.Pod(fmt.Sprint("m", i)).Req("cpu", fmt.Sprint(1+testkit.Uniform(rt, 2, "of a member"))))
@@ -104,14 +112,17 @@ func TestPropertyTopologyLevels(t *testing.T) {
 		if held != want {
 			rt.Fatalf("%s: it is placed with %d preferred levels, want %d:\n%s", annotation, held, want, dump(w.State))
 		}
+		if len(r.Levels) == 3 {
+			three++
+		}
 		if want > 0 {
 			preferredHeld++
 		} else if strings.Contains(annotation, "preferred") {
 			givenUp++
 		}
 	})
-	if preferredHeld == 0 || givenUp == 0 {
-		t.Errorf("preferred levels were held %d times, and given up %d times", preferredHeld, givenUp)
+	if preferredHeld == 0 || givenUp == 0 || three == 0 {
+		t.Errorf("preferred levels were held %d times, and given up %d times; %d groups with three levels were placed", preferredHeld, givenUp, three)
 	}
 }
 

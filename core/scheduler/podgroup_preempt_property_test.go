@@ -10,23 +10,26 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/internal/test/testkit"
 )
 
 // TestPropertyGroupsPreempt draws small clusters that are full of pods of lower priorities, some of
-// which go together only, with disruption budgets. It tries which of them could leave in all ways, and
-// does what kube-scheduler does. It must hold that
+// which go together only, with disruption budgets, and groups, of which a third require a zone. It tries which pods
+// could leave in all ways, and does what kube-scheduler does, in each zone where one is required. It must hold that
 //
 //   - a decision names victims of lower priority only, and groups whose disruptionMode is all whole;
 //   - without them, and nobody else, enough members are placed;
 //   - it is never worse than kube-scheduler's: as many members find places, for victims that cost no more;
 //   - where there are victims that would do, 98 of 100 groups get some, and of these 95 of 100 those of
 //     the lowest cost. Who gets none has a member with affinity to a pod that could leave;
-//   - nobody leaves for a group that would need others to leave still.
+//   - nobody leaves for a group that would need others to leave still;
+//   - nothing of the search stays in the state: it is as before, but that members are nominated where there are
+//     victims.
 func TestPropertyGroupsPreempt(t *testing.T) {
-	var exist, found, best, upstreams, upstreamBest int
+	var exist, found, best, upstreams, upstreamBest, inZones int
 	rapid.Check(t, func(rt *rapid.T) {
 		w, r := drawFullCluster(t, rt)
 		theirs := w.upstreamVictims(r)
@@ -34,10 +37,12 @@ func TestPropertyGroupsPreempt(t *testing.T) {
 		for i := range r.Members { // as the queue has them
 			r.Members[i].Class = w.Class(r.Members[i].Pod)
 		}
+		before := dump(w.State)
 		d := w.DecideGroup(r)
 		if len(d.Places) > 0 {
 			return
 		}
+		w.checkLeftAlone(rt, r, before, d.Victims != nil)
 		if d.Victims == nil {
 			if theirs != nil {
 				rt.Fatalf("kube-scheduler finds victims (%v), and the decision none: %s\n%s", theirs.cost, d.Message, dump(w.State))
@@ -49,10 +54,13 @@ func TestPropertyGroupsPreempt(t *testing.T) {
 		}
 		exist++
 		found++
+		if r.Topology != "" {
+			inZones++
+		}
 		ours := w.checkVictims(rt, r, &d)
 		if theirs != nil {
 			upstreams++
-			if ours.places < theirs.places || ours.places == theirs.places && ours.cost.Compare(&theirs.cost) > 0 {
+			if theirs.better(&ours) {
 				rt.Fatalf("%d places at the cost %v, kube-scheduler has %d at %v\n%s", ours.places, ours.cost, theirs.places, theirs.cost, dump(w.State))
 			}
 			if optimal != nil && theirs.places >= optimal.places && theirs.cost.Compare(&optimal.cost) <= 0 {
@@ -63,14 +71,32 @@ func TestPropertyGroupsPreempt(t *testing.T) {
 			rt.Fatalf("victims were found that don't do:\n%s", dump(w.State))
 			return
 		}
-		if ours.places > optimal.places || ours.places == optimal.places && ours.cost.Compare(&optimal.cost) <= 0 {
+		if !optimal.better(&ours) {
 			best++
 		}
 	})
-	t.Logf("of %d groups for which others could leave, %d got victims, %d of them those of the lowest cost; kube-scheduler finds victims for %d, %d of them of the lowest cost", exist, found, best, upstreams, upstreamBest)
+	t.Logf("of %d groups for which others could leave, %d got victims, %d of them those of the lowest cost; kube-scheduler finds victims for %d, %d of them of the lowest cost; %d of those with victims require a zone", exist, found, best, upstreams, upstreamBest, inZones)
+	if inZones == 0 {
+		t.Error("no group that requires a zone got victims")
+	}
 	const few = 2 // more than the share, where there are few groups
 	if exist-found > few+exist*2/100 || found-best > few+found*5/100 {
 		t.Errorf("of %d groups for which others could leave, %d got victims, and %d those of the lowest cost", exist, found, best)
+	}
+}
+
+// checkLeftAlone checks that a decision that places nobody has left the state as it was before, with nominations of
+// members taken back that wait for victims.
+func (w *world) checkLeftAlone(t *rapid.T, r *scheduler.GroupRequest, before string, nominated bool) {
+	mark := w.Mark()
+	defer w.Rollback(mark)
+	if nominated {
+		for i := range r.Members {
+			w.Nominate(r.Members[i].Pod, "")
+		}
+	}
+	if got := since(before, w.State); got != before {
+		t.Fatalf("the search for victims has changed the state from\n%s\nto\n%s", before, got)
 	}
 }
 
@@ -80,11 +106,35 @@ type choice struct {
 	cost   framework.PreemptionCost
 }
 
-// units are what could leave for the group, in the order of the nodes.
-func (w *world) units(r *scheduler.GroupRequest) []framework.Unit {
+// scopes are the nodes among which the group has to be: those of each zone where it requires one, or all.
+func (w *world) scopes(r *scheduler.GroupRequest) (out [][]cluster.NodeIndex) {
+	at := map[string]int{}
+	w.Nodes(func(n *cluster.Node) {
+		zone := n.Object.Labels[r.Topology]
+		if _, known := at[zone]; !known {
+			at[zone] = len(out)
+			out = append(out, nil)
+		}
+		out[at[zone]] = append(out[at[zone]], n.Index)
+	})
+	return out
+}
+
+// better reports whether more members have places than by another choice, or as many at a lower cost.
+func (x *choice) better(than *choice) bool {
+	return x.places > than.places || x.places == than.places && x.cost.Compare(&than.cost) < 0
+}
+
+// units are what could leave nodes for the group, in the order of the nodes.
+func (w *world) units(r *scheduler.GroupRequest, nodes []cluster.NodeIndex) []framework.Unit {
+	return w.Engine(r.Members[0].Pod).Leavable(nodes, r.Members[0].Pod.Priority)
+}
+
+// allUnits are what could leave any node.
+func (w *world) allUnits(r *scheduler.GroupRequest) []framework.Unit {
 	var nodes []cluster.NodeIndex
 	w.Nodes(func(n *cluster.Node) { nodes = append(nodes, n.Index) })
-	return w.Engine(r.Members[0].Pod).Leavable(nodes, r.Members[0].Pod.Priority)
+	return w.units(r, nodes)
 }
 
 func (w *world) remove(units []framework.Unit) {
@@ -107,12 +157,23 @@ func (w *world) cost(r *scheduler.GroupRequest, units []framework.Unit) framewor
 	return x.Cost(&v)
 }
 
-// upstreamVictims returns what kube-scheduler's way comes to, nil when it finds no victims: everybody of
-// lower priority leaves, the members are placed in order, and those come back beside whom they fit.
-func (w *world) upstreamVictims(r *scheduler.GroupRequest) *choice {
+// upstreamVictims returns the best of what kube-scheduler's way comes to in the zones that the group may be in,
+// nil when it finds no victims in any.
+func (w *world) upstreamVictims(r *scheduler.GroupRequest) (best *choice) {
+	for _, nodes := range w.scopes(r) {
+		if x := w.upstreamVictimsOn(r, nodes); x != nil && (best == nil || x.better(best)) {
+			best = x
+		}
+	}
+	return best
+}
+
+// upstreamVictimsOn returns what kube-scheduler's way comes to on some nodes: everybody of lower priority leaves
+// them, the members are placed there in order, and those come back beside whom they fit.
+func (w *world) upstreamVictimsOn(r *scheduler.GroupRequest, nodes []cluster.NodeIndex) *choice {
 	mark := w.Mark()
 	defer w.Rollback(mark)
-	units := w.units(r)
+	units := w.units(r, nodes)
 	w.remove(units)
 	if len(units) == 0 {
 		return nil
@@ -120,7 +181,11 @@ func (w *world) upstreamVictims(r *scheduler.GroupRequest) *choice {
 	e := w.Engine(r.Members[0].Pod)
 	at := map[*cluster.Pod]*cluster.Node{}
 	for _, m := range r.Members {
-		if c, ok := e.Place(e.Class(m.Pod), m.Pod); ok {
+		place := e.Place
+		if len(at) == 0 { // the others keep to the first member's zone
+			place = func(c *engine.Class, p *cluster.Pod) (engine.Choice, bool) { return e.PlaceOnBestOf(c, p, nodes) }
+		}
+		if c, ok := place(e.Class(m.Pod), m.Pod); ok {
 			at[m.Pod] = w.Node(c.Node)
 		}
 	}
@@ -185,7 +250,7 @@ func (w *world) allFit(at map[*cluster.Pod]*cluster.Node) bool {
 // cheapestVictims tries everybody who could leave in all ways, and returns the choice with the most places at
 // the lowest cost, nil when there is none.
 func (w *world) cheapestVictims(r *scheduler.GroupRequest) (best *choice) {
-	units := w.units(r)
+	units := w.allUnits(r)
 	for set := 1; set < 1<<len(units); set++ {
 		var gone []framework.Unit
 		for i := range units {
@@ -200,7 +265,7 @@ func (w *world) cheapestVictims(r *scheduler.GroupRequest) (best *choice) {
 			x.places--
 		}
 		w.Rollback(mark)
-		if x.places >= r.MinCount && (best == nil || x.places > best.places || x.places == best.places && x.cost.Compare(&best.cost) < 0) {
+		if x.places >= r.MinCount && (best == nil || x.better(best)) {
 			best = x
 		}
 	}
@@ -213,7 +278,7 @@ func (w *world) checkVictims(t *rapid.T, r *scheduler.GroupRequest, d *scheduler
 	defer w.Rollback(mark)
 	priority := r.Members[0].Pod.Priority
 	var gone []framework.Unit
-	for _, u := range w.units(r) {
+	for _, u := range w.allUnits(r) {
 		leave := 0
 		for _, p := range u.Pods {
 			if slices.Contains(d.Victims.Pods, p) {
@@ -290,7 +355,10 @@ func drawFullCluster(t *testing.T, rt *rapid.T) (*world, *scheduler.GroupRequest
 	count := rapid.IntRange(1, 4).Draw(rt, "members")
 	build := []func(string) *testkit.PodBuilder{drawShape(rt, "s0"), drawShape(rt, "s1")}
 	r := &scheduler.GroupRequest{MinCount: rapid.IntRange(1, count).Draw(rt, "minCount")}
-	g := testkit.PodGroup("gang", r.MinCount, "")
+	if rapid.IntRange(0, 2).Draw(rt, "requires a zone") == 0 {
+		r.Topology = v1.LabelTopologyZone
+	}
+	g := testkit.PodGroup("gang", r.MinCount, r.Topology)
 	g.Spec.Priority = new(int32(5))
 	w.SetObject(g)
 	for i := range count {

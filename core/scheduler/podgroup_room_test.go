@@ -129,6 +129,29 @@ func TestWorkOfAGroupThatPreempts(t *testing.T) {
 	}
 }
 
+// TestWorkOfAGangThatIsOnePlaceShort: each member of the largest gangs is tried once, and the nodes aren't looked at for
+// each; in one domain, too.
+func TestWorkOfAGangThatIsOnePlaceShort(t *testing.T) {
+	const nodes = 100
+	for _, size := range []int{1_000, 10_000, 100_000} {
+		for _, label := range []string{"", v1.LabelTopologyZone} {
+			w := newWorld(t, nil)
+			for i := range nodes {
+				w.node(testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", fmt.Sprint(size/nodes), "memory", "8Ti", "pods", "2000").Zone("z"))
+			}
+			w.place(running("one", "1", 0, "n7"))
+			members := make([]*testkit.PodBuilder, size)
+			for i := range members {
+				members[i] = testkit.Pod(fmt.Sprint("m", i)).Req("cpu", "1")
+			}
+			d := w.DecideGroup(w.group(size, label, members...))
+			if most := size + 3*nodes; len(d.Places) > 0 || d.Work > most || d.Work == 0 {
+				t.Errorf("%d members, required %q: %d have places for the work of %d; want none, and at most %d", size, label, len(d.Places), d.Work, most)
+			}
+		}
+	}
+}
+
 // TestWorkOfASearchForRoom: how much is tried to find room for a group is bounded, and how many pods are
 // taken off their nodes for it, however large the cluster and the group are. With too little work the
 // search says so; what it has found holds.

@@ -13,7 +13,8 @@ import (
 	"github.com/berthproject/berth/core/engine"
 )
 
-// maxAnswers is how many answers for nodes the exhaustive search asks for. It takes some milliseconds.
+// maxAnswers is how many answers for nodes the exhaustive search asks for, in all domains that are tried. It takes
+// some milliseconds, and more the more domains the members' rules tell apart.
 const maxAnswers = 100_000
 
 // searchFurther takes enough places in other ways than in the order of scheduling, and reports whether
@@ -96,6 +97,7 @@ func (t *transaction) searchExhaustively(classes []*engine.Class, counts []int) 
 	found := w.step(0)
 	t.work += before - w.left
 	if !found {
+		t.cut = t.cut || w.left <= 0
 		return false
 	}
 	var failed []int
@@ -111,9 +113,9 @@ func (t *transaction) searchExhaustively(classes []*engine.Class, counts []int) 
 // answersLeft returns how many answers an exhaustive search may ask for.
 func (t *transaction) answersLeft() int {
 	if t.most == 0 {
-		return maxAnswers
+		return t.answers
 	}
-	return max(min(maxAnswers, t.most-t.work), 0)
+	return max(min(t.answers, t.most-t.work), 0)
 }
 
 // option is a class with the nodes that take one of its members now.

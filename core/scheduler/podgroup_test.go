@@ -52,6 +52,7 @@ func TestWhereAGroupGoes(t *testing.T) {
 		nodes   []*testkit.NodeBuilder
 		placed  []*testkit.PodBuilder
 		min     int
+		gang    bool // the policy is gang, whatever min is
 		label   string
 		members []*testkit.PodBuilder
 		want    string // "all": each has a node
@@ -64,6 +65,9 @@ func TestWhereAGroupGoes(t *testing.T) {
 		{name: "too few can fit any more", nodes: fours("n1"), min: 3, members: []*testkit.PodBuilder{large("a"), large("b"), large("c")}, want: "- - -",
 			message: "minCount (3) cannot be satisfied: 1 scheduled, 1 remaining, pod group preemption: No preemption victims found for incoming preemptor"},
 		{name: "enough fit, and the others don't", nodes: fours("n1"), min: 1, members: []*testkit.PodBuilder{large("a"), large("b")}, want: "n1 -", search: scheduler.InOrder},
+		{name: "none is needed, and one fits", nodes: fours("n1"), min: 0, gang: true, members: []*testkit.PodBuilder{large("a"), large("b")}, want: "n1 -", search: scheduler.InOrder},
+		{name: "none is needed, and none fits", nodes: fours("n1"), placed: []*testkit.PodBuilder{small("x").On("n1")}, min: 0, gang: true, members: []*testkit.PodBuilder{large("a")}, want: "-",
+			message: "minCount (0) cannot be satisfied: 0 scheduled, 0 remaining, pod group preemption: No preemption victims found for incoming preemptor"},
 		{name: "the large one after the small ones, which took its room", nodes: append(fours("n1"), testkit.Node("n2").Alloc("cpu", "1", "memory", "8Gi")), min: 2,
 			members: []*testkit.PodBuilder{small("a"), large("b")}, want: "n2 n1", search: scheduler.RarestFirst},
 		{name: "those first that can go nowhere else", nodes: []*testkit.NodeBuilder{zoned("a1", "2", "a"), zoned("b1", "4", "b")}, min: 3,
@@ -87,6 +91,11 @@ func TestWhereAGroupGoes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, c.nodes, c.placed...)
 			r := w.group(c.min, c.label, c.members...)
+			if c.gang {
+				g := testkit.PodGroup("gang", 1, c.label)
+				g.Spec.SchedulingPolicy.Gang.MinCount = int32(c.min)
+				w.SetObject(g)
+			}
 			d := w.DecideGroup(r)
 			got := w.where(r)
 			if c.want == "all" && !strings.Contains(got, "-") { // which of equal nodes is taken is chance

@@ -50,7 +50,8 @@ func (t *transaction) searchVictims() (best *groupVictims, why string) {
 	defer t.state.Rollback(mark)
 	// What the group was promised before must not keep it from better places.
 	x.takeBackNominations()
-	some, scopes := false, x.scopes()
+	some := false
+	scopes, all := x.scopes()
 	for _, d := range scopes {
 		// Only pods of lower priority than the first member's may leave.
 		s := victimSearch{transaction: x, units: lowest(x.engine.Leavable(d.nodes, x.request.Members[0].Pod.Priority)), goal: x.need}
@@ -74,7 +75,7 @@ func (t *transaction) searchVictims() (best *groupVictims, why string) {
 	case !some:
 		return nil, messageNoVictims
 	case best == nil && x.nodes != nil:
-		return nil, fmt.Sprintf("0/%d placements are available, first placement status: %s", len(scopes), x.status)
+		return nil, fmt.Sprintf("0/%d placements are available, first placement status: %s", all, x.status)
 	}
 	return best, x.status
 }
@@ -88,19 +89,57 @@ func lowest(units []framework.Unit) []framework.Unit {
 	return units[:maxUnits]
 }
 
-// scopes returns the domains in which all members have to be, the most promising first: those that hold
-// the most members as they are. Where nothing is required, or where members are already, it is one, with
-// all nodes.
-// Of many domains only the first are tried.
-func (t *transaction) scopes() []domain {
+// scopes returns the domains in which all members have to be, and of how many they are. Where nothing is required,
+// or where members are already, it is one, with all nodes. Domains from which nobody could leave are left out. Of
+// more than maxDomains those are, too, that couldn't hold enough members if everybody had left who could. The
+// first are those that hold the most members as they are; others come in turn from attempt to attempt.
+func (t *transaction) scopes() (list []domain, all int) {
 	if t.request.Topology == "" || t.request.Placed > 0 {
 		d := domain{}
 		t.state.Nodes(func(n *cluster.Node) { d.nodes = append(d.nodes, n.Index) })
-		return []domain{d}
+		return []domain{d}, 1
 	}
-	all := t.domains()
-	slices.SortStableFunc(all, func(a, b domain) int { return cmp.Compare(b.holds, a.holds) })
-	return all[:min(len(all), maxDomains)]
+	list = t.domains()
+	all = len(list)
+	list = slices.DeleteFunc(list, func(d domain) bool { return !slices.ContainsFunc(d.nodes, t.hasLower) })
+	if len(list) > maxDomains {
+		classes, counts := t.classes()
+		list = slices.DeleteFunc(list, func(d domain) bool { return t.holdsWithoutLower(&d, classes, counts) < t.need })
+	}
+	slices.SortStableFunc(list, func(a, b domain) int { return cmp.Compare(b.holds, a.holds) })
+	list = inTurn(list, t.request.Attempt)
+	return list[:min(len(list), maxDomains)], all
+}
+
+// hasLower reports whether a pod of lower priority than the group's is on a node.
+func (t *transaction) hasLower(n cluster.NodeIndex) bool {
+	below := t.request.Members[0].Pod.Priority
+	return slices.ContainsFunc(t.state.Node(n).Pods, func(p *cluster.Pod) bool { return p.Priority < below })
+}
+
+// holdsWithoutLower bounds how many members a domain holds once all pods of lower priority have left it.
+// Nothing is taken off: each node is looked at as a copy with the pods that stay, O(pods × classes) in all. What is
+// left of objects that pods share, such as devices, isn't known of a copy: members that take them count as held.
+func (t *transaction) holdsWithoutLower(d *domain, classes []*engine.Class, counts []int) (holds int) {
+	below := t.request.Members[0].Pod.Priority
+	without := func(i cluster.NodeIndex) *cluster.Node {
+		n := t.state.Node(i)
+		out := cluster.DetachedNode(n.NodeInfo)
+		for _, p := range n.Pods {
+			if p.Priority >= below {
+				out.Add(p)
+			}
+		}
+		return out
+	}
+	for k, c := range classes {
+		if k >= boundedClasses || t.state.TakesObjects(c.Pod()) {
+			holds += counts[k]
+			continue
+		}
+		holds += min(t.roomFor(c, d.nodes, without), counts[k])
+	}
+	return holds
 }
 
 // search returns the cheapest victims of those that the ways find which the head of podgroup_preempt.go

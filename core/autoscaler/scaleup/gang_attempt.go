@@ -56,7 +56,11 @@ func (b *builder) bestAttempt(g *gang, pods []*cluster.Pod, need int) *attempt {
 	// The second pass may buy. Each domain gives at most one attempt; the expander compares
 	// them below.
 	var all []*attempt
+	growing := b.growing(g)
 	for _, d := range domains {
+		if len(all) == maxAttempts {
+			break
+		}
 		// A domain that isn't looked at must not count as one that has no room: by cut the
 		// answer says that a later plan may help.
 		if b.gangsOver() {
@@ -64,7 +68,12 @@ func (b *builder) bestAttempt(g *gang, pods []*cluster.Pod, need int) *attempt {
 			g.tried(d.value, 0, notLookedAt)
 			continue
 		}
-		a, fits := b.try(g, pods, need, d, b.growing(g, d))
+		groups := growing[d.value]
+		if d.inVain && len(groups) == 0 { // it would fare as it did
+			g.tried(d.value, d.fits, "")
+			continue
+		}
+		a, fits := b.try(g, pods, need, d, groups)
 		switch {
 		case a == nil:
 			g.tried(d.value, fits, "")
@@ -80,6 +89,10 @@ func (b *builder) bestAttempt(g *gang, pods []*cluster.Pod, need int) *attempt {
 	b.gangs.failed[key] = &failedGang{kept: b.gangs.kept, tried: g.out.Tried}
 	return nil
 }
+
+// maxAttempts is how many attempts that buy nodes the expander is given to choose from for a gang. Domains in which
+// the gang doesn't fit don't count: what it costs to find that out is bounded by maxWorkOfGang.
+const maxAttempts = 64
 
 // notLookedAt is why nothing is known of a domain.
 const notLookedAt = "not looked at: a plan tries so many topology domains for one pod group, and the next one begins with others"
@@ -122,20 +135,6 @@ func (b *builder) shape(g *gang, pods []*cluster.Pod, need int) string {
 		}
 	}
 	return key
-}
-
-// growing returns the groups of which nodes may be bought for a gang in a domain.
-func (b *builder) growing(g *gang, d *gangDomain) map[string]bool {
-	out := map[string]bool{}
-	if !b.mayBuyFor(g) {
-		return out
-	}
-	for id, m := range b.models {
-		if domain, known := m.domainOf(g.Topologies); known && domain == d.value {
-			out[id] = true
-		}
-	}
-	return out
 }
 
 // mayBuyFor reports whether nodes may be bought for a gang: one that would rather preempt has room on coming ones only.

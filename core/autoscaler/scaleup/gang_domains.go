@@ -39,6 +39,9 @@ type gangDomain struct {
 	// PlacementScorer; only of domains whose nodes may hold enough members.
 	nodes []cluster.NodeIndex
 	fill  int64
+	// inVain is set when its nodes were tried without a purchase, and gave places to fits of the members only.
+	inVain bool
+	fits   int
 }
 
 // predictedDomain is the value of one label on new nodes of a group.
@@ -181,7 +184,7 @@ func (b *builder) anchor(g *gang, d *gangDomain) (weigh func()) {
 
 // gangDomains returns the domains that could hold enough members, those first that nodes of theirs hold,
 // of these the one whose placement score may be the best, as for the scheduler, and then the one with the least
-// room. Where none is required there is one of no value.
+// room. Where none is required there is one of no value. How many of them are tried is the caller's to bound.
 func (b *builder) gangDomains(g *gang, pods []*cluster.Pod, need int) []*gangDomain {
 	if len(g.Topologies) == 0 {
 		return []*gangDomain{{could: len(pods), holds: len(pods)}}
@@ -204,11 +207,8 @@ func (b *builder) gangDomains(g *gang, pods []*cluster.Pod, need int) []*gangDom
 	slices.SortFunc(out, func(x, y *gangDomain) int {
 		return cmp.Or(cmp.Compare(min(y.holds, need), min(x.holds, need)), cmp.Compare(y.bound(most), x.bound(most)), cmp.Compare(x.room, y.room), cmp.Compare(x.value, y.value))
 	})
-	return out[:min(len(out), maxGangDomains)]
+	return out
 }
-
-// maxGangDomains is how many domains are tried for a gang.
-const maxGangDomains = 64
 
 // unboundedPods is more pods than any node takes, and small enough to be added up.
 const unboundedPods = 1 << 20
@@ -263,6 +263,25 @@ func (b *builder) boundDomains(g *gang, pods []*cluster.Pod) (out []*gangDomain)
 		}
 	}
 	slices.SortFunc(out, func(x, y *gangDomain) int { return cmp.Compare(x.value, y.value) })
+	return out
+}
+
+// growing returns the groups of which nodes may be bought for a gang, by the domain that is predicted for them.
+func (b *builder) growing(g *gang) map[string]map[string]bool {
+	out := map[string]map[string]bool{}
+	if !b.mayBuyFor(g) {
+		return out
+	}
+	for id, m := range b.models { // in any order: each is in its own domain
+		domain, known := m.domainOf(g.Topologies)
+		if !known {
+			continue
+		}
+		if out[domain] == nil {
+			out[domain] = map[string]bool{}
+		}
+		out[domain][id] = true
+	}
 	return out
 }
 

@@ -13,7 +13,8 @@ import (
 // bestStanding returns the attempt in the domain with the best placement score of those whose nodes, there or
 // coming, hold enough members, nil when none does. Domains that can't hold enough are passed over without an
 // attempt, and so are those whose score can't be better than the best found, once one holds as many members as
-// any domain can. When one is found, as much more work is done as the scheduler does to find a better one.
+// any domain can. When one is found, as much more work is done as the scheduler does to find a better one. As long as
+// none is, half of the gang's work may be done, so that the other half is left for domains that nodes are bought in.
 func (b *builder) bestStanding(g *gang, pods []*cluster.Pod, need int, domains []*gangDomain) *attempt {
 	type found struct {
 		*attempt
@@ -21,7 +22,7 @@ func (b *builder) bestStanding(g *gang, pods []*cluster.Pod, need int, domains [
 	}
 	var all []found
 	bound, holds := 1, 1 // the most members that a domain may hold, and does
-	begun := b.gangs.work
+	begun, half := b.gangs.work, b.gangs.work+maxWorkOfGang/2
 	for _, d := range domains {
 		bound = max(bound, d.holds)
 	}
@@ -34,7 +35,7 @@ func (b *builder) bestStanding(g *gang, pods []*cluster.Pod, need int, domains [
 		return out, score
 	}
 	for _, d := range domains {
-		if len(g.Topologies) == 0 || d.holds < need || b.gangsOver() {
+		if len(g.Topologies) == 0 || d.holds < need || b.gangsOver() || b.gangs.work > half {
 			continue
 		}
 		if len(all) > 0 && b.gangs.work-begun > framework.MaxCompared {
@@ -43,7 +44,9 @@ func (b *builder) bestStanding(g *gang, pods []*cluster.Pod, need int, domains [
 		if _, score := best(); holds == bound && len(all) > 0 && d.bound(bound) <= score {
 			continue
 		}
-		if a, _ := b.try(g, pods, need, d, nil); a != nil {
+		a, fits := b.try(g, pods, need, d, nil)
+		d.inVain, d.fits = a == nil, fits
+		if a != nil {
 			var placed []*cluster.Pod
 			for _, p := range a.places {
 				placed = append(placed, p.pod)

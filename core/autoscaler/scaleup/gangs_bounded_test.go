@@ -81,3 +81,109 @@ func TestDomainsHaveTheirTurn(t *testing.T) {
 		t.Error("domains that can all be tried don't keep their order")
 	}
 }
+
+// TestPurchasesBehindDomainsThatRefuse: 100 tenants have a node with room for a gang, and one of all but 30 has a pod
+// there that its members keep away from, as groups do that have racks for themselves. The first plan buys nodes for one
+// of the others, or joins one that is there; tenants whose nodes refuse the gang are no reason to wait.
+func TestPurchasesBehindDomainsThatRefuse(t *testing.T) {
+	const tenants, refused = 100, 70
+	for _, standing := range []int{refused, tenants} { // how many have a node
+		p, req := adversarial(t, sizes{groups: tenants})
+		for i := range standing {
+			group := fmt.Sprintf("g%04d", i)
+			b := testkit.Node("n-"+group).Alloc("cpu", "16", "memory", "64Gi", "pods", "110")
+			b.Labels["tenant"] = fmt.Sprint(i)
+			p.State.SetNode(p.State.Schema.ParseNode(b.Obj(), group))
+			if i < refused {
+				p.State.Place(p.State.Schema.ParsePod(testkit.Pod("on-"+b.Name).Req("cpu", "8").Label("owner", "other").Obj()), b.Name)
+			}
+		}
+		g := autoscaler.Gang{Key: cluster.PodGroupKey{Namespace: "default", Name: "gang"}, MinCount: 4, Topologies: []string{"tenant"}}
+		p.State.SetObject(testkit.PodGroup("gang", g.MinCount, "tenant"))
+		for i := range g.MinCount {
+			pod := testkit.Pod(fmt.Sprint("m", i)).Req("cpu", "2").Apart("tenant", "owner", "other").PodGroup("gang")
+			g.Members = append(g.Members, p.State.Schema.ParsePod(pod.Obj()))
+		}
+		req.Gangs = []autoscaler.Gang{g}
+		plan := autoscaler.NewPlan(&req, 0)
+		p.Plan(req, plan)
+		out := &plan.Gangs[0]
+		if out.Placed != 4 || (len(plan.ScaleUps) == 1) != (standing == refused) {
+			t.Errorf("%d tenants have nodes: %d members have places in %q, and nodes of %d groups are bought; it was tried in %d domains", standing, out.Placed, out.Domain, len(plan.ScaleUps), len(out.Tried))
+		}
+	}
+}
+
+// TestDomainsAreTriedInTurn: where a plan can't try all domains, the answer says that a later one may help, and one of
+// the next plans buys.
+func TestDomainsAreTriedInTurn(t *testing.T) {
+	const tenants, others, plans = 120, 10_000, 6
+	p, req := adversarial(t, sizes{groups: tenants})
+	for _, group := range p.State.Groups() {
+		more := *group
+		more.Max = 1000
+		p.State.SetGroup(more.ID, &more)
+	}
+	// Whoever is last of the gang keeps away from what each tenant but one has.
+	for i := range tenants {
+		if i == 41 {
+			continue
+		}
+		b := testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", "1", "memory", "1Gi", "pods", "1")
+		b.Labels["tenant"] = fmt.Sprint(i)
+		p.State.SetNode(p.State.Schema.ParseNode(b.Obj(), ""))
+		p.State.Place(p.State.Schema.ParsePod(testkit.Pod(fmt.Sprint("on", i)).Label("owner", "other").Obj()), b.Name)
+	}
+	g := autoscaler.Gang{Key: cluster.PodGroupKey{Namespace: "default", Name: "gang"}, MinCount: others + 1, Topologies: []string{"tenant"}}
+	p.State.SetObject(testkit.PodGroup("gang", g.MinCount, "tenant"))
+	for i := range g.MinCount {
+		pod := testkit.Pod(fmt.Sprint("m", i)).Req("cpu", "10m").PodGroup("gang")
+		if i == others {
+			pod.Apart("tenant", "owner", "other")
+		}
+		g.Members = append(g.Members, p.State.Schema.ParsePod(pod.Obj()))
+	}
+	req.Gangs = []autoscaler.Gang{g}
+	for req.Number = range plans {
+		plan := autoscaler.NewPlan(&req, 0)
+		p.Plan(req, plan)
+		if out := &plan.Gangs[0]; out.Placed > 0 {
+			if out.Domain != "41" || len(plan.ScaleUps) != 1 || req.Number == 0 {
+				t.Errorf("plan %d buys nodes of %d groups in domain %q", req.Number, len(plan.ScaleUps), out.Domain)
+			}
+			return
+		}
+		if len(plan.NoHelp) != 1 || !plan.NoHelp[0].Later {
+			t.Fatalf("plan %d doesn't say that a later one may help: %+v", req.Number, plan.NoHelp)
+		}
+	}
+	t.Errorf("nothing was bought by %d plans", plans)
+}
+
+// TestPurchasesAreNotCrowdedOut: more domains have room for a gang by what it requests, and refuse it, than a plan
+// can try. Half of the work is left for those that nodes can be bought in, so that one of the first plans buys.
+func TestPurchasesAreNotCrowdedOut(t *testing.T) {
+	const standing, tenants, size, plans = 1_500, 20, 300, 4
+	p, req := adversarial(t, sizes{groups: tenants})
+	for i := range standing {
+		b := testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", "16", "memory", "64Gi", "pods", "500")
+		b.Labels["tenant"] = fmt.Sprint("standing", i)
+		p.State.SetNode(p.State.Schema.ParseNode(b.Obj(), ""))
+		p.State.Place(p.State.Schema.ParsePod(testkit.Pod("on-"+b.Name).Req("cpu", "1").Label("owner", "other").Obj()), b.Name)
+	}
+	g := autoscaler.Gang{Key: cluster.PodGroupKey{Namespace: "default", Name: "gang"}, MinCount: size, Topologies: []string{"tenant"}}
+	p.State.SetObject(testkit.PodGroup("gang", size, "tenant"))
+	for i := range size {
+		pod := testkit.Pod(fmt.Sprint("m", i)).Req("cpu", "10m").Apart("tenant", "owner", "other").PodGroup("gang")
+		g.Members = append(g.Members, p.State.Schema.ParsePod(pod.Obj()))
+	}
+	req.Gangs = []autoscaler.Gang{g}
+	for req.Number = range plans {
+		plan := autoscaler.NewPlan(&req, 0)
+		p.Plan(req, plan)
+		if len(plan.ScaleUps) > 0 {
+			return
+		}
+	}
+	t.Errorf("nothing was bought by %d plans", plans)
+}

@@ -38,15 +38,21 @@ func (m *Memory) recall(s *cluster.State, req *autoscaler.Request, plan *autosca
 }
 
 // remember keeps a plan that wasn't cut short, if the next may be the same: it has nothing to
-// propose, and asked nobody outside.
+// propose, asked nobody outside, and left no domain for a gang to the next.
 func (m *Memory) remember(s *cluster.State, req *autoscaler.Request, plan *autoscaler.Plan, asked int) {
 	if len(req.Pending)+len(req.Gangs) == 0 || len(req.Whole)+len(req.Places)+len(req.Spare)+len(req.Recallable) > 0 ||
-		len(plan.ScaleUps)+len(plan.Recalls)+len(plan.Answers)+plan.Covered+plan.Unplanned+len(plan.Fitting) > 0 || anyStarting(s, req) {
+		len(plan.ScaleUps)+len(plan.Recalls)+len(plan.Answers)+plan.Covered+plan.Unplanned+len(plan.Fitting) > 0 ||
+		slices.ContainsFunc(plan.Gangs, leavesDomains) || anyStarting(s, req) {
 		return
 	}
 	m.last = &lastPlan{epoch: s.Epoch(), head: s.Head(), req: *req, plan: *plan, asked: asked}
 	kept := &m.last.req // whoever made the request may change it
 	kept.Pending, kept.Gangs, kept.NotFor, kept.Conditions = slices.Clone(kept.Pending), slices.Clone(kept.Gangs), maps.Clone(kept.NotFor), maps.Clone(kept.Conditions)
+}
+
+// leavesDomains reports whether a plan hasn't looked at all domains for a gang: the next begins with others.
+func leavesDomains(g autoscaler.GangPlan) bool {
+	return slices.ContainsFunc(g.Tried, func(o autoscaler.GangOption) bool { return o.Why == notLookedAt })
 }
 
 // anyStarting reports whether a node isn't usable yet, or waits for a CSI driver or devices, and isn't late.

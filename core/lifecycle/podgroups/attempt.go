@@ -27,7 +27,7 @@ func (m *Machine) WhatIf(g *queue.Group) (x Attempt, ok bool) {
 	if object == nil || len(members) == 0 {
 		return x, false
 	}
-	r := m.request(object, len(members), func(i int) scheduler.Member {
+	r := m.request(object, g, func(i int) scheduler.Member {
 		p := members[i].Pod()
 		return scheduler.Member{Pod: p, Class: m.scheduler.Class(p)}
 	})

@@ -15,6 +15,8 @@ func TestHold(t *testing.T) {
 	member := func(name string) *testkit.PodBuilder { return testkit.Pod(name).PodGroup("gang") }
 	parent := testkit.PodGroup("gang", 1, "")
 	parent.Spec.ParentCompositePodGroupName = new("tree")
+	none := testkit.PodGroup("gang", 1, "")
+	none.Spec.SchedulingPolicy.Gang.MinCount = 0
 	const zone = v1.LabelTopologyZone
 	for _, c := range []struct {
 		name    string
@@ -33,6 +35,7 @@ func TestHold(t *testing.T) {
 		{name: "too few", object: testkit.PodGroup("gang", 3, ""), waiting: []*testkit.PodBuilder{member("a"), member("b")}, want: "waiting for minCount pods from a gang to appear in scheduling queue"},
 		{name: "enough with those on nodes", object: testkit.PodGroup("gang", 2, ""), waiting: []*testkit.PodBuilder{member("a")}, placed: []*testkit.PodBuilder{member("b").On("n1")}},
 		{name: "the basic policy", object: testkit.PodGroup("gang", 0, ""), waiting: []*testkit.PodBuilder{member("a")}},
+		{name: "a gang that needs no member", object: none, waiting: []*testkit.PodBuilder{member("a")}},
 		{name: "a member has a gate", object: testkit.PodGroup("gang", 1, ""), waiting: []*testkit.PodBuilder{member("a")}, gated: 1,
 			want: `waiting for 1 pods of pod group "gang" that have scheduling gates`},
 		{name: "another priority than the group's", object: testkit.PodGroup("gang", 1, ""), waiting: []*testkit.PodBuilder{member("a").Priority(5)}, failure: true,

@@ -194,7 +194,7 @@ func (m *Machine) Try(t *lifecycle.Turn, g *queue.Group) {
 		t.Queue.RejectGroup(t.Now, g, nil)
 		return
 	}
-	r := m.request(object, len(items), func(i int) scheduler.Member {
+	r := m.request(object, g, func(i int) scheduler.Member {
 		return scheduler.Member{Pod: items[i].Pod(), Class: m.members.Class(items[i])}
 	})
 	seen := t.State.Head()
@@ -210,11 +210,11 @@ func (m *Machine) Try(t *lifecycle.Turn, g *queue.Group) {
 	m.decided(t, object, &d)
 }
 
-// request returns what is asked about a group of which so many members have no node.
-func (m *Machine) request(g *schedulingv1beta1.PodGroup, waiting int, member func(int) scheduler.Member) scheduler.GroupRequest {
+// request returns what is asked about a group whose PodGroup is given, and of which members wait.
+func (m *Machine) request(g *schedulingv1beta1.PodGroup, waiting *queue.Group, member func(int) scheduler.Member) scheduler.GroupRequest {
 	key := cluster.PodGroupKey{Namespace: g.Namespace, Name: g.Name}
-	r := scheduler.GroupRequest{Members: make([]scheduler.Member, waiting), Placed: m.state.PlacedMembers(key),
-		MinCount: MinCount(g), Topology: cluster.RequiredTopology(g)}
+	r := scheduler.GroupRequest{Members: make([]scheduler.Member, len(waiting.Members())), Placed: m.state.PlacedMembers(key),
+		MinCount: MinCount(g), Topology: cluster.RequiredTopology(g), Attempt: waiting.Item().Attempts()}
 	if g.Annotations[cluster.TopologyLevelsAnnotation] != "" {
 		r.Levels, _ = cluster.TopologyLevels(g) // what can't be read keeps the group from being tried
 	}

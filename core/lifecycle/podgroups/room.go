@@ -272,7 +272,7 @@ func (m *Machine) keepRoom(t *lifecycle.Turn, uid types.UID, x *wait) (why strin
 		}
 	}
 	first := g.Members()[0].Pod()
-	r := m.request(object, len(g.Members()), func(i int) scheduler.Member {
+	r := m.request(object, g, func(i int) scheduler.Member {
 		p := g.Members()[i].Pod()
 		return scheduler.Member{Pod: p, Class: m.scheduler.Class(p)}
 	})
