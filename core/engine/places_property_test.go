@@ -41,6 +41,7 @@ func newPlacesWorld(t *rapid.T) *placesWorld {
 		}
 		w.SetObject(slice.Obj())
 	}
+	w.SetHeadroom(&cluster.Headroom{ID: "group", Group: &cluster.GroupRoom{Key: cluster.PodGroupKey{Namespace: "default", Name: "gang"}}})
 	w.profile = plugins.Default(w.Schema, plugins.Options{DevicePreemption: testkit.Uniform(t, 4, "yields") == 0})
 	w.engine = testkit.Must(engine.New(w.State, w.profile, engine.Options{Seed: 7}))
 	return w
@@ -100,7 +101,7 @@ func (w *placesWorld) step() {
 	case 3, 4:
 		w.KeepPlace(p, to)
 	default:
-		p.StandIn = "some"
+		p.StandIn = []cluster.HeadroomID{"some", "group"}[testkit.Uniform(w.t, 2, "room")]
 		w.Nominate(p, to)
 	}
 }

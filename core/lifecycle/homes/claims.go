@@ -19,7 +19,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
@@ -61,14 +60,14 @@ func (h *home) claimDevices(s *cluster.State) (changed bool) {
 	brought := standIn.Devices
 	object.Spec.ResourceClaims, standIn.Devices = nil, nil
 	for i := range refs {
-		name := string(standIn.UID) + "/" + refs[i].Name // which the API allows no claim
+		name := lifecycle.NameOfBrought(&object, &refs[i])
 		switch kinds[i] {
 		case missing:
 			continue
 		case own:
 			c := claims[i]
 			if c != nil {
-				c = like(c, name, &object)
+				c = lifecycle.ClaimLike(c, name, &object)
 			} else {
 				c = brought[slices.IndexFunc(brought, func(c *resourcev1.ResourceClaim) bool { return c.Name == name })]
 			}
@@ -111,13 +110,6 @@ func nameOf(pod *cluster.Pod, ref *v1.PodResourceClaim) *string {
 // hasOthers reports whether a claim is reserved for pods but one.
 func hasOthers(c *resourcev1.ResourceClaim, but types.UID) bool {
 	return slices.ContainsFunc(c.Status.ReservedFor, func(r resourcev1.ResourceClaimConsumerReference) bool { return r.UID != but })
-}
-
-// like returns a claim that asks for the same as another and is a pod's own.
-func like(c *resourcev1.ResourceClaim, name string, pod *v1.Pod) *resourcev1.ResourceClaim {
-	yes := true
-	return &resourcev1.ResourceClaim{Spec: c.Spec, ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name,
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: &yes}}}}
 }
 
 // followClaims makes stand-ins anew that have to claim something else, since resource claims have changed. It

@@ -4,8 +4,8 @@ package podgroups
 // don't overtake it for ever. Each place that its members will have when some pods have ended is kept by a
 // stand-in (cluster.GroupRoom): a pod in no API, nominated there. Pods of the group's priority or a lower
 // one leave it its room, but for those that don't delay the group: they end before the pods do that the
-// group has to wait for, or the group may preempt them. A stand-in keeps what nodes have, no devices and no
-// storage: for a gang with claims for devices no room is kept, since small pods would take the devices.
+// group has to wait for, or the group may preempt them. A stand-in keeps what nodes have, and devices
+// (claims.go), but no storage.
 //
 //	room is   from                                              then
 //	wanted    a gang of which too few members have nodes was    room is kept for the one of the highest
@@ -267,8 +267,8 @@ func (m *Machine) keepRoom(t *lifecycle.Turn, uid types.UID, x *wait) (why strin
 		return fmt.Sprintf("%d of its members are pending, and the limit is %d", n, maxRoomMembers)
 	}
 	for _, item := range g.Members() {
-		if p := item.Pod(); t.State.ClaimsDevices(p) {
-			return fmt.Sprintf("pod %s claims devices, which can't be reserved", p.Name())
+		if p := item.Pod(); mayShare(t.State, p) != "" {
+			return fmt.Sprintf("devices can't be reserved for pod %s: other pods may use its claim %s, too, which has none yet", p.Name(), mayShare(t.State, p))
 		}
 	}
 	first := g.Members()[0].Pod()
@@ -309,6 +309,7 @@ func (m *Machine) nominateStandIns(t *lifecycle.Turn, k *keptRoom, items []*queu
 		member, node := items[at.Member].Pod(), t.State.Node(at.Choice.Node).Name
 		standIn := lifecycle.StandInOf(member, roomPrefix, "room-for-"+member.Object.Name)
 		standIn.StandIn, standIn.Group = k.id, nil
+		bringClaims(t.State, member, standIn)
 		t.State.Nominate(standIn, node)
 		k.standIns, k.members = append(k.standIns, standIn), append(k.members, member.UID)
 		nodes[node] = true
