@@ -131,11 +131,16 @@ func TestRoomIsKeptWithDevices(t *testing.T) {
 					t.Errorf("%s is bound: %t, want %t; %q", c.name, bound, c.binds, rooms)
 				}
 			}
+			if !extended { // its devices are there, and it takes no other
+				if binds, _ := w.after(0, step.PodSet{Pod: testkit.Pod("beside").Req("cpu", "1").Claims("of-small11").Obj()}); len(binds) != 1 {
+					t.Errorf("bound %q, want the pod whose claim has devices", binds)
+				}
+			}
 			if binds, _ := w.after(0, step.PodSet{Pod: testkit.Pod("plain").Req("cpu", "1").Obj()}); len(binds) != 1 {
 				t.Errorf("bound %q, want the pod without claims", binds)
 			}
 			in = nil
-			for _, name := range []string{"small01", "small11", "small21", "small31", "short", "low", "high"} {
+			for _, name := range []string{"small01", "small11", "small21", "small31", "short", "low", "high", "beside"} {
 				in = append(in, w.ends(name)...)
 			}
 			binds, rooms := w.after(600*time.Second, in...)
@@ -189,5 +194,36 @@ func TestNoRoomIsKeptForSharedClaims(t *testing.T) {
 	}
 	if groups, places := w.kept(); groups != nil || places > 0 {
 		t.Errorf("room is kept for %q, on %d places", groups, places)
+	}
+}
+
+// TestNoRoomIsKeptForAClaimThatLosesItsDevices: the claim that members name has devices, and when those who use it have
+// ended it gets others with the first who names it then.
+func TestNoRoomIsKeptForAClaimThatLosesItsDevices(t *testing.T) {
+	w := &gpuRoom{emptyGroupWorld(t, func(p *framework.Profile) { p.KeepRoom = framework.KeepRoom{After: time.Minute, For: 30 * time.Minute} }), false}
+	w.step(step.ObjectSet{Object: testkit.DeviceClass("gpus", "")}, step.NodeSet{Node: testkit.Node("n0").Alloc("cpu", "4", "memory", "8Gi").Obj()},
+		step.ObjectSet{Object: testkit.NodeSlice("gpu.example", "n0").Devices(testkit.Device("g0"), testkit.Device("g1")).Obj()})
+	shared := testkit.ResourceClaim("shared", testkit.Request("r", "gpus")).Allocated(testkit.Allocation("r", "gpu.example", "n0", "g0")).OnNode("n0").ReservedFor("user")
+	user := running("user", "n0", 600, w.now)
+	user.Spec.ResourceClaims = testkit.Pod("user").Claims("shared").Obj().Spec.ResourceClaims
+	in := []step.Input{step.ObjectSet{Object: shared.Obj()}, step.PodSet{Pod: user}, step.ObjectSet{Object: testkit.PodGroup("gang", 2, "")}}
+	for i := range 2 {
+		in = append(in, step.PodSet{Pod: testkit.Pod(fmt.Sprint("gang", i)).Req("cpu", "2").PodGroup("gang").Claims("shared").Obj()})
+	}
+	w.step(in...)
+	want := "RoomMissing default/gang: devices can't be reserved by claim default/shared, which other pods may use, too, once it has lost those that it has"
+	if _, rooms := w.after(time.Minute); !slices.Equal(rooms, []string{want}) {
+		t.Errorf("it is said %q, want %q", rooms, want)
+	}
+}
+
+// TestRoomFollowsMembersClaims: when the claim of a member gets devices, its stand-in keeps no others.
+func TestRoomFollowsMembersClaims(t *testing.T) {
+	w := gpuRoomWorld(t, false)
+	w.after(time.Minute)
+	c := w.claim("gang0", 2).Allocated(testkit.Allocation("r", "gpu.example", "n0", "g0"), testkit.Allocation("r", "gpu.example", "n0", "g1")).OnNode("n0")
+	_, rooms := w.after(0, step.ObjectSet{Object: c.Obj()})
+	if len(rooms) != 2 || rooms[0] != "RoomLost default/gang: claims of pod default/gang0 have got or lost their devices" {
+		t.Errorf("it is said %q, want that room is searched anew", rooms)
 	}
 }

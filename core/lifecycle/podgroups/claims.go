@@ -4,12 +4,12 @@ package podgroups
 //
 //	claim of the member                     stand-in
 //	made for it, without devices            brings a claim like it
-//	has devices                             names it
+//	has devices                             names it: they are where the member will be
 //	named by the pod, without devices       none: no room is kept, since others may use the claim, too, and where
 //	                                        it gets its devices isn't the gang's alone to say
 //
 // Extended resources are in a stand-in's containers. As long as a stand-in can't have all of its devices, since pods
-// have them that are to end first, other pods that claim devices stay away from its node (dynamicresources). When
+// have them that are to end first, other pods that want devices stay away from its node (dynamicresources). When
 // devices go from a node, room is kept there for its time nevertheless.
 
 import (
@@ -30,6 +30,27 @@ func mayShare(s *cluster.State, pod *cluster.Pod) string {
 		}
 	}
 	return ""
+}
+
+// sharedWrite returns a claim that gets devices when a member is placed and that others may use, too, "" for none.
+func sharedWrite(writes []cluster.ObjectChange, member *cluster.Pod) string {
+	for i := range writes {
+		c, ok := writes[i].New.(*resourcev1.ResourceClaim)
+		if was, _ := writes[i].Old.(*resourcev1.ResourceClaim); ok && was != nil && was.Status.Allocation == nil && c.Status.Allocation != nil && !metav1.IsControlledBy(c, member.Object) {
+			return c.Namespace + "/" + c.Name
+		}
+	}
+	return ""
+}
+
+// allocatedClaims returns how many claims of a pod have devices.
+func allocatedClaims(s *cluster.State, pod *cluster.Pod) (n int) {
+	for i := range pod.Object.Spec.ResourceClaims {
+		if c := claimOf(s, pod, &pod.Object.Spec.ResourceClaims[i]); c != nil && c.Status.Allocation != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // bringClaims has a stand-in claim what its member does.

@@ -131,9 +131,9 @@ func (r *rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 		if a.Ends {
 			return framework.Error, 0
 		}
-		fits, uses = a.Fits, a.Uses
+		fits, uses = a.Fits && !r.withheld(n), a.Uses
 	}
-	switch fits = fits && r.reachable(n) && !r.withheld(n); {
+	switch fits = fits && r.reachable(n); {
 	case !fits && r.yields:
 		return framework.Reject, 0
 	case !fits:
@@ -206,9 +206,9 @@ func (r *rule) why(n *cluster.Node) string {
 		if a := r.ask(v, n); !a.Fits {
 			return r.unallocatable(v, n, a)
 		}
-	}
-	if r.withheld(n) {
-		return "its devices are reserved for a pod group that waits for more of them"
+		if r.withheld(n) {
+			return "its devices are reserved for a pod group that waits for more of them"
+		}
 	}
 	return "resourceclaim not available on the node"
 }
