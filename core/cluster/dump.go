@@ -41,10 +41,16 @@ func (s *State) Dump(w io.Writer) {
 	}
 	for _, n := range s.Nominations() {
 		fmt.Fprintf(w, "nominated %s to %s (%d) with a place: %t\n", n.Pod.Name(), n.Name, n.Node, n.Place)
+		for _, c := range n.Pod.Devices {
+			fmt.Fprintf(w, "nominated %s claims %s: %+v\n", n.Pod.Name(), c.Name, c.Spec)
+		}
 	}
 	s.dumpOrder(w)
 	for _, h := range s.Headrooms() {
 		fmt.Fprintf(w, "headroom %s for pods of %s by %v %v %v\n", h.ID, h.Namespace, h.Controller, h.Labels, h.Annotations)
+		if h.Group != nil {
+			fmt.Fprintf(w, "headroom %s is room for %+v\n", h.ID, *h.Group)
+		}
 	}
 	for _, x := range s.Workloads() {
 		fmt.Fprintf(w, "%s %s/%s %v %v %v\n", x.Kind, x.Namespace, x.Name, x.Set, x.Selector, x.Replicas)

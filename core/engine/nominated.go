@@ -128,7 +128,9 @@ func (f *nodeFilter) leavesRoomFor(p *cluster.Pod) bool {
 }
 
 // takes reports whether what a nominated pod keeps may concern the class.
-func (f *nodeFilter) takes(p *cluster.Pod) bool { return f.class.takes && f.engine.Keeps(p) }
+func (f *nodeFilter) takes(p *cluster.Pod) bool {
+	return f.class.takes && f.state.ClaimsDevices(f.class.pod) && f.engine.Keeps(p)
+}
 
 // reads reports whether a group rule of the class reads a pod.
 func (f *nodeFilter) reads(p *cluster.Pod) bool {

@@ -91,7 +91,7 @@ func (p *Pod) nominate(s *cluster.State, pod *cluster.Pod) {
 // for it there.
 func (p *Pod) at() (node string, place bool) {
 	if p.node != "" {
-		return p.node, p.keeps
+		return p.node, p.keeps || p.node == p.place
 	}
 	return p.place, p.place != ""
 }
