@@ -224,7 +224,7 @@ func (m *groupMembers) FitsNowhere(t *lifecycle.Turn, pod *cluster.Pod, d *engin
 
 // KeepPlace implements podgroups.Members.
 func (m *groupMembers) KeepPlace(t *lifecycle.Turn, item *queue.Item, node string) {
-	t.State.Nominate(item.Pod(), node)
+	t.State.KeepPlace(item.Pod(), node)
 	m.c.nomination.Write(t, &m.c.pods[item.Pod().UID].Nomination, item)
 }
 

@@ -313,25 +313,3 @@ func TestATurnPassesWhileAGangIsHeld(t *testing.T) {
 		t.Errorf("after its turn it is said %q", rooms)
 	}
 }
-
-// TestNoRoomIsKeptForDevices: a gang with claims is told so, and no node is kept for it.
-func TestNoRoomIsKeptForDevices(t *testing.T) {
-	w := roomWorld(t)
-	w.step(step.ObjectGone{Kind: cluster.PodGroupKind, Namespace: "default", Name: "gang"})
-	in := []step.Input{step.ObjectSet{Object: testkit.DeviceClass("gpus", "")}, step.ObjectSet{Object: testkit.PodGroup("gpu", 2, "")}}
-	for i := range 2 {
-		name := fmt.Sprint("gpu", i)
-		in = append(in, step.ObjectSet{Object: testkit.ResourceClaim(name, testkit.Request("gpu", "gpus")).Obj()}, step.PodSet{Pod: testkit.Pod(name).Req("cpu", "4").PodGroup("gpu").Claims(name).Obj()})
-	}
-	w.step(in...)
-	const why = "pod default/gpu0 claims devices, which can't be reserved"
-	if _, rooms := w.after(time.Minute); !slices.Equal(rooms, []string{"RoomMissing default/gpu: " + why}) {
-		t.Errorf("it is said %q", rooms)
-	}
-	if x, _ := w.View().ExplainPodGroup("default", "gpu"); x.RoomMissing != why || x.Room != nil {
-		t.Errorf("explained by %q, %+v", x.RoomMissing, x.Room)
-	}
-	if groups, places := w.kept(); groups != nil || places > 0 {
-		t.Errorf("room is kept for %q, on %d places", groups, places)
-	}
-}

@@ -105,8 +105,12 @@ func (c *Core) standInDecided(item *queue.Item, d *scheduler.Decision) {
 		c.stats.MissedWakeups++
 	}
 	p.Planned = false
-	// It has come, as far as it ever will; only then is it taken off the node again.
+	// It has come, as far as it ever will; only then is it taken off the node again. Its nomination keeps what it
+	// needs: no object goes on saying that it has that.
 	c.reservation.PodBound(c.turn, item.Pod().UID, d.Node.Name)
+	var former cluster.Former
+	former.Note(d.Writes)
+	former.Restore(c.state)
 	standIns{c}.placed(item, d.Node.Name)
 }
 

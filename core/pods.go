@@ -155,8 +155,8 @@ func (c *Core) podPends(obj *v1.Pod) {
 	if gate != nil || changed {
 		endPlans(c, p) // it is another pod now
 	}
-	if node := c.state.NominatedTo(obj.UID); node != "" {
-		c.state.Nominate(parsed, node)
+	if c.state.NominationOf(obj.UID) != nil {
+		c.nomination.Renominate(c.turn, &p.Nomination, parsed)
 	}
 	item := c.queue.Get(obj.UID)
 	c.queue.SignedBy(c.state.SignatureInputs())

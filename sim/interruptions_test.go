@@ -21,3 +21,15 @@ func TestPodsOfInterruptedNodesHaveHomes(t *testing.T) {
 		t.Errorf("without marks: %v, %d pods evicted; want no interruption, and none", ignored.Decisions, ignored.Drain.Pods)
 	}
 }
+
+// TestPodsOfInterruptedNodesHaveHomesWithDevices plays examples/interruptions/warned-devices: nodes are bought for the
+// pods of those that the cloud takes, and nobody else gets the devices.
+func TestPodsOfInterruptedNodesHaveHomesWithDevices(t *testing.T) {
+	got := playExample(t, "interruptions/warned-devices")
+	if got.Decisions["NodeInterrupted"] != 2 || got.Drain.Pods != 4 || got.Drain.Homeless != 0 || got.Pods.Lost > 0 {
+		t.Errorf("of 2 warned nodes %d were seen; %d pods were evicted, %d waited without a home, %d were lost; want 4, 0 and 0", got.Decisions["NodeInterrupted"], got.Drain.Pods, got.Drain.Homeless, got.Pods.Lost)
+	}
+	if kept, lost := got.Decisions["HomeKept"], got.Decisions["HomeLost"]; kept != 4 || lost != 0 {
+		t.Errorf("%d homes were kept and %d were lost, want 4 and 0", kept, lost)
+	}
+}

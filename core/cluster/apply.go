@@ -62,7 +62,7 @@ func (s *State) apply(c *Change) {
 		s.countCSINode(c.Object.New, c.Object.Old)
 		s.noteSignatureInput(c)
 	case NominationAdded:
-		s.addNomination(c.Pod, c.name)
+		s.addNomination(c)
 	case NominationRemoved:
 		s.dropNomination(c.Pod)
 	case HeadroomSet:
@@ -118,7 +118,7 @@ func (s *State) undo(c *Change) {
 	case NominationAdded:
 		s.dropNomination(c.Pod)
 	case NominationRemoved:
-		s.addNomination(c.Pod, c.name)
+		s.addNomination(c)
 	case HeadroomSet:
 		s.headrooms.set(c.Headroom.Old, c.Headroom.New)
 	}

@@ -227,6 +227,20 @@ func (s *State) ResourceClaim(namespace, name string) *resourcev1.ResourceClaim 
 	return find[*resourcev1.ResourceClaim](s, ResourceClaimKind, namespace, name)
 }
 
+// ClaimNamedBy returns the resource claim that a pod names: of the state, or what a stand-in brings (Pod.Devices); nil
+// when there is none.
+func (s *State) ClaimNamedBy(pod *Pod, name string) *resourcev1.ResourceClaim {
+	if c := s.ResourceClaim(pod.Object.Namespace, name); c != nil {
+		return c
+	}
+	for _, c := range pod.Devices {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
 // ClaimsOf returns the resource claims that a pod names, in its order, and then the one that was made
 // for its extended resources. Those that don't exist are left out.
 func (s *State) ClaimsOf(pod *Pod) (out []*resourcev1.ResourceClaim) {

@@ -40,10 +40,17 @@ func (s *State) Dump(w io.Writer) {
 		fmt.Fprintf(w, "ready %s\n", uid)
 	}
 	for _, n := range s.Nominations() {
-		fmt.Fprintf(w, "nominated %s to %s (%d)\n", n.Pod.Name(), n.Name, n.Node)
+		fmt.Fprintf(w, "nominated %s to %s (%d) with a place: %t\n", n.Pod.Name(), n.Name, n.Node, n.Place)
+		for _, c := range n.Pod.Devices {
+			fmt.Fprintf(w, "nominated %s claims %s: %+v\n", n.Pod.Name(), c.Name, c.Spec)
+		}
 	}
+	s.dumpOrder(w)
 	for _, h := range s.Headrooms() {
 		fmt.Fprintf(w, "headroom %s for pods of %s by %v %v %v\n", h.ID, h.Namespace, h.Controller, h.Labels, h.Annotations)
+		if h.Group != nil {
+			fmt.Fprintf(w, "headroom %s is room for %+v\n", h.ID, *h.Group)
+		}
 	}
 	for _, x := range s.Workloads() {
 		fmt.Fprintf(w, "%s %s/%s %v %v %v\n", x.Kind, x.Namespace, x.Name, x.Set, x.Selector, x.Replicas)
@@ -62,6 +69,20 @@ func (s *State) Dump(w io.Writer) {
 	}
 	for _, f := range s.Facts() {
 		fmt.Fprintf(w, "fact %q %s\n", f.Key(), f.text())
+	}
+}
+
+// dumpOrder writes the nominated pods of each node that has several, in the order of their nominations.
+func (s *State) dumpOrder(w io.Writer) {
+	for _, i := range s.nominated.nodes {
+		if pods := slices.Clone(s.nodes[i].Nominated); len(pods) > 1 {
+			s.SortNominated(pods)
+			fmt.Fprintf(w, "node %d in turn:", i)
+			for _, p := range pods {
+				fmt.Fprintf(w, " %s", p.UID)
+			}
+			fmt.Fprintln(w)
+		}
 	}
 }
 

@@ -119,12 +119,19 @@ func (h *Headroom) same(o *Headroom) bool {
 type headrooms struct {
 	byID        map[HeadroomID]*Headroom
 	byNamespace map[string][]*Headroom
+	groups      int    // how many of them are of pod groups
 	changes     uint64 // never goes back, not even when a change is undone
 }
 
 // set replaces a headroom; either may be nil.
 func (b *headrooms) set(now, old *Headroom) {
 	b.changes++
+	if old != nil && old.Group != nil {
+		b.groups--
+	}
+	if now != nil && now.Group != nil {
+		b.groups++
+	}
 	if old != nil {
 		delete(b.byID, old.ID)
 		list := slices.DeleteFunc(b.byNamespace[old.Namespace], func(h *Headroom) bool { return h.ID == old.ID })
@@ -165,6 +172,16 @@ func (s *State) Headroom(id HeadroomID) *Headroom { return s.headrooms.byID[id] 
 // Headrooms returns all headrooms, by ID.
 func (s *State) Headrooms() []*Headroom {
 	return slices.SortedFunc(maps.Values(s.headrooms.byID), func(a, b *Headroom) int { return strings.Compare(string(a.ID), string(b.ID)) })
+}
+
+// KeepsGroupRooms reports whether room is kept for some pod group.
+func (s *State) KeepsGroupRooms() bool { return s.headrooms.groups > 0 }
+
+// KeepsGroupRoom reports whether a pod is a stand-in that keeps room for a pod group: unlike other stand-ins it may
+// keep what pods on its node have until they end.
+func (s *State) KeepsGroupRoom(p *Pod) bool {
+	h := s.headrooms.byID[p.StandIn]
+	return h != nil && h.Group != nil
 }
 
 // Admitting appends to ids the headrooms that admit a pod, in O(headrooms of its namespace and

@@ -20,7 +20,9 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 )
 
 // Nomination is a pod that is to come to a node and isn't there yet: the pod's victims
@@ -31,6 +33,12 @@ type Nomination struct {
 	Pod  *Pod
 	Name string    // of the node
 	Node NodeIndex // NoNode while there is no such node
+	// Place says that a place is kept for the pod there, with devices that it claims (KeepsDevices).
+	Place bool
+	// Begun numbers nominations in the order in which they began. What pods on one node take of its devices is
+	// taken in this order, since devices aren't alike: each pod was found to fit after those before it. A pod that
+	// is nominated to its node once more keeps its number.
+	Begun uint64
 }
 
 // nominations holds all nominations.
@@ -43,6 +51,8 @@ type nominations struct {
 	claims   map[ClaimKey]int // how many nominated pods name a claim; ephemeral claims don't count
 	users    map[ClaimKey]int // the same, ephemeral claims included
 	inline   map[string]int   // how often nominated pods have a disk in their spec, by Disk.Name
+	// begun is the highest Nomination.Begun so far. A rollback leaves it: only the order of the numbers matters.
+	begun uint64
 }
 
 func (b *nominations) init() {
@@ -65,22 +75,92 @@ func (b *nominations) claim(p *Pod, sign int) {
 
 // Nominate nominates a pod to a node, in place of the one that it was nominated to; "" for
 // none. Place ends the nomination of the pod that it places.
-func (s *State) Nominate(p *Pod, node string) {
+func (s *State) Nominate(p *Pod, node string) { s.nominate(p, node, false, 0) }
+
+// KeepPlace nominates a pod to a node as Nominate does, for a place that is kept for it: what it claims of the
+// node's devices isn't for others, either.
+func (s *State) KeepPlace(p *Pod, node string) { s.nominate(p, node, true, 0) }
+
+// Renominate nominates a pod as it was before, with the number that it had; nil for not at all.
+func (s *State) Renominate(p *Pod, was *Nomination) {
+	if was == nil {
+		s.Nominate(p, "")
+		return
+	}
+	s.nominate(p, was.Name, was.Place, was.Begun)
+}
+
+// nominate nominates a pod with a number; 0 for the one that it has on the node, or the next.
+func (s *State) nominate(p *Pod, node string, place bool, begun uint64) {
 	old := s.nominated.byPod[p.UID]
-	if old == nil && node == "" || old != nil && old.Name == node && old.Pod == p {
+	if old == nil && node == "" || old != nil && old.Name == node && old.Pod == p && old.Place == place {
 		return
 	}
 	if old != nil {
 		s.unnominate(old)
 	}
-	if node == "" {
+	switch {
+	case node == "":
 		return
+	case begun != 0:
+	case old != nil && old.Name == node:
+		begun = old.Begun
+	default:
+		begun = s.nominated.begun + 1
 	}
-	s.record(Change{Op: NominationAdded, Node: s.indexOf(node), Pod: p, name: node})
+	c := Change{Op: NominationAdded, Node: s.indexOf(node), Pod: p, name: node, begun: begun}
+	c.setPlace(place)
+	s.record(c)
 }
 
 func (s *State) unnominate(n *Nomination) {
-	s.record(Change{Op: NominationRemoved, Node: n.Node, Pod: n.Pod, name: n.Name})
+	c := Change{Op: NominationRemoved, Node: n.Node, Pod: n.Pod, name: n.Name, begun: n.Begun}
+	c.setPlace(n.Place)
+	s.record(c)
+}
+
+// setPlace says of a change of a nomination whether that is for a place.
+func (c *Change) setPlace(place bool) {
+	if c.pos = 0; place {
+		c.pos = 1
+	}
+}
+
+// NominationOf returns how a pod is nominated, nil when it isn't. It stays as it is when the pod is nominated
+// otherwise.
+func (s *State) NominationOf(uid types.UID) *Nomination { return s.nominated.byPod[uid] }
+
+// KeepsDevices reports whether a nominated pod is to have the devices that it claims: it keeps room itself, or a
+// place is kept for it, and each claim of it that has no devices yet is its own. One that others may name gets its
+// devices with the first of them, wherever that is placed.
+func (s *State) KeepsDevices(p *Pod) bool {
+	if !s.ClaimsDevices(p) {
+		return false
+	}
+	if n := s.nominated.byPod[p.UID]; !p.StandsIn() && (n == nil || !n.Place) {
+		return false
+	}
+	for i := range p.Object.Spec.ResourceClaims {
+		name, _, err := resourceclaim.Name(p.Object, &p.Object.Spec.ResourceClaims[i])
+		if err != nil {
+			return false
+		}
+		if name == nil {
+			continue // it turned out to need none
+		}
+		c := s.ClaimNamedBy(p, *name)
+		if c == nil || c.Status.Allocation == nil && !metav1.IsControlledBy(c, p.Object) {
+			return false
+		}
+	}
+	return true
+}
+
+// SortNominated sorts nominated pods by when their nominations began.
+func (s *State) SortNominated(pods []*Pod) {
+	slices.SortStableFunc(pods, func(a, b *Pod) int {
+		return cmp.Compare(s.nominated.byPod[a.UID].Begun, s.nominated.byPod[b.UID].Begun)
+	})
 }
 
 // NominatedTo returns the name of the node that a pod is to come to, "" for none.
@@ -154,9 +234,12 @@ func (s *State) indexOf(node string) NodeIndex {
 	return NoNode
 }
 
-func (s *State) addNomination(p *Pod, node string) {
-	n := &Nomination{Pod: p, Name: node, Node: s.indexOf(node)}
+// addNomination has the pod of a change nominated as the change says.
+func (s *State) addNomination(c *Change) {
+	p := c.Pod
+	n := &Nomination{Pod: p, Name: c.name, Node: s.indexOf(c.name), Place: c.pos != 0, Begun: c.begun}
 	s.nominated.byPod[p.UID] = n
+	s.nominated.begun = max(s.nominated.begun, n.Begun)
 	s.nominated.claim(p, 1)
 	s.terms.podAdded(p) // rules read the pod's terms when a node is filtered with its nominated pods
 	if n.Node == NoNode {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -41,6 +42,9 @@ type Pod struct {
 	// StandIn names the headroom that the pod keeps room for, "" for none. Such a pod is in
 	// no API.
 	StandIn HeadroomID
+	// Devices are the claims that the pod named in its object and that are in no API either: a stand-in's. They have
+	// no allocation.
+	Devices []*resourcev1.ResourceClaim
 	// ScaleUpDelay is how long the pod has to wait before nodes are bought for it, as its
 	// annotation asks; 0 without.
 	ScaleUpDelay time.Duration

@@ -68,10 +68,11 @@ func yields(p *framework.Profile) bool {
 // Yields reports whether pods of the profile may preempt others for what these have taken.
 func (e *Engine) Yields() bool { return e.yields }
 
-// now returns the filter of the class that a pod of the filter's class is of now: where plugins yield,
-// what a pod claims may have lost its devices with the victims.
-func (f *nodeFilter) now(e *Engine) *nodeFilter {
-	if !e.yields || !f.class.takes {
+// now returns the filter of the class that a pod of the filter's class is of after the changes that a what-if has
+// made from a position on: what the pod claims may have lost its devices with victims, or got some with a
+// nominated pod. The filter stays when no change concerns a claim that the pod has: it may be gone with its claims.
+func (f *nodeFilter) now(e *Engine, from cluster.Seq) *nodeFilter {
+	if !f.class.takes || !e.concerned(f.class.pod, from) {
 		return f
 	}
 	c := e.Class(f.class.pod)
@@ -80,4 +81,24 @@ func (f *nodeFilter) now(e *Engine) *nodeFilter {
 	}
 	e.refresh(c)
 	return e.newNodeFilter(c)
+}
+
+// concerned reports whether a pod may be signed otherwise after the changes of objects from a position on.
+func (e *Engine) concerned(p *cluster.Pod, from cluster.Seq) bool {
+	changes, _ := e.state.Since(from)
+	for i := range changes {
+		if changes[i].Op != cluster.ObjectSet {
+			continue
+		}
+		for k := range e.profile.Plugins {
+			r, ok := e.profile.Plugins[k].Plugin.(framework.Reclassifier)
+			if !ok {
+				continue
+			}
+			if concerns := r.Reclassifies(&changes[i], e.state); concerns != nil && concerns(p) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -62,13 +62,22 @@ func (e *Engine) Place(c *Class, p *cluster.Pod) (Choice, bool) {
 }
 
 // PlaceOn puts the pod on a node that somebody has chosen, and has the plugins take
-// what it needs there. It returns Choice.Writes.
+// what it needs there, of what nominated pods leave if that will do. It returns Choice.Writes.
 func (e *Engine) PlaceOn(p *cluster.Pod, n cluster.NodeIndex) []cluster.ObjectChange {
-	e.state.PlaceAt(p, n)
 	if !e.state.TakesObjects(p) {
+		e.state.PlaceAt(p, n)
 		return nil
 	}
-	return e.assume(p, n)
+	beside := e.assumedBeside(p, n)
+	e.state.PlaceAt(p, n)
+	if beside == nil {
+		return e.assume(p, n)
+	}
+	from := e.state.Head()
+	for i := range beside {
+		e.state.SetObject(beside[i].New)
+	}
+	return e.changedSince(from)
 }
 
 // TakeOff takes a pod off its node in a what-if, and has the plugins give back what it took there:
@@ -92,7 +101,7 @@ func (e *Engine) giveBack(p *cluster.Pod) []cluster.ObjectChange {
 	return e.changed(func(a framework.Assumer) { a.Release(p, e.state) })
 }
 
-// changed calls f with every plugin that takes things for pods, and returns the objects that it changed.
+// changed calls f with every plugin that takes things for pods, and returns the objects that have changed.
 func (e *Engine) changed(f func(framework.Assumer)) []cluster.ObjectChange {
 	from := e.state.Head()
 	for i := range e.profile.Plugins {
@@ -100,6 +109,11 @@ func (e *Engine) changed(f func(framework.Assumer)) []cluster.ObjectChange {
 			f(a)
 		}
 	}
+	return e.changedSince(from)
+}
+
+// changedSince returns the objects that have changed since a position.
+func (e *Engine) changedSince(from cluster.Seq) []cluster.ObjectChange {
 	changes, _ := e.state.Since(from)
 	var out []cluster.ObjectChange
 	for i := range changes {

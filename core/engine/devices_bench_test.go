@@ -104,6 +104,27 @@ func BenchmarkDevicesPlace(b *testing.B) {
 	}
 }
 
+// BenchmarkDevicesBesidePlaces is BenchmarkDevicesPlace where a hundred nodes keep a device for a pod each.
+func BenchmarkDevicesBesidePlaces(b *testing.B) {
+	s := deviceCluster(func(int) int { return 0 })
+	for i := range 100 {
+		name := fmt.Sprint("kept", i)
+		s.SetObject(testkit.ResourceClaim(name, testkit.Request("gpu", "gpus")).MadeFor(name).Obj())
+		s.KeepPlace(s.Schema.ParsePod(testkit.Pod(name).Req("cpu", "1").TemplateClaim("own", name).Obj()), fmt.Sprint("n", 50*i))
+	}
+	e, n := deviceEngine(s), 0
+	e.Best(e.Class(claimingPod(s, "first", 1)))
+	for b.Loop() {
+		b.StopTimer()
+		n++
+		pod := claimingPod(s, fmt.Sprint("p", n), 1)
+		b.StartTimer()
+		if _, ok := e.Place(e.Class(pod), pod); !ok {
+			b.Fatalf("pod %d found no node", n)
+		}
+	}
+}
+
 // BenchmarkDevicesRefusal has a device of one node become free, or taken again, while a pod wants two:
 // the node's content is known after the first two times, or it is new each time, for the slice says
 // something else. What is measured begins with the change of the state.

@@ -79,7 +79,7 @@ func sameDeviceAnswers(t *rapid.T, s *cluster.State, profile *framework.Profile,
 		fresh.SetHeadroom(h)
 	}
 	for _, n := range s.Nominations() {
-		fresh.Nominate(n.Pod, n.Name)
+		fresh.Renominate(n.Pod, n)
 	}
 	want := saidOfDevices(testkit.Must(engine.New(fresh, profile, engine.Options{Seed: 7})), p)
 	for i, e := range engines {

@@ -37,20 +37,27 @@ func (e *Engine) HoldsAtMost(c *Class, n *cluster.Node, most int) int {
 }
 
 // ExcludedByObject reports whether a node's object alone keeps pods of the class away, as a cordon or a taint
-// does: whoever leaves it, none of them can be there.
+// does: whoever leaves it, none of them can be there. Rules of plugins that yield (framework.Yielder) aren't asked,
+// since those who leave give back what they have taken.
 func (e *Engine) ExcludedByObject(c *Class, n *cluster.Node) bool {
 	e.refresh(c)
 	if c.narrowed.leavesOut(n.NodeInfo) {
 		return true
 	}
 	for i := range c.localRules {
-		if r := &c.localRules[i]; r.reads == framework.ReadsObject {
+		if r := &c.localRules[i]; r.reads == framework.ReadsObject && !e.yielder(r.plugin) {
 			if code, _ := r.EvalNode(n); code != framework.OK {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// yielder reports whether a plugin of the profile has pods take what they give back when they leave.
+func (e *Engine) yielder(plugin int) bool {
+	_, ok := e.profile.Plugins[plugin].Plugin.(framework.Yielder)
+	return ok
 }
 
 // PlaceOnBestOf puts the pod on the best of some nodes, which are given by index; ok is false when

@@ -17,8 +17,9 @@ import (
 //	groupRules    only if one of them reads one of these pods (framework.PodReader): then
 //	              they are asked in a what-if that places the pods that are read
 //
-// Where plugins yield (framework.Yielder), nominated pods that claim devices take them in that what-if, and
-// all rules are asked.
+// Classes that take something, as devices, are asked in a what-if where nominated pods take what they keep
+// (kept.go), in the order in which they were nominated; then all rules are asked. kube-scheduler keeps no
+// devices for nominated pods.
 //
 // Most group rules of most classes read nothing of the pods nominated to a node, and a
 // what-if updates every fact that counts these pods. The slow reference places all pods in
@@ -104,15 +105,18 @@ func (f *nodeFilter) withNominatedPods(n *cluster.Node, do func(by *nodeFilter, 
 		do(f, with, changed)
 		return
 	}
-	mark := f.state.Mark()
+	mark, from := f.state.Mark(), f.state.Head()
 	by, changed := f, changed|groupRules
+	if f.class.takes && len(x.read) > 1 {
+		f.state.SortNominated(x.read)
+	}
 	for _, p := range x.read {
 		if !f.takes(p) {
 			f.state.PlaceAt(p, n.Index)
 			continue
 		}
-		f.engine.PlaceOn(p, n.Index)
-		by, changed = f.now(f.engine), allRules
+		f.engine.PlaceNominated(p, n.Index)
+		by, changed = f.now(f.engine, from), allRules
 	}
 	do(by, with, changed)
 	f.state.Rollback(mark)
@@ -123,8 +127,10 @@ func (f *nodeFilter) leavesRoomFor(p *cluster.Pod) bool {
 	return f.class.LeavesRoomFor(p) && (f.counts == nil || f.counts(p))
 }
 
-// takes reports whether a nominated pod is to have its devices kept.
-func (f *nodeFilter) takes(p *cluster.Pod) bool { return f.engine.yields && f.state.ClaimsDevices(p) }
+// takes reports whether what a nominated pod keeps may concern the class.
+func (f *nodeFilter) takes(p *cluster.Pod) bool {
+	return f.class.takes && f.state.ClaimsDevices(f.class.pod) && f.engine.Keeps(p)
+}
 
 // reads reports whether a group rule of the class reads a pod.
 func (f *nodeFilter) reads(p *cluster.Pod) bool {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -44,6 +45,19 @@ func StandInOf(pod *cluster.Pod, prefix, name string) *cluster.Pod {
 	out.Object, out.UID, out.StandIn = shape, shape.UID, cluster.HeadroomID(shape.UID)
 	out.Claims, out.Problems = nil, nil
 	return &out
+}
+
+// ClaimLike returns a resource claim that asks for the same as another and is a pod's own.
+func ClaimLike(c *resourcev1.ResourceClaim, name string, pod *v1.Pod) *resourcev1.ResourceClaim {
+	yes := true
+	return &resourcev1.ResourceClaim{Spec: c.Spec, ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name,
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: &yes}}}}
+}
+
+// NameOfBrought returns the name of the resource claim that a stand-in brings in place of one of its pod: one that
+// the API allows no claim.
+func NameOfBrought(standIn *v1.Pod, ref *v1.PodResourceClaim) string {
+	return string(standIn.UID) + "/" + ref.Name
 }
 
 // RoomWatch remembers up to where a machine has looked at the changes of the state. Its zero

@@ -21,11 +21,14 @@ type Scheduler interface {
 //
 // It follows from what rules that look at one node have in common: what is taken of a node by
 // pods together is the same in whatever order they come, and pods that keep each other away
-// do so in both orders.
+// do so in both orders. Devices aren't alike: they are taken in the order in which the pods were
+// nominated, whoever is asked about, and of pods of one priority a later one takes nothing from an
+// earlier one (scheduler.FitsNominated).
 func FitTogether(s *cluster.State, scheduler Scheduler, n *cluster.Node) bool {
 	mark := s.Mark()
 	defer s.Rollback(mark)
-	return placeAll(s, scheduler, n, slices.Clone(n.Nominated))
+	pods, ok := inTurn(s, n)
+	return ok && placeAll(s, scheduler, n, pods)
 }
 
 // FitBeside reports whether a node takes further pods one after the other when all that are
@@ -34,10 +37,47 @@ func FitTogether(s *cluster.State, scheduler Scheduler, n *cluster.Node) bool {
 func FitBeside(s *cluster.State, scheduler Scheduler, n *cluster.Node, pods []*cluster.Pod) bool {
 	mark := s.Mark()
 	defer s.Rollback(mark)
-	for _, p := range slices.Clone(n.Nominated) {
-		s.PlaceAt(p, n.Index)
+	there, ok := inTurn(s, n)
+	if !ok || !samePriority(s, there, pods) {
+		return false
+	}
+	for _, p := range there {
+		if e := scheduler.Engine(p); e != nil {
+			e.PlaceNominated(p, n.Index)
+		} else {
+			s.PlaceAt(p, n.Index) // another scheduler's
+		}
 	}
 	return placeAll(s, scheduler, n, pods)
+}
+
+// inTurn returns the pods nominated to a node, in the order in which they were if some claim devices; ok is
+// false when these are of several priorities.
+func inTurn(s *cluster.State, n *cluster.Node) (pods []*cluster.Pod, ok bool) {
+	pods = slices.Clone(n.Nominated)
+	if !slices.ContainsFunc(pods, s.ClaimsDevices) {
+		return pods, true
+	}
+	s.SortNominated(pods)
+	return pods, samePriority(s, pods, nil)
+}
+
+// samePriority reports whether those pods of two lists that claim devices are of one priority: about a pod the
+// rules are asked as if those of lower priority had no devices.
+func samePriority(s *cluster.State, a, b []*cluster.Pod) bool {
+	var first *cluster.Pod
+	for _, list := range [...][]*cluster.Pod{a, b} {
+		for _, p := range list {
+			switch {
+			case !s.ClaimsDevices(p):
+			case first == nil:
+				first = p
+			case p.Priority != first.Priority:
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // placeAll places pods on a node as long as each fits, and reports whether all did.
@@ -54,7 +94,7 @@ func placeAll(s *cluster.State, scheduler Scheduler, n *cluster.Node, pods []*cl
 		if e.LooksBeyondNode(class) || !e.FitsBare(class, n) {
 			return false
 		}
-		s.PlaceAt(p, n.Index)
+		e.PlaceNominated(p, n.Index)
 	}
 	return true
 }

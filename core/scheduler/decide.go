@@ -61,15 +61,21 @@ type attempt struct {
 	engine *engine.Engine
 	pod    *cluster.Pod
 	class  *engine.Class
-	// nominated is the node that the pod was nominated to before, "" for none.
+	// nominated is the node that the pod was nominated to before, "" for none; was says how, nil for not at all,
+	// and began is what devicesKeptSince returned.
 	nominated string
+	was       *cluster.Nomination
+	began     uint64
 }
 
 // begin takes back the pod's nomination, since what is kept for a pod is no obstacle
 // to it. The class is the pod's, as it would be signed then; nil when it is to be signed anew.
 func (s *Scheduler) begin(pod *cluster.Pod, class *engine.Class) attempt {
-	a := attempt{Scheduler: s, engine: s.Engine(pod), pod: pod, class: class, nominated: s.state.NominatedTo(pod.UID)}
-	s.state.Nominate(pod, "")
+	a := attempt{Scheduler: s, engine: s.Engine(pod), pod: pod, class: class}
+	if a.was = s.state.NominationOf(pod.UID); a.was != nil {
+		a.nominated, a.began = a.was.Name, s.devicesKeptSince(pod)
+		s.state.Nominate(pod, "")
+	}
 	if class == nil {
 		a.class = s.Class(pod)
 	}
@@ -92,7 +98,7 @@ func (s *Scheduler) Decide(pod *cluster.Pod, class *engine.Class, known Rejectio
 func (a *attempt) decide(known Rejections) Decision {
 	// Extenders are asked about pods that exist.
 	consults := a.engine.Profile().Consults(a.pod.Object) && !a.pod.StandsIn()
-	if n := a.state.NodeByName(a.nominated); n != nil && !consults && a.takesNominated(a.pod, a.class, n) {
+	if n := a.state.NodeByName(a.nominated); n != nil && !consults && a.takesNominated(a.pod, a.class, n, a.began) {
 		return a.placed(engine.Choice{Node: n.Index, Writes: a.engine.PlaceOn(a.pod, n.Index)}, engine.Breakdown{RunnerUp: cluster.NoNode})
 	}
 	if why := known.StillRejected(a.class); why != nil {
@@ -103,7 +109,7 @@ func (a *attempt) decide(known Rejections) Decision {
 	}
 	if consults {
 		if nodes := a.engine.Feasible(a.class); len(nodes) > 0 {
-			a.state.Nominate(a.pod, a.nominated)
+			a.state.Renominate(a.pod, a.was)
 			return Decision{Class: a.class, Consult: nodes}
 		}
 		return a.unplaced()

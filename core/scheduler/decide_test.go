@@ -252,3 +252,28 @@ func TestEvaluationsAreCountedPerAttempt(t *testing.T) {
 }
 
 var _ scheduler.Rejections = (*world)(nil)
+
+// TestPlacesOutliveQuestionsToExtenders asks extenders about the nodes for a pod that has a place, and about its
+// victims: what it claims is kept on its node all the same, and its turn stays.
+func TestPlacesOutliveQuestionsToExtenders(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		extender framework.Extender
+		cpu      string
+	}{
+		{"about nodes", framework.Extender{Filters: true}, "1"},
+		{"about victims", framework.Extender{Preempts: true}, "3"},
+	} {
+		w := newWorldWith(t, consulting(c.extender), fours("n1", "n2"), running("a", "2", 0, "n1"), running("b", "2", 0, "n2"))
+		p := w.pod(testkit.Pod("p").Req("cpu", c.cpu).Priority(10))
+		w.KeepPlace(p, "n1")
+		before := *w.NominationOf(p.UID)
+		w.nominate(testkit.Pod("later"), "n1")
+		if d := w.decide(p); d.Consult == nil && d.Candidates == nil {
+			t.Errorf("%s: nothing was asked", c.name)
+		}
+		if now := w.NominationOf(p.UID); now == nil || *now != before {
+			t.Errorf("%s: the pod is nominated as %+v, want %+v", c.name, now, before)
+		}
+	}
+}

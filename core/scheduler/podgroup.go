@@ -164,8 +164,9 @@ type transaction struct {
 	takenOff int
 	// quiet is set when nobody is told why members find no node.
 	quiet bool
-	// nominated are the nodes to which members were nominated, by member; nil when none was.
+	// nominated are the nodes to which members were nominated, by member, and were says how; nil when none was.
 	nominated []string
+	were      []*cluster.Nomination
 
 	// What the first attempt has shown, which speaks for the group if no other succeeds; or else what
 	// the one has that did.
@@ -208,23 +209,23 @@ func (t *transaction) takeBackNominations() {
 	}
 	for i := range t.request.Members {
 		p := t.request.Members[i].Pod
-		node := t.state.NominatedTo(p.UID)
-		if node == "" {
+		was := t.state.NominationOf(p.UID)
+		if was == nil {
 			continue
 		}
 		if t.nominated == nil {
-			t.nominated = make([]string, len(t.request.Members))
+			t.nominated, t.were = make([]string, len(t.request.Members)), make([]*cluster.Nomination, len(t.request.Members))
 		}
-		t.nominated[i] = node
+		t.nominated[i], t.were[i] = was.Name, was
 		t.state.Nominate(p, "")
 	}
 }
 
 // restoreNominations nominates the members again that have no place.
 func (t *transaction) restoreNominations(why []string) {
-	for i, node := range t.nominated {
-		if node != "" && why[i] != "" { // it has no place
-			t.state.Nominate(t.request.Members[i].Pod, node)
+	for i, was := range t.were {
+		if was != nil && why[i] != "" { // it has no place
+			t.state.Renominate(t.request.Members[i].Pod, was)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func (a *attempt) postFilter(d *engine.Diagnosis) Decision {
 			if w := a.Weigh(a.pod, &best); w != nil && w.Chosen == weighing.Asks {
 				return a.asks(d, w)
 			}
-			a.state.Nominate(a.pod, a.nominated)
+			a.state.Renominate(a.pod, a.was)
 			return Decision{Class: a.class, Candidates: list}
 		}
 	} else if best, ok := a.engine.Preempt(a.class); ok {
@@ -71,7 +71,7 @@ func (a *attempt) postFilter(d *engine.Diagnosis) Decision {
 // waitsForNode is the decision for a pod that stays nominated to its node, if it is
 // nominated; message says why it doesn't preempt. That says nothing of its class.
 func (a *attempt) waitsForNode(d *engine.Diagnosis, message string) Decision {
-	a.state.Nominate(a.pod, a.nominated)
+	a.state.Renominate(a.pod, a.was)
 	if d == nil {
 		d = a.engine.Diagnose(a.class)
 	}
@@ -152,10 +152,25 @@ func (s *Scheduler) FitsNominated(pod *cluster.Pod, c *engine.Class) bool {
 	if n == nil {
 		return false
 	}
-	mark := s.state.Mark()
+	mark, began := s.state.Mark(), s.devicesKeptSince(pod)
 	defer s.state.Rollback(mark)
 	s.state.Nominate(pod, "")
-	return s.takesNominated(pod, c, n)
+	return s.takesNominated(pod, c, n, began)
+}
+
+// devicesKeptSince returns the number of the nomination with which devices are kept for a pod, 0 when none are.
+func (s *Scheduler) devicesKeptSince(pod *cluster.Pod) uint64 {
+	was := s.state.NominationOf(pod.UID)
+	if was == nil || !s.state.KeepsDevices(pod) {
+		return 0
+	}
+	return was.Begun
+}
+
+// keptLater reports whether a nominated pod keeps devices, and was nominated after another.
+func (s *Scheduler) keptLater(p *cluster.Pod, began uint64) bool {
+	n := s.state.NominationOf(p.UID)
+	return n != nil && n.Begun > began && s.state.KeepsDevices(p)
 }
 
 // takesNominated reports whether the node that a pod was nominated to takes it; the pod's own
@@ -163,12 +178,16 @@ func (s *Scheduler) FitsNominated(pod *cluster.Pod, c *engine.Class) bool {
 // others of that place, unless their priority is higher: the plan has found that the node takes
 // them all, in some order. Where a hard spread allows one at a time, each would otherwise wait
 // for the other for ever.
-func (s *Scheduler) takesNominated(pod *cluster.Pod, c *engine.Class, n *cluster.Node) bool {
-	if !s.Reserved(pod.UID) {
+//
+// began is what devicesKeptSince returned, while the pod was nominated. Devices aren't alike: a pod that has some
+// kept leaves none to those that had theirs kept later, of what it leaves.
+func (s *Scheduler) takesNominated(pod *cluster.Pod, c *engine.Class, n *cluster.Node, began uint64) bool {
+	reserved := s.Reserved(pod.UID)
+	if !reserved && began == 0 {
 		return s.Engine(pod).FitsOn(c, n)
 	}
 	return s.Engine(pod).FitsBeside(c, n, func(p *cluster.Pod) bool {
-		return p.Priority > pod.Priority || !s.Reserved(p.UID)
+		return p.Priority > pod.Priority || !(reserved && s.Reserved(p.UID)) && !(began != 0 && s.keptLater(p, began))
 	})
 }
 

@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"cmp"
 	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -83,10 +84,23 @@ func FitsWithout(s *cluster.State, profile *framework.Profile, pod *cluster.Pod,
 	return fits(s, profile, pod, node, gone)
 }
 
-// assume has the plugins take what a nominated pod will, if it yields.
-func assume(s *cluster.State, profile *framework.Profile, pod *cluster.Pod, node string) {
+// inTurn returns all nominations in the order in which they began.
+func inTurn(s *cluster.State) []*cluster.Nomination {
+	return slices.SortedFunc(slices.Values(s.Nominations()), func(a, b *cluster.Nomination) int { return cmp.Compare(a.Begun, b.Begun) })
+}
+
+// keeps reports whether a nominated pod keeps its devices: it stands in for another or has a place, and each claim
+// of it that has no devices yet is its own.
+func keeps(s *cluster.State, n *cluster.Nomination) bool {
+	return (n.Place || n.Pod.StandsIn()) && !slices.ContainsFunc(s.ClaimsOf(n.Pod), func(c *resourcev1.ResourceClaim) bool {
+		return c.Status.Allocation == nil && !metav1.IsControlledBy(c, n.Pod.Object)
+	})
+}
+
+// assume has the plugins take what a nominated pod will, if it keeps that or they yield.
+func assume(s *cluster.State, profile *framework.Profile, pod *cluster.Pod, node string, keeps bool) {
 	n := s.NodeByName(node)
-	if n == nil || !yields(profile) || !s.ClaimsDevices(pod) {
+	if n == nil || !keeps && !yields(profile) || !s.ClaimsDevices(pod) {
 		return
 	}
 	for i := range profile.Plugins {

@@ -136,13 +136,13 @@ func (r rule) groups(s *cluster.State, nodes []*cluster.Node) *framework.Groups 
 func rejecterWithNominated(state *cluster.State, profile *framework.Profile, pod *cluster.Pod, node string) (string, framework.Code) {
 	with := rebuild(state, nil)
 	some := false
-	for _, x := range state.Nominations() {
+	for _, x := range inTurn(state) {
 		// A stand-in keeps room for the pods that its headroom admits, so it isn't in their
 		// way.
 		own := x.Pod.StandsIn() && state.Headroom(x.Pod.StandIn) != nil && state.Headroom(x.Pod.StandIn).Admits(pod)
 		if x.Name == node && x.Pod.Priority >= pod.Priority && !own {
 			with.Place(x.Pod, node)
-			assume(with, profile, x.Pod, node)
+			assume(with, profile, x.Pod, node, keeps(state, x))
 			some = true
 		}
 	}
@@ -283,7 +283,7 @@ func rebuild(s *cluster.State, gone map[*cluster.Pod]bool) *cluster.State {
 		out.SetHeadroom(h)
 	}
 	for _, n := range s.Nominations() {
-		out.Nominate(n.Pod, n.Name)
+		out.Renominate(n.Pod, n)
 	}
 	return out
 }

@@ -33,8 +33,8 @@ func (m *Machine) Connect(orders Orders) { m.orders = orders }
 // Anticipate keeps homes for the replacements of pods that will lose their node. Pods that leave
 // already have none, nor do those of which WhyNone returns why.
 //
-// The replacement of a pod with resource claims needs devices, which a stand-in can't keep, and for a new
-// claim it can't be planned for: its home is where the pod itself would find devices now.
+// The home of a pod that shares a resource claim with others is where the devices of that can be used: no node is
+// bought for it.
 // Members of pod groups are asked about one by one, as if they were in none.
 func (m *Machine) Anticipate(t *lifecycle.Turn, node string, pods []*cluster.Pod) {
 	for _, pod := range pods {
@@ -51,7 +51,6 @@ func (m *Machine) Anticipate(t *lifecycle.Turn, node string, pods []*cluster.Pod
 		default:
 			h = newHome(t.State, pod, node, "")
 			h.standIn.Group = nil
-			h.alone = len(pod.Object.Spec.ResourceClaims) > 0
 			h.asks, m.untried = true, true
 			m.add(h)
 			m.roomless[pod.UID] = h
@@ -77,7 +76,7 @@ func (m *Machine) WhyNone(s *cluster.State, pod *cluster.Pod) string {
 // queueAll queues the stand-ins for which nodes may be bought and that have found no room.
 func (m *Machine) queueAll(t *lifecycle.Turn) {
 	for _, h := range inOrder(maps.Values(m.roomless)) {
-		if h.asks && !h.queued && !h.alone {
+		if h.asks && !h.queued && !h.shares() {
 			m.queue(t, h)
 		}
 	}
@@ -150,7 +149,7 @@ type Kept struct {
 	Node   string // that has the room; "" while none has
 	Coming bool   // a place on a coming node is kept instead
 	Waits  bool   // room is looked for still
-	Alone  bool   // no node is bought for it: it needs devices
+	Shares bool   // no node is bought for it: it has devices of a claim that it shares with others
 	Why    string // why no node group helps, as the last plan has it; "" when that isn't known
 }
 
@@ -160,5 +159,5 @@ func (m *Machine) Kept(pod types.UID) (k Kept, ok bool) {
 	if h == nil {
 		return Kept{}, false
 	}
-	return Kept{Node: h.node, Coming: h.queued && m.orders.Coming(h.standIn.UID), Waits: h.node == "" && h.asks, Alone: h.alone, Why: h.why}, true
+	return Kept{Node: h.node, Coming: h.queued && m.orders.Coming(h.standIn.UID), Waits: h.node == "" && h.asks, Shares: h.shares(), Why: h.why}, true
 }

@@ -20,8 +20,11 @@
 // Of either state a home may have lost its room: the node is gone, goes itself, or doesn't
 // take the stand-in any more. Then the stand-in is tried elsewhere after each change, and is
 // among the Displaced pods of the next plan's request. It asks for no new node, as the
-// replacement will, unless Anticipate has made it: then the stand-in is queued like a pod. Homes of pods with
-// resource claims are alone: only the pod itself can be asked where it fits (search.go), every two seconds.
+// replacement will, unless Anticipate has made it: then the stand-in is queued like a pod.
+//
+// A stand-in claims devices as the replacement will, by resource claims that are in no API (claims.go). The engine
+// keeps devices for it on its node as it keeps CPU: whoever else asks for some is asked beside it. So it does for the
+// replacement's place, until that is bound. A device that several nodes reach isn't kept from pods on the other nodes.
 //
 // Which pods of an owner are replacements isn't known, only how many: each pod of it that
 // arrives after one has left ends one home, that of a pod with its name if there is one.

@@ -55,16 +55,13 @@ type Machine struct {
 	watch     lifecycle.RoomWatch
 	// fitting are stand-ins nominated since the watch looked last, beside which all others of
 	// their nodes have their room.
-	fitting map[types.UID]bool
-	tried   cluster.Seq // homes without room were tried with the changes up to here
-	untried bool        // homes were added to roomless since findRoom looked last
-	// aloneAfter is the number of the home that is alone and was tried last, if there was no time for those after it.
-	aloneAfter int
-	retry      time.Time // when homes that are alone are tried again; zero when there are none without room
-	orders     Orders    // nil until Connect
-	version    int       // counts changes of where homes are
-	unsettled  bool      // since endDue last looked an owner has changed, a pod has left, or a home has ended
-	wake       time.Time // when endDue has something to do though nothing changes; zero for never
+	fitting   map[types.UID]bool
+	tried     cluster.Seq // homes without room were tried with the changes up to here
+	untried   bool        // homes were added to roomless since findRoom looked last
+	orders    Orders      // nil until Connect
+	version   int         // counts changes of where homes are
+	unsettled bool        // since endDue last looked an owner has changed, a pod has left, or a home has ended
+	wake      time.Time   // when endDue has something to do though nothing changes; zero for never
 }
 
 // home is room for the replacement of one pod.
@@ -78,7 +75,7 @@ type home struct {
 	known   bool         // the owner was known when the room was kept
 	surging bool         // SuccessorRequested was called: the owner is the pod's Deployment
 	asks    bool         // Anticipate was called: room is looked for until there is some
-	alone   bool         // nodes are never bought for it: only the pod itself can be asked where it fits
+	claims  []claimKind  // how the replacement comes by the devices of each resource claim that the pod names
 	queued  bool         // the stand-in is tried and planned for like a pod
 	told    bool         // it had room at some time, as the ledger has it
 	taken   bool         // NodeTaken was called: the pod goes with its node
@@ -146,7 +143,9 @@ func (m *Machine) Reserve(t *lifecycle.Turn, r *autoscaler.Removal) (why string)
 }
 
 func newHome(s *cluster.State, pod *cluster.Pod, from, node string) *home {
-	return &home{pod: pod, from: from, owner: OwnerOf(pod), standIn: standInFor(s, pod), node: node, known: s.OwnerOf(pod) != nil}
+	h := &home{pod: pod, from: from, owner: OwnerOf(pod), node: node, known: s.OwnerOf(pod) != nil, standIn: standInFor(s, pod)}
+	h.claimDevices(s)
+	return h
 }
 
 func (m *Machine) add(h *home) {
@@ -314,7 +313,7 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 	if len(m.byPod) == 0 {
 		m.watch.Skip(t.State)
 		clear(m.fitting)
-		m.wake, m.retry = time.Time{}, time.Time{}
+		m.wake = time.Time{}
 		return
 	}
 	m.dropLostRoom(t)
@@ -431,8 +430,8 @@ func (m *Machine) Named(standIn *cluster.Pod) string {
 	return ""
 }
 
-// NextWake returns when a home ends by itself, or is tried again.
-func (m *Machine) NextWake() time.Time { return lifecycle.Earliest(m.wake, m.retry) }
+// NextWake returns when a home ends by itself, zero for never.
+func (m *Machine) NextWake() time.Time { return m.wake }
 
 // Unsettled names the homes.
 func (m *Machine) Unsettled() (out []string) {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/step"
 )
@@ -127,22 +126,34 @@ func (m *Machine) takes(t *lifecycle.Turn, h *home, pod *cluster.Pod) bool {
 
 // dropLostRoom takes from homes the room that changes since the last call have taken.
 func (m *Machine) dropLostRoom(t *lifecycle.Turn) {
+	claims := false
 	known := m.watch.EachEndangered(t.State, m.scheduler, func(p *cluster.Pod) bool { return m.fitting[p.UID] }, func(c *cluster.Change) {
-		if c.Op == cluster.WorkloadSet || c.Op == cluster.WorkloadRenewed {
+		switch c.Op {
+		case cluster.WorkloadSet, cluster.WorkloadRenewed:
 			m.unsettled = true
+		case cluster.ObjectSet, cluster.ObjectRenewed:
+			claims = claims || c.Object.Kind() == cluster.ResourceClaimKind
 		}
 	}, func(pod *cluster.Pod) {
 		h := m.byPod[leaver(pod)]
 		if h == nil || h.node == "" {
 			return
 		}
-		if why := m.lost(t, h); why != "" {
-			t.Decide(step.Decision{Kind: step.HomeLost, Pod: h.pod.Name(), Node: h.node, Reason: why})
-			m.nominate(t, h, "")
-		}
+		m.dropIfLost(t, h)
 	})
 	clear(m.fitting)
 	m.unsettled = m.unsettled || !known
+	if claims || !known {
+		m.followClaims(t)
+	}
+}
+
+// dropIfLost takes its room from a home whose node doesn't keep it any more.
+func (m *Machine) dropIfLost(t *lifecycle.Turn, h *home) {
+	if why := m.lost(t, h); why != "" {
+		t.Decide(step.Decision{Kind: step.HomeLost, Pod: h.pod.Name(), Node: h.node, Reason: why})
+		m.nominate(t, h, "")
+	}
 }
 
 // lost returns why a home's node doesn't keep its room any more, "" when it does.
@@ -154,22 +165,41 @@ func (m *Machine) lost(t *lifecycle.Turn, h *home) string {
 	case autoscaler.Going(n.NodeInfo):
 		return "the node " + whyGoing(n)
 	}
-	class := m.scheduler.Engine(h.standIn).Class(h.standIn)
-	if m.scheduler.FitsNominated(h.standIn, class) || m.fitsWithoutPod(t, h, class) {
+	if m.scheduler.FitsNominated(h.standIn, m.scheduler.Engine(h.standIn).Class(h.standIn)) || m.fitsWithoutPod(t, h) {
 		return ""
 	}
 	return "the node no longer has room for it"
 }
 
 // fitsWithoutPod reports whether the stand-in would fit if its pod had left its node.
-func (m *Machine) fitsWithoutPod(t *lifecycle.Turn, h *home, class *engine.Class) bool {
-	if t.State.NodeOf(h.pod.UID) == nil {
+func (m *Machine) fitsWithoutPod(t *lifecycle.Turn, h *home) bool {
+	if !h.holds(t.State) {
 		return false
 	}
 	mark := t.State.Mark()
 	defer t.State.Rollback(mark)
-	m.takeOff(t, h.pod)
-	return m.scheduler.FitsNominated(h.standIn, class)
+	m.takeLeaversOff(t, h)
+	return m.scheduler.FitsNominated(h.standIn, m.scheduler.Engine(h.standIn).Class(h.standIn))
+}
+
+// holds reports whether the pod of a home may hold something that its replacement needs: it is on its node, or claims
+// may be reserved for it still.
+func (h *home) holds(s *cluster.State) bool { return h.shares() || s.NodeOf(h.pod.UID) != nil }
+
+// takeLeaversOff takes the pod of a home off its node in a what-if, and if it shares a claim all that have to leave
+// the node: when the last of them has ended, the claim loses its devices. Of those that are gone the claim may not
+// say so yet.
+func (m *Machine) takeLeaversOff(t *lifecycle.Turn, h *home) {
+	if !h.shares() {
+		m.takeOff(t, h.pod)
+		return
+	}
+	for _, x := range m.byNode[h.from] {
+		if t.State.PodOn(x.pod.UID) == nil {
+			t.State.Place(x.pod, h.from)
+		}
+		m.takeOff(t, x.pod)
+	}
 }
 
 // takeOff takes a pod off its node in a what-if. What a pod of another scheduler has taken isn't known.

@@ -4,13 +4,11 @@ package homes
 // its pod has to leave, nor on a node that is going, whatever its pod tolerates.
 //
 // A home is first asked about as its stand-in, beside the pod that still runs. Where none is found
-// and rules look at other pods, it is asked about once more as if the pod had gone. A home that is alone is
-// asked about as the pod itself, which gives back what it holds, devices above all: where the pod would be
-// placed now, the stand-in keeps what can be kept without it: room on that node, not the devices.
+// and rules look at other pods, or the pod may have devices that other nodes reach or shares some, it is asked about
+// once more as if the pod had gone.
 
 import (
 	"maps"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,13 +17,6 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/lifecycle"
-)
-
-const (
-	// retryAfter is how long after homes that are alone found no room they are tried again.
-	retryAfter = 2 * time.Second
-	// maxAlone is how many of them are tried at a time: each costs O(nodes).
-	maxAlone = 16
 )
 
 // rejections are the classes for which no node was found, in one search.
@@ -43,17 +34,8 @@ type fromNode struct {
 // stand-ins that no rule can tell apart one that finds no node speaks for all. Those that find
 // none and for which nodes may be bought are queued.
 func (m *Machine) findRoom(t *lifecycle.Turn) {
-	due := !m.retry.IsZero() && !t.Now.Before(m.retry)
-	if len(m.roomless) == 0 {
-		m.retry = time.Time{}
+	if len(m.roomless) == 0 || m.tried == t.State.Head() && !m.untried {
 		return
-	}
-	if m.tried == t.State.Head() && !m.untried && !due {
-		return
-	}
-	alone, last, turn := 0, 0, due || m.untried
-	if turn {
-		m.retry, alone = time.Time{}, maxAlone
 	}
 	m.untried = false
 	rejected := rejections{map[*engine.Class]bool{}, map[fromNode]bool{}}
@@ -61,24 +43,8 @@ func (m *Machine) findRoom(t *lifecycle.Turn) {
 		if h.queued || m.cfg.NoRoom && !h.asks || !m.scheduler.Responsible(h.standIn) {
 			continue
 		}
-		node := ""
-		switch {
-		case !h.alone:
-			node = m.roomFor(t, h, &rejected)
-		case alone > 0 && h.number > m.aloneAfter:
-			alone--
-			last = h.number
-			node = m.roomWithoutPod(t, h, unplaced(t.State.Schema.AsWanted(h.pod)))
-		}
-		if node != "" {
+		if node := m.roomFor(t, h, &rejected); node != "" {
 			m.nominate(t, h, node)
-		} else if h.alone && m.retry.IsZero() {
-			m.retry = t.Now.Add(retryAfter)
-		}
-	}
-	if turn { // otherwise none was tried: whose turn it is stays
-		if m.aloneAfter = 0; alone == 0 {
-			m.aloneAfter = last
 		}
 	}
 	m.queueAll(t)
@@ -102,32 +68,25 @@ func (m *Machine) roomFor(t *lifecycle.Turn, h *home, rejected *rejections) (nod
 		}
 	}
 	key := fromNode{class, h.from}
-	if !h.asks || rejected.gone[key] || !e.LooksBeyondNode(class) {
+	elsewhere := h.shares() || !t.State.Devices().NodesOnly() && t.State.ClaimsDevices(h.standIn)
+	if !h.asks || rejected.gone[key] || !elsewhere && !e.LooksBeyondNode(class) {
 		return ""
 	}
-	node = m.roomWithoutPod(t, h, h.standIn)
+	node = m.roomWithoutPod(t, h)
 	rejected.gone[key] = node == ""
 	return node
 }
 
-// roomWithoutPod returns a node that would take as, the stand-in of a home or its pod, if the pod had
-// left its node; "" for none. It costs O(nodes).
-func (m *Machine) roomWithoutPod(t *lifecycle.Turn, h *home, as *cluster.Pod) (node string) {
-	if t.State.NodeOf(h.pod.UID) == nil {
+// roomWithoutPod returns a node that would take the stand-in of a home if the pod had left its node, with those that
+// it shares claims with if they have to; "" for none. It costs O(nodes).
+func (m *Machine) roomWithoutPod(t *lifecycle.Turn, h *home) (node string) {
+	if !h.holds(t.State) {
 		return ""
 	}
 	mark := t.State.Mark()
 	defer t.State.Rollback(mark)
-	m.takeOff(t, h.pod)
-	return m.bestAmong(t, h, m.scheduler.Engine(as), as)
-}
-
-// unplaced returns a pod as it was before it was placed.
-func unplaced(pod *cluster.Pod) *cluster.Pod {
-	object, out := *pod.Object, *pod
-	object.Spec.NodeName = ""
-	out.Object, out.Group = &object, nil
-	return &out
+	m.takeLeaversOff(t, h)
+	return m.bestAmong(t, h, m.scheduler.Engine(h.standIn), h.standIn)
 }
 
 // bestAmong returns the best node on which a home may be, as a pod would be placed; "" for none.

@@ -258,9 +258,9 @@ func (m *Machine) advance(t *lifecycle.Turn, n *cluster.Node, x *node) {
 		switch {
 		case !kept && homeless == "":
 			homeless = fmt.Sprintf("no room can be reserved for pod %s, which %s", p.Name(), m.homes.WhyNone(t.State, p))
-		case k.Waits && k.Alone && homeless == "":
-			homeless = fmt.Sprintf("no node takes the replacement of pod %s with its devices", p.Name())
-		case k.Waits && !k.Alone:
+		case k.Waits && k.Shares && homeless == "":
+			homeless = fmt.Sprintf("no node takes the replacement of pod %s, which shares devices with others", p.Name())
+		case k.Waits && !k.Shares:
 			waits++
 		}
 		r.Homes = append(r.Homes, autoscaler.Home{Pod: p.UID, Node: k.Node})

@@ -38,6 +38,8 @@ type Pod struct {
 	// node in the state, where it is nominated no more, it is what was decided before:
 	// if the pod loses its node, it is nominated there again.
 	node string
+	// keeps says that what the pod claims of devices is kept for it on node: State.KeepPlace has nominated it.
+	keeps bool
 	// reserved says that a place is kept for the pod (core/lifecycle/reservation), and place
 	// on which node; "" when that isn't registered. In the state the pod is nominated to
 	// place when node is "". Nothing of it is written.
@@ -76,12 +78,22 @@ func (p *Pod) wanted() string {
 	return p.node
 }
 
-// at returns the node that the pod is nominated to in the state while it has none.
-func (p *Pod) at() string {
-	if p.node != "" {
-		return p.node
+// nominate nominates the pod in the state where at says.
+func (p *Pod) nominate(s *cluster.State, pod *cluster.Pod) {
+	if node, place := p.at(); place {
+		s.KeepPlace(pod, node)
+	} else {
+		s.Nominate(pod, node)
 	}
-	return p.place
+}
+
+// at returns the node that the pod is nominated to in the state while it has none, and whether a place is kept
+// for it there.
+func (p *Pod) at() (node string, place bool) {
+	if p.node != "" {
+		return p.node, p.keeps || p.node == p.place
+	}
+	return p.place, p.place != ""
 }
 
 // waitsForNode reports whether the pod waits for a node of its own beside waiting with its
@@ -113,10 +125,10 @@ func New(pods lifecycle.Pods[Pod]) *Machine { return &Machine{pods: pods} }
 // written unless it was written last. Call it after each decision that may have
 // nominated the pod or taken its nomination back.
 func (m *Machine) Write(t *lifecycle.Turn, p *Pod, item *queue.Item) {
-	if p.node = t.State.NominatedTo(item.Pod().UID); p.node == p.place {
-		p.node = ""
+	p.node, p.keeps, p.expected = "", false, ""
+	if is := t.State.NominationOf(item.Pod().UID); is != nil && is.Name != p.place {
+		p.node, p.keeps = is.Name, is.Place
 	}
-	p.expected = ""
 	m.show(t, p, item)
 	m.send(t, p, item.Pod())
 }
@@ -146,7 +158,7 @@ func (m *Machine) send(t *lifecycle.Turn, p *Pod, pod *cluster.Pod) {
 
 // show has the state and the queue have a waiting pod as its part says.
 func (m *Machine) show(t *lifecycle.Turn, p *Pod, item *queue.Item) {
-	t.State.Nominate(item.Pod(), p.at())
+	p.nominate(t.State, item.Pod())
 	t.Queue.SetNominated(item, p.waitsForNode())
 }
 
@@ -204,7 +216,7 @@ func (m *Machine) Restore(t *lifecycle.Turn, p *Pod, item *queue.Item) {
 // Renominate nominates a pod in the state as before the decision, of which nothing is
 // written: the nominations of pods that another scheduler places are its own.
 func (m *Machine) Renominate(t *lifecycle.Turn, p *Pod, pod *cluster.Pod) {
-	t.State.Nominate(pod, p.at())
+	p.nominate(t.State, pod)
 }
 
 // Show takes the node that the API has a pod nominated to that isn't bound, and reports whether
@@ -226,7 +238,7 @@ func (m *Machine) Show(t *lifecycle.Turn, p *Pod, item *queue.Item, node string)
 		}
 		return false
 	}
-	p.node, p.expected, p.written, p.failed = node, "", node, false
+	p.node, p.keeps, p.expected, p.written, p.failed = node, false, "", node, false
 	if _, placed := t.State.Placed(item.Pod().UID); !placed {
 		m.show(t, p, item)
 	}
@@ -300,20 +312,18 @@ func (m *Machine) Invariants() (out []string) {
 	return out
 }
 
-// standsIn reports whether it is a stand-in that is nominated: those are another machine's.
-func standsIn(state *cluster.State, uid types.UID) bool {
-	return slices.ContainsFunc(state.Nominations(), func(n *cluster.Nomination) bool { return n.Pod.UID == uid && n.Pod.StandsIn() })
-}
-
 // InvariantsIn says what doesn't hold between the machine and the state: a pod without
-// a node is nominated there as was decided, and nobody else is nominated, stand-ins aside.
+// a node is nominated there as was decided, and nobody else is nominated, stand-ins aside, which are another machine's.
 func (m *Machine) InvariantsIn(state *cluster.State) (out []string) {
 	for uid, p := range m.pods.All() {
 		if _, placed := state.Placed(uid); placed {
 			continue
 		}
-		if at := state.NominatedTo(uid); at != p.at() && !standsIn(state, uid) {
-			out = append(out, fmt.Sprintf("pod %s is nominated to %q, and the state says %q", uid, p.at(), at))
+		node, place := p.at()
+		switch is := state.NominationOf(uid); {
+		case is == nil && node == "" || is != nil && (is.Pod.StandsIn() || is.Name == node && is.Place == place):
+		default:
+			out = append(out, fmt.Sprintf("pod %s is nominated to %q, with a place there: %t, and the state says %+v", uid, node, place, is))
 		}
 	}
 	for _, n := range state.Nominations() {

@@ -4,8 +4,8 @@ package podgroups
 // don't overtake it for ever. Each place that its members will have when some pods have ended is kept by a
 // stand-in (cluster.GroupRoom): a pod in no API, nominated there. Pods of the group's priority or a lower
 // one leave it its room, but for those that don't delay the group: they end before the pods do that the
-// group has to wait for, or the group may preempt them. A stand-in keeps what nodes have, no devices and no
-// storage: for a gang with claims for devices no room is kept, since small pods would take the devices.
+// group has to wait for, or the group may preempt them. A stand-in keeps what nodes have, and devices
+// (claims.go), but no storage.
 //
 //	room is   from                                              then
 //	wanted    a gang of which too few members have nodes was    room is kept for the one of the highest
@@ -69,6 +69,7 @@ type keptRoom struct {
 	id       cluster.HeadroomID
 	standIns []*cluster.Pod
 	members  []types.UID // by stand-in
+	had      []int       // how many claims of the member had devices, by stand-in
 	nodes    []string    // sorted, each once
 	objects  []*v1.Node  // by node: as it was when its stand-ins' members could last be on it
 	preempts bool
@@ -227,9 +228,13 @@ func (m *Machine) roomEnds(t *lifecycle.Turn, k *keptRoom) (why string, over boo
 	case !t.Now.Before(k.ends):
 		return fmt.Sprintf("the pod group did not start within %s", k.lasts), true
 	}
-	for _, uid := range k.members {
-		if item := t.Queue.Get(uid); item == nil || item.WaitsWithGroup() != waits {
+	for i, uid := range k.members {
+		item := t.Queue.Get(uid)
+		if item == nil || item.WaitsWithGroup() != waits {
 			return "other members wait than before", false
+		}
+		if allocatedClaims(t.State, item.Pod()) != k.had[i] {
+			return fmt.Sprintf("claims of pod %s have got or lost their devices", item.Pod().Name()), false
 		}
 	}
 	for i, name := range k.nodes {
@@ -267,8 +272,8 @@ func (m *Machine) keepRoom(t *lifecycle.Turn, uid types.UID, x *wait) (why strin
 		return fmt.Sprintf("%d of its members are pending, and the limit is %d", n, maxRoomMembers)
 	}
 	for _, item := range g.Members() {
-		if p := item.Pod(); t.State.ClaimsDevices(p) {
-			return fmt.Sprintf("pod %s claims devices, which can't be reserved", p.Name())
+		if p := item.Pod(); mayShare(t.State, p) != "" {
+			return fmt.Sprintf("devices can't be reserved for pod %s: other pods may use its claim %s, too, which has none yet", p.Name(), mayShare(t.State, p))
 		}
 	}
 	first := g.Members()[0].Pod()
@@ -290,6 +295,11 @@ func (m *Machine) keepRoom(t *lifecycle.Turn, uid types.UID, x *wait) (why strin
 	case len(room.Places) == 0:
 		return fmt.Sprintf("the pod group finds no places even when the %d pods have ended that end by themselves", len(pods))
 	}
+	for _, at := range room.Places {
+		if claim := sharedWrite(at.Choice.Writes, g.Members()[at.Member].Pod()); claim != "" {
+			return fmt.Sprintf("devices can't be reserved by claim %s, which other pods may use, too, once it has lost those that it has", claim)
+		}
+	}
 	x.missing = ""
 	k.until = knownEnd(leaving, room.MustGo, t.Now)
 	if x.ends.IsZero() {
@@ -309,8 +319,10 @@ func (m *Machine) nominateStandIns(t *lifecycle.Turn, k *keptRoom, items []*queu
 		member, node := items[at.Member].Pod(), t.State.Node(at.Choice.Node).Name
 		standIn := lifecycle.StandInOf(member, roomPrefix, "room-for-"+member.Object.Name)
 		standIn.StandIn, standIn.Group = k.id, nil
+		bringClaims(t.State, member, standIn)
 		t.State.Nominate(standIn, node)
 		k.standIns, k.members = append(k.standIns, standIn), append(k.members, member.UID)
+		k.had = append(k.had, allocatedClaims(t.State, member))
 		nodes[node] = true
 	}
 	k.nodes = slices.Sorted(maps.Keys(nodes))

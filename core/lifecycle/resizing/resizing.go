@@ -345,7 +345,7 @@ func (m *Machine) waitForRoom(t *lifecycle.Turn, uid types.UID, x *pod, k homes.
 		return
 	case k.Why != "":
 		x.why += ", and no node group helps: " + k.Why
-	case !k.Alone:
+	case !k.Shares:
 		return
 	}
 	x.stage = pending

@@ -77,7 +77,7 @@ func claimsOf(pod *cluster.Pod, state *cluster.State) (out []*resourcev1.Resourc
 		if name == nil {
 			continue // the pod turned out to need none
 		}
-		c := state.ResourceClaim(pod.Object.Namespace, *name)
+		c := state.ClaimNamedBy(pod, *name)
 		switch {
 		case c == nil:
 			return nil, fmt.Sprintf("could not find ResourceClaim %q", pod.Object.Namespace+"/"+*name)

@@ -131,7 +131,7 @@ func (r *rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 		if a.Ends {
 			return framework.Error, 0
 		}
-		fits, uses = a.Fits, a.Uses
+		fits, uses = a.Fits && !r.withheld(n), a.Uses
 	}
 	switch fits = fits && r.reachable(n); {
 	case !fits && r.yields:
@@ -160,6 +160,20 @@ func indexOf(n *cluster.Node, state *cluster.State) int32 {
 		}
 	}
 	return int32(n.Index)
+}
+
+// withheld reports whether a node's devices are those that a pod group waits for: a stand-in that keeps room for the
+// group is there, in a what-if, and hasn't got all that it claims, since pods have that which are to end first.
+func (r *rule) withheld(n *cluster.Node) bool {
+	return r.state.KeepsGroupRooms() && slices.ContainsFunc(n.Pods, func(p *cluster.Pod) bool {
+		return p.StandsIn() && r.state.KeepsGroupRoom(p) && r.state.KeepsDevices(p) && lacking(p, n, r.state)
+	})
+}
+
+// lacking reports whether a pod on a node hasn't got all devices that it claims.
+func lacking(p *cluster.Pod, n *cluster.Node, state *cluster.State) bool {
+	d := demandOf(p, state)
+	return d.problem == "" && (len(d.wanted) > 0 || d.lacks(n) != 0 && state.ExtendedResourceClaim(p) == nil)
 }
 
 // reachable reports whether a node can use the devices that the claims have.
@@ -191,6 +205,9 @@ func (r *rule) why(n *cluster.Node) string {
 	if v.question != 0 {
 		if a := r.ask(v, n); !a.Fits {
 			return r.unallocatable(v, n, a)
+		}
+		if r.withheld(n) {
+			return "its devices are reserved for a pod group that waits for more of them"
 		}
 	}
 	return "resourceclaim not available on the node"

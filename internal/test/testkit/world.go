@@ -250,7 +250,11 @@ func (w *World) nominate(t *rapid.T) string {
 	if maybe(t, 40, "stands in") {
 		p.StandIn = pick(t, headroomIDs, "for")
 	}
-	w.State.Nominate(p, node)
+	if maybe(t, 30, "for a place") {
+		w.State.KeepPlace(p, node)
+	} else {
+		w.State.Nominate(p, node)
+	}
 	return fmt.Sprintf("nominate %s of priority %d, standing in for %q, to %s", p.Name(), p.Priority, p.StandIn, node)
 }
 
