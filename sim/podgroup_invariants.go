@@ -152,12 +152,13 @@ func (w *World) checkGroupsPending(members []*pod, nodes []*v1.Node, pods []*v1.
 	for _, key := range keys {
 		waiting := byGroup[key]
 		g := w.podGroup(waiting[0].obj)
-		placed, domains := w.placedMembers(key, cluster.RequiredTopology(g))
+		labels := cluster.RequiredTopologies(g)
+		placed, domains := w.placedMembers(key, labels)
 		need := max(podgroups.MinCount(g)-placed, 1)
 		if len(waiting) < need || slices.ContainsFunc(waiting, func(p *pod) bool { return len(p.obj.Spec.SchedulingGates) > 0 }) {
 			continue
 		}
-		for _, some := range w.byDomain(nodes, cluster.RequiredTopology(g), domains) {
+		for _, some := range w.byDomain(nodes, labels, domains) {
 			if w.membersFit(waiting, some, nodes, pods) >= need {
 				w.violation("pod group %s waits, though %d of its members would fit", key, need)
 				break
@@ -166,16 +167,17 @@ func (w *World) checkGroupsPending(members []*pod, nodes []*v1.Node, pods []*v1.
 	}
 }
 
-// placedMembers returns how many members of a group are on nodes in the API, and in which domains.
-func (w *World) placedMembers(key cluster.PodGroupKey, label string) (n int, domains []string) {
+// placedMembers returns how many members of a group are on nodes in the API, and in which domains of some labels.
+func (w *World) placedMembers(key cluster.PodGroupKey, labels []string) (n int, domains []string) {
 	for _, p := range w.sortedPods() {
 		g := w.podGroup(p.obj)
 		if p.ended || p.obj.Spec.NodeName == "" || g == nil || keyOfGroup(g) != key {
 			continue
 		}
 		n++
-		if node := w.nodes[p.obj.Spec.NodeName]; node != nil && label != "" {
-			domains = append(domains, node.obj.Labels[label])
+		if node := w.nodes[p.obj.Spec.NodeName]; node != nil && len(labels) > 0 {
+			domain, _ := cluster.DomainOf(node.obj.Labels, labels)
+			domains = append(domains, domain)
 		}
 	}
 	return n, domains
@@ -197,16 +199,16 @@ func (w *World) waitsForMembers(p *pod) bool {
 	return n < podgroups.MinCount(g)
 }
 
-// byDomain returns the nodes among which a group has to be: those of each domain, or of the one in which
-// members are; all of them when no topology is required.
-func (w *World) byDomain(nodes []*v1.Node, label string, in []string) (out [][]*v1.Node) {
-	if label == "" {
+// byDomain returns the nodes among which a group has to be: those of each domain of some labels, or of the one in
+// which members are; all of them when no topology is required.
+func (w *World) byDomain(nodes []*v1.Node, labels, in []string) (out [][]*v1.Node) {
+	if len(labels) == 0 {
 		return [][]*v1.Node{nodes}
 	}
 	var values []string
 	by := map[string][]*v1.Node{}
 	for _, n := range nodes {
-		value, ok := n.Labels[label]
+		value, ok := cluster.DomainOf(n.Labels, labels)
 		if !ok || len(in) > 0 && !slices.Contains(in, value) {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/test/testkit"
 )
@@ -104,6 +105,47 @@ func TestNoGroupWaitsThatFits(t *testing.T) {
 			var nodes []*v1.Node
 			for _, n := range w.sortedNodes() {
 				nodes = append(nodes, n.obj)
+			}
+			w.checkPending(nodes)
+			w.wantViolations(t, c.want...)
+		})
+	}
+}
+
+// TestNoGroupWaitsThatFitsInOneDomainOfAllLevels has three nodes, of which those of one rack's name are in two zones.
+func TestNoGroupWaitsThatFitsInOneDomainOfAllLevels(t *testing.T) {
+	const rack = "example.com/rack"
+	for _, c := range []struct {
+		name, cpu string // of a node
+		bound     bool   // a member is on the first node
+		want      []string
+	}{
+		{"no domain has room", "2", false, nil},
+		{"a domain has room", "3", false, []string{"pod group default/gang waits, though 3 of its members would fit"}},
+		{"the members' domain has room", "3", true, []string{"pod group default/gang waits, though 2 of its members would fit"}},
+		{"another domain has room", "1", true, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newTestWorld(t, noGroups)
+			w.opt.Check = true
+			var nodes []*v1.Node
+			for i, zone := range []string{"a", "b", "b"} {
+				cpu := c.cpu
+				if c.bound && i > 0 {
+					cpu = "2"
+				}
+				n := testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", cpu, "memory", "8Gi", "pods", "10").Zone(zone).Label(rack, fmt.Sprint("r", i%2)).Obj()
+				w.addNode(n, nil)
+				nodes = append(nodes, n)
+			}
+			g := testkit.PodGroup("gang", 3, rack)
+			g.Annotations = map[string]string{cluster.TopologyLevelsAnnotation: v1.LabelTopologyZone + "=required," + rack + "=required"}
+			w.create(g)
+			w.addMembers(3, "1")
+			if c.bound {
+				if err := w.bind("pod-m0", "n0"); err != nil {
+					t.Fatal(err)
+				}
 			}
 			w.checkPending(nodes)
 			w.wantViolations(t, c.want...)

@@ -5,6 +5,8 @@ import (
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/berthproject/berth/core/cluster"
 )
 
 // This file is pod groups as workloads have them in short: their form, what is wrong with them, and the
@@ -16,6 +18,9 @@ type PodGroup struct {
 	MinCount int `json:"minCount,omitempty"`
 	// Topology is a label that the nodes of all members must have with one value.
 	Topology string `json:"topology,omitempty"`
+	// Levels are further labels of nodes, outermost first, each required or preferred, in the form of the
+	// annotation berth.dev/topology-levels: LABEL=required,LABEL=preferred.
+	Levels string `json:"levels,omitempty"`
 	// DisruptionMode is single (when absent), or all when members are disrupted only all together.
 	DisruptionMode string `json:"disruptionMode,omitempty"`
 }
@@ -31,6 +36,11 @@ func (v *validator) podGroup(w *Workload, at string) {
 	}
 	if g.MinCount < 0 || g.MinCount > maxCount {
 		v.bad(at+".minCount", "is %d; it must be from 0 to %d", g.MinCount, maxCount)
+	}
+	if g.Levels != "" {
+		if _, err := cluster.TopologyLevels(g.withTopology(&schedulingv1beta1.PodGroup{})); err != nil {
+			v.bad(at+".levels", "%s", err)
+		}
 	}
 	if m := g.DisruptionMode; m != "" && m != "single" && m != "all" {
 		v.bad(at+".disruptionMode", "is %q; it must be single or all", m)
@@ -52,11 +62,20 @@ func (w *Workload) podGroup(meta metav1.ObjectMeta, pod *v1.PodSpec) *scheduling
 	} else {
 		g.Spec.SchedulingPolicy.Basic = &schedulingv1beta1.BasicSchedulingPolicy{}
 	}
-	if key := w.PodGroup.Topology; key != "" {
-		g.Spec.SchedulingConstraints = &schedulingv1beta1.PodGroupSchedulingConstraints{Topology: []schedulingv1beta1.TopologyConstraint{{Key: key}}}
-	}
+	w.PodGroup.withTopology(g)
 	if w.PodGroup.DisruptionMode == "all" {
 		g.Spec.DisruptionMode = &schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}}
 	}
 	return g
+}
+
+// withTopology puts the group's topology and its further levels into an object, and returns that.
+func (g *PodGroup) withTopology(object *schedulingv1beta1.PodGroup) *schedulingv1beta1.PodGroup {
+	if g.Topology != "" {
+		object.Spec.SchedulingConstraints = &schedulingv1beta1.PodGroupSchedulingConstraints{Topology: []schedulingv1beta1.TopologyConstraint{{Key: g.Topology}}}
+	}
+	if g.Levels != "" {
+		metav1.SetMetaDataAnnotation(&object.ObjectMeta, cluster.TopologyLevelsAnnotation, g.Levels)
+	}
+	return object
 }

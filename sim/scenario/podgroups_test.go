@@ -22,6 +22,8 @@ func TestBadPodGroupsNameLineFieldAndRemedy(t *testing.T) {
 		{workload("podGroup: {minCount: -1}" + pods), "s.yaml:4: spec.workload[0].podGroup.minCount: is -1; it must be from 0 to "},
 		{workload("podGroup: {min: 1}" + pods), `s.yaml:4: spec.workload[0].podGroup.min: unknown field "min"`},
 		{workload("podGroup: {disruptionMode: some}" + pods), `s.yaml:4: spec.workload[0].podGroup.disruptionMode: is "some"; it must be single or all`},
+		{workload("podGroup: {levels: zone}" + pods), `s.yaml:4: spec.workload[0].podGroup.levels: annotation berth.dev/topology-levels: "zone" isn't required or preferred; write LABEL=required`},
+		{workload("podGroup: {topology: rack, levels: rack=preferred}" + pods), `s.yaml:4: spec.workload[0].podGroup.levels: annotation berth.dev/topology-levels: "rack" is required by`},
 		{workload("kind: DaemonSet, podGroup: {}" + pods), "s.yaml:4: spec.workload[0].podGroup: is set, and the kind is DaemonSet"},
 		{workload("podGroup: {}, template: {spec: {schedulingGroup: {podGroupName: g}, containers: [{name: c}]}}"), "s.yaml:4: spec.workload[0].podGroup: is set, and so is template.spec.schedulingGroup; remove one of them"},
 	} {
@@ -34,7 +36,7 @@ func TestBadPodGroupsNameLineFieldAndRemedy(t *testing.T) {
 
 func TestPodGroupsInShortStandForObjects(t *testing.T) {
 	r, err := scenario.Parse("s.yaml", []byte(head+`  workload:
-  - {name: gang, copies: 2, count: 2, podGroup: {minCount: 2, topology: rack, disruptionMode: all}, template: {spec: {priority: 7, containers: [{name: c}]}}}
+  - {name: gang, copies: 2, count: 2, podGroup: {minCount: 2, topology: rack, levels: "zone=required, block=preferred", disruptionMode: all}, template: {spec: {priority: 7, containers: [{name: c}]}}}
   - {name: open, namespace: team, count: 1, podGroup: {}, template: {spec: {containers: [{name: c}]}}}
 `))
 	if err != nil {
@@ -52,6 +54,9 @@ func TestPodGroupsInShortStandForObjects(t *testing.T) {
 		if x := g.Spec.SchedulingConstraints; x != nil {
 			text += fmt.Sprintf(" in one %s", x.Topology[0].Key)
 		}
+		if levels := g.Annotations["berth.dev/topology-levels"]; levels != "" {
+			text += " with " + levels
+		}
 		if g.Spec.DisruptionMode != nil && g.Spec.DisruptionMode.All != nil {
 			text += " as a whole"
 		}
@@ -64,8 +69,8 @@ func TestPodGroupsInShortStandForObjects(t *testing.T) {
 		got = append(got, fmt.Sprintf("pod %s/%s of %s", p.Namespace, p.Name, *p.Spec.SchedulingGroup.PodGroupName))
 	}
 	want := []string{
-		"group default/gang-0: gang of 2 in one rack as a whole with priority 7",
-		"group default/gang-1: gang of 2 in one rack as a whole with priority 7",
+		"group default/gang-0: gang of 2 in one rack with zone=required, block=preferred as a whole with priority 7",
+		"group default/gang-1: gang of 2 in one rack with zone=required, block=preferred as a whole with priority 7",
 		"group team/open: basic",
 		"pod default/gang-0-0 of gang-0", "pod default/gang-0-1 of gang-0",
 		"pod default/gang-1-0 of gang-1", "pod default/gang-1-1 of gang-1",

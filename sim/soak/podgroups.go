@@ -58,7 +58,35 @@ func GeneratePodGroups(seed uint64) *scenario.Scenario {
 	// That flag takes groups below their minimum.
 	sp.Policy.Flags = slices.DeleteFunc(append(d.flags(), "--enforce-node-group-min-size"), func(flag string) bool { return flag == "--force-delete-unregistered-nodes" })
 	sp.End = scenario.End{At: metav1.Duration{Duration: 12 * time.Hour}, Quiet: metav1.Duration{Duration: 25 * time.Minute}}
+	d.levels(sp)
 	return s
+}
+
+// levels has most nodes be in racks, whose names are in several zones, and some groups require or prefer two levels. It
+// draws last, so that everything else is as without it.
+func (d dice) levels(sp *scenario.Spec) {
+	rack := func(t *simulatedgroup.Template) {
+		if d.maybe(80) {
+			t.Labels[rackLabel] = fmt.Sprint("r", d.IntN(2))
+		}
+	}
+	for i := range sp.NodeGroups {
+		rack(&sp.NodeGroups[i].Template)
+	}
+	for i := range sp.Nodes {
+		rack(&sp.Nodes[i].Template)
+	}
+	for i := range sp.Workload {
+		g := sp.Workload[i].PodGroup
+		if g == nil || !d.maybe(40) {
+			continue
+		}
+		zone := "required"
+		if g.Topology == "" {
+			zone = one(d, "required", "preferred")
+		}
+		g.Levels = fmt.Sprintf("%s=%s,%s=%s", v1.LabelTopologyZone, zone, rackLabel, one(d, "required", "preferred"))
+	}
 }
 
 // gangNode draws what a node offers.
