@@ -111,6 +111,11 @@ func bindViewer(t *testing.T, client kubernetes.Interface, role string, users ..
 	if _, err := client.RbacV1().RoleBindings(metav1.NamespaceSystem).Create(t.Context(), way, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // what a cluster has in kube-system stays when another test gets the cluster
+		if err := client.RbacV1().RoleBindings(metav1.NamespaceSystem).Delete(context.Background(), meta.Name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // letListPods lets users list the pods of all namespaces: Berth tells them their names then.
