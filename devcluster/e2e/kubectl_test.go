@@ -76,8 +76,8 @@ func kubectlUsers(t *testing.T, c *controlplane.Cluster, credentials map[string]
 	return out
 }
 
-// podOfBerth creates the Pod object that stands for a Berth on this machine, on a node.
-func podOfBerth(t *testing.T, client kubernetes.Interface, node string) {
+// podOfBerth creates the Pod object that stands for a Berth on this machine, on a node, and returns its name.
+func podOfBerth(t *testing.T, client kubernetes.Interface, node string) string {
 	t.Helper()
 	host, err := os.Hostname()
 	if err != nil {
@@ -95,6 +95,7 @@ func podOfBerth(t *testing.T, client kubernetes.Interface, node string) {
 		p, err := client.CoreV1().Pods(p.Namespace).Get(ctx, host, metav1.GetOptions{})
 		return err == nil && p.Status.Phase == v1.PodRunning
 	})
+	return host
 }
 
 // bindViewer gives users what deploy/ has for people who ask Berth: the ClusterRole for its paths
@@ -108,6 +109,24 @@ func bindViewer(t *testing.T, client kubernetes.Interface, role string, users ..
 		t.Fatal(err)
 	}
 	if _, err := client.RbacV1().RoleBindings(metav1.NamespaceSystem).Create(t.Context(), way, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // what a cluster has in kube-system stays when another test gets the cluster
+		if err := client.RbacV1().RoleBindings(metav1.NamespaceSystem).Delete(context.Background(), meta.Name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// letListPods lets users list the pods of all namespaces: Berth tells them their names then.
+func letListPods(t *testing.T, client kubernetes.Interface, users ...rbacv1.Subject) {
+	t.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "pod-lister"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}}}
+	if _, err := client.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "pod-listers"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}, Subjects: users}
+	if _, err := client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -196,15 +215,7 @@ func TestKubectlBerth(t *testing.T) {
 	podOfBerth(t, client, "control-1")
 	role := "berth-viewer-simulated"
 	bindViewer(t, client, role, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "default", Name: "robot"}, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: "carol"})
-	mayList := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "pod-lister"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}}}
-	if _, err := client.RbacV1().ClusterRoles().Create(t.Context(), mayList, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "pod-listers"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "pod-lister"}, Subjects: []rbacv1.Subject{
-		{Kind: "ServiceAccount", Namespace: "default", Name: "robot"}, {APIGroup: rbacv1.GroupName, Kind: "User", Name: "carol"}}}
-	if _, err := client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	letListPods(t, client, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "default", Name: "robot"}, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: "carol"})
 	create(t, client, pod("web-0", "3"), pod("web-1", "3"), pod("huge", "64")) // one is placed, one has a node bought
 
 	for _, name := range []string{"robot", "carol"} {

@@ -4,15 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
+	"github.com/charmbracelet/x/vt"
 	"golang.org/x/sys/unix"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	v1 "k8s.io/api/core/v1"
@@ -26,9 +28,9 @@ import (
 // program that gives them, as those of clouds have.
 
 // TestKubectlTopAcrossLeaders has users whose credentials come from exec plugins, one a token and
-// one a client certificate, watch the leader on a terminal while it is killed. The screen stays, says
-// that no answer comes, and goes on with the Berth that takes over; q ends it, and leaves the
-// terminal as it was.
+// one a client certificate, watch the leader's pending pods on a terminal while it is killed. The screen
+// stays, says that no answer comes, and goes on with the Berth that takes over; q ends it, and leaves
+// the terminal as it was.
 func TestKubectlTopAcrossLeaders(t *testing.T) {
 	t.Parallel()
 	c, client := startCluster(t)
@@ -62,7 +64,9 @@ func TestKubectlTopAcrossLeaders(t *testing.T) {
 	_, secondLog := startBerth(t, c, "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(freePort(t)))
 	eventually(t, "the second Berth to stand by", logs(secondLog, "standing by: another instance is the leader"))
 	podOfBerth(t, client, "control-1")
-	bindViewer(t, client, "berth-viewer-base", rbacv1.Subject{Kind: "ServiceAccount", Namespace: "default", Name: "elsa"}, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: "emil"})
+	viewers := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "elsa"}, {APIGroup: rbacv1.GroupName, Kind: "User", Name: "emil"}}
+	bindViewer(t, client, "berth-viewer-base", viewers...)
+	letListPods(t, client, viewers...)
 	create(t, client, pod("before", "64"))
 
 	screens := map[string]*terminal{}
@@ -74,18 +78,23 @@ func TestKubectlTopAcrossLeaders(t *testing.T) {
 		screens[name] = u.top(t)
 	}
 	for name, s := range screens {
-		s.shows(name+" the first leader's screen", "control-1", "default/before", "q quits")
+		s.shows(name+" the first leader's nodes", "control-1", "q quits", "live")
+		s.types("3")
+		s.shows(name+" its pending pods", "default/before", "Insufficient cpu", "q quits", "live")
 	}
 	first.Kill()
 	for name, s := range screens {
-		s.shows(name+" that no answer comes, under what was known", "control-1", "default/before", "no response since ")
+		s.shows(name+" that no answer comes, under what was known", "default/before", "no response since ")
 	}
 	if err := client.CoreV1().Pods("default").Delete(t.Context(), "before", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	create(t, client, pod("after", "64"))
 	for name, s := range screens {
-		s.shows(name+" the second leader's screen", "control-1", "default/after", "every 500ms; q quits")
+		s.shows(name+" the second leader's pending pods", "default/after", "q quits", "live")
+		if screen := s.seen(); strings.Contains(screen, "default/before") {
+			t.Errorf("a pod that was deleted is still on the screen of %s:\n%s", name, screen)
+		}
 		s.quit(name)
 	}
 }
@@ -111,9 +120,8 @@ type terminal struct {
 	user, inner *os.File // what a person types and sees, and what the program reads and writes
 	before      *unix.Termios
 	ended       chan error
-
-	mu   sync.Mutex
-	text strings.Builder // all that was written; guarded by mu
+	// screen is what a person sees: the program writes what has changed on it alone.
+	screen *vt.SafeEmulator
 }
 
 // top runs kubectl berth top on a terminal, until the test ends or quit.
@@ -125,7 +133,7 @@ func (u *kubectlUser) top(t *testing.T) *terminal {
 			t.Fatal(err)
 		}
 	}
-	s := &terminal{t: t, ended: make(chan error, 1)}
+	s := &terminal{t: t, ended: make(chan error, 1), screen: vt.NewSafeEmulator(160, 40)}
 	var err error
 	s.user, err = os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	must(err)
@@ -138,18 +146,8 @@ func (u *kubectlUser) top(t *testing.T) *terminal {
 	must(err)
 	s.before, err = unix.IoctlGetTermios(int(s.inner.Fd()), unix.TCGETS)
 	must(err)
-	go func() {
-		part := make([]byte, 4096)
-		for {
-			n, err := s.user.Read(part)
-			s.mu.Lock()
-			s.text.Write(part[:n])
-			s.mu.Unlock()
-			if err != nil {
-				return
-			}
-		}
-	}()
+	go func() { _, _ = io.Copy(s.screen, s.user) }()
+	go func() { _, _ = io.Copy(s.user, s.screen) }() // what a terminal answers when it is asked what it can do
 	cmd := exec.Command(filepath.Join(u.folder, "kubectl-berth"), "top", "--interval", "500ms")
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+u.kubeconfig, "NO_COLOR=1", "TERM=xterm")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.inner, s.inner, s.inner
@@ -162,14 +160,18 @@ func (u *kubectlUser) top(t *testing.T) *terminal {
 	return s
 }
 
-// written returns all that the program has written.
-func (s *terminal) written() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
+// seen returns the text on the screen.
+func (s *terminal) seen() string { return ansi.Strip(s.screen.Render()) }
+
+// types types keys.
+func (s *terminal) types(keys string) {
+	s.t.Helper()
+	if _, err := s.user.WriteString(keys); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
-// shows waits until one screen has all of some texts.
+// shows waits until the screen has all of some texts.
 func (s *terminal) shows(what string, texts ...string) {
 	s.t.Helper()
 	screen := ""
@@ -179,8 +181,7 @@ func (s *terminal) shows(what string, texts ...string) {
 		}
 	}()
 	within(s.t, what, time.Minute, func(context.Context) bool {
-		all := s.written()
-		screen = all[strings.LastIndex(all, "\x1b[H")+1:]
+		screen = s.seen()
 		for _, text := range texts {
 			if !strings.Contains(screen, text) {
 				return false
@@ -193,9 +194,7 @@ func (s *terminal) shows(what string, texts ...string) {
 // quit types q, and fails unless the program ends well and leaves the terminal as it was.
 func (s *terminal) quit(name string) {
 	s.t.Helper()
-	if _, err := s.user.WriteString("q"); err != nil {
-		s.t.Fatal(err)
-	}
+	s.types("q")
 	select {
 	case err := <-s.ended:
 		if err != nil {
@@ -208,7 +207,7 @@ func (s *terminal) quit(name string) {
 	if err != nil || *now != *s.before {
 		s.t.Errorf("%s has the terminal %+v (%v) after top, before it was %+v", name, now, err, s.before)
 	}
-	within(s.t, "the cursor, and what was on the screen before, to come back", 10*time.Second, func(context.Context) bool {
-		return strings.HasSuffix(s.written(), "\x1b[?25h\x1b[?1049l")
+	within(s.t, "what was on the screen before to come back", 10*time.Second, func(context.Context) bool {
+		return !s.screen.IsAltScreen() && !strings.Contains(s.seen(), "default/")
 	})
 }

@@ -7,6 +7,7 @@ require (
 	github.com/berthproject/berth v0.0.0-00010101000000-000000000000
 	github.com/bufbuild/protocompile v0.14.1
 	github.com/invopop/jsonschema v0.13.0
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.2
 	google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2

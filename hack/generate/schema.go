@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/invopop/jsonschema"
 	v1 "k8s.io/api/core/v1"
@@ -25,6 +27,39 @@ func apiSchema() ([]byte, error) {
 	return schemaOf(&v1alpha1.Answers{}, "Answers of /api/v1alpha1/, by path", true, apiLeaf, "edge/api/v1alpha1")
 }
 
+// leaveOut says of the fields of all types that are reached from one, and of those of their items, what the library doesn't:
+// a field with omitzero isn't required, and an item that is a pointer may be null.
+func leaveOut(defs jsonschema.Definitions, t reflect.Type, seen map[reflect.Type]bool) {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		leaveOut(defs, t.Elem(), seen)
+		return
+	case reflect.Struct:
+	default:
+		return
+	}
+	def := defs[t.Name()]
+	if seen[t] {
+		return
+	}
+	seen[t] = true
+	for _, f := range reflect.VisibleFields(t) {
+		leaveOut(defs, f.Type, seen)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if def == nil || f.Anonymous {
+			continue
+		}
+		if strings.Contains(options, "omitzero") {
+			def.Required = slices.DeleteFunc(def.Required, func(required string) bool { return required == name })
+		}
+		if f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Pointer {
+			if list, ok := def.Properties.Get(name); ok {
+				list.Items = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{list.Items, {Type: "null"}}}
+			}
+		}
+	}
+}
+
 // schemaOf returns the JSON schema of a value's type, with the comments that folders have as descriptions. An
 // open one allows more fields.
 func schemaOf(value any, title string, open bool, leaf func(reflect.Type) *jsonschema.Schema, folders ...string) ([]byte, error) {
@@ -37,6 +72,7 @@ func schemaOf(value any, title string, open bool, leaf func(reflect.Type) *jsons
 	}
 	s := r.Reflect(value)
 	s.Title = title
+	leaveOut(s.Definitions, reflect.TypeOf(value), map[reflect.Type]bool{})
 	raw, err := json.MarshalIndent(s, "", "  ")
 	return append(raw, '\n'), err
 }

@@ -27,8 +27,8 @@ export interface Attention {
   node?: string
   group?: string
   /** Since is since when, and Until when it ends by itself. */
-  since: string
-  until: string
+  since?: string
+  until?: string
   /** Price is what it costs an hour. */
   price?: number
 }
@@ -148,14 +148,14 @@ export interface ComingNode {
   /** Reserved says that its place there is kept, Stays that the node was to go and stays for it. */
   reserved?: boolean
   stays?: boolean
-  ordered: string
+  ordered?: string
   /** Likely and Late are when half, and nine tenths, of the launches would have been over. */
-  likely: string
-  late: string
+  likely?: string
+  late?: string
   /** Launches is how many launches these two are after. */
   launches?: number
   /** GivenUp is when the node is no longer waited for. */
-  givenUp: string
+  givenUp?: string
 }
 
 /** CoolingDown is a node group from which no node is removed until a delay is over. */
@@ -274,7 +274,7 @@ export interface Draining {
   step: string
   why?: string
   /** Next is when it is looked at though nothing happens. */
-  next: string
+  next?: string
   /** Pods are still on it and have to leave. */
   pods: number
 }
@@ -287,14 +287,14 @@ export interface Error {
 
 /** Expectation is when a node is expected, by the latest launches of its group. */
 export interface Expectation {
-  ordered: string
+  ordered?: string
   /** Likely and Late are when half, and nine tenths, of the launches would have been over. */
-  likely: string
-  late: string
+  likely?: string
+  late?: string
   /** Launches is how many launches these two are after. */
   launches?: number
   /** GivenUp is when the node is no longer waited for. */
-  givenUp: string
+  givenUp?: string
 }
 
 /** Fact is one figure of an outcome. */
@@ -454,7 +454,7 @@ export interface Leaving {
   step: string
   why?: string
   /** Next is when it is looked at though nothing happens. */
-  next: string
+  next?: string
 }
 
 /** Line is one gauge. */
@@ -464,7 +464,7 @@ export interface Line {
   /** Unit is pods, nodes, share, price or seconds. */
   unit: string
   /** Values are null where nothing was measured: Berth didn't lead. */
-  values: number[]
+  values: (number | null)[]
 }
 
 /** MemberNode is a node with members on it. */
@@ -505,7 +505,7 @@ export interface Meta {
   /** Since is when this instance started. */
   since: string
   /** Now is the time of the cluster: virtual in a simulation, otherwise At. From is the first. */
-  from: string
+  from?: string
   now: string
   /** Profiles are the schedulerNames that it is responsible for. */
   profiles: string[]
@@ -589,7 +589,7 @@ export interface Node {
   zone?: string
   capacityType?: string
   arch?: string
-  created: string
+  created?: string
   /** Ready is the node's condition; a ready node may be cordoned (Unschedulable) all the same. */
   ready: boolean
   unschedulable?: boolean
@@ -646,7 +646,7 @@ export interface NodeDetail {
   zone?: string
   capacityType?: string
   arch?: string
-  created: string
+  created?: string
   /** Ready is the node's condition; a ready node may be cordoned (Unschedulable) all the same. */
   ready: boolean
   unschedulable?: boolean
@@ -670,10 +670,10 @@ export interface NodeDetail {
   /** Utilization is the largest share of a resource that its pods request, by the last plan. */
   utilization?: number
   /** Since is when it began to stay for this reason, or became a candidate; Looked when a plan last tried to do without it; Due when a candidate's time has come; Planned when that plan was asked for. */
-  since: string
-  looked: string
-  due: string
-  planned: string
+  since?: string
+  looked?: string
+  due?: string
+  planned?: string
   /** Changes say what would have it go, a line for each way. */
   changes?: string[]
   leaving?: Leaving
@@ -832,14 +832,14 @@ export interface Pending {
 /** PendingByReason are the workloads whose pods wait for the same. */
 export interface PendingByReason {
   state: string
-  /** Reason is why most nodes reject a rejected pod, in kube-scheduler's words; why a gated one waits; the node group of one whose node is coming; the scheduler of an unmanaged one. */
+  /** Reason is why most nodes reject a rejected pod, in kube-scheduler's words; why a gated one waits; the node group of one whose node is coming; the scheduler of an unmanaged one. It may have names in it, so that but for the node group it is left out for a viewer who may read none of the pods. */
   reason?: string
   /** that rejects most nodes */
   plugin?: string
   pods: number
   /** Example is the pod of them that has waited longest, as namespace/name, since Since. */
   example?: string
-  since: string
+  since?: string
   /** Workloads are by falling number of pods, 200 at most; OtherWorkloads is how many pods are in the rest. */
   workloads: PendingWorkload[]
   /** OtherPods are the pods that no listed workload has, and Hidden those the viewer may not read. */
@@ -852,14 +852,14 @@ export interface PendingByReason {
 /** PendingReason are pods that wait for the same. */
 export interface PendingReason {
   state: string
-  /** Reason is why most nodes reject a rejected pod, in kube-scheduler's words; why a gated one waits; the node group of one whose node is coming; the scheduler of an unmanaged one. */
+  /** Reason is why most nodes reject a rejected pod, in kube-scheduler's words; why a gated one waits; the node group of one whose node is coming; the scheduler of an unmanaged one. It may have names in it, so that but for the node group it is left out for a viewer who may read none of the pods. */
   reason?: string
   /** that rejects most nodes */
   plugin?: string
   pods: number
   /** Example is the pod of them that has waited longest, as namespace/name, since Since. */
   example?: string
-  since: string
+  since?: string
 }
 
 /** PendingResize is a pod whose resize in place is pending. */
@@ -897,7 +897,7 @@ export interface PendingWorkload {
   pods: number
   /** Example is the pod that has waited longest, since Since. What would help is in its detail. */
   example: string
-  since: string
+  since?: string
 }
 
 /** Permission is a plugin that a pod waits for on its node. */
@@ -916,7 +916,7 @@ export interface PluginScore {
 export interface Pod {
   namespace: string
   name: string
-  created: string
+  created?: string
   owner?: Owner
   /** Node is where it is, "" while it is pending. State is what a pending one waits for, and "Placed". */
   node?: string
@@ -925,7 +925,7 @@ export interface Pod {
   reason?: string
   plugin?: string
   /** Since is when Berth first saw it without a node. */
-  since: string
+  since?: string
   /** Attempts counts the decisions that found no node. */
   attempts?: number
   /** Group is the node group of the node that is coming for it, and Expected when. */
@@ -947,7 +947,7 @@ export interface PodCounts {
   pending: number
   ours: number
   /** Oldest is when the pod was first seen that has waited longest. */
-  oldest: string
+  oldest?: string
 }
 
 /** PodDetail is why a pod is where it is, or nowhere. */
@@ -955,7 +955,7 @@ export interface PodDetail {
   at: string
   namespace: string
   name: string
-  created: string
+  created?: string
   owner?: Owner
   /** Node is where it is, "" while it is pending. State is what a pending one waits for, and "Placed". */
   node?: string
@@ -964,7 +964,7 @@ export interface PodDetail {
   reason?: string
   plugin?: string
   /** Since is when Berth first saw it without a node. */
-  since: string
+  since?: string
   /** Attempts counts the decisions that found no node. */
   attempts?: number
   /** Group is the node group of the node that is coming for it, and Expected when. */
@@ -982,9 +982,9 @@ export interface PodDetail {
   message?: string
   /** Queue is where it is in the queue, Queued since when, Tried when it was last tried, and Backoff when it is next. */
   queue?: string
-  queued: string
-  tried: string
-  backoff: string
+  queued?: string
+  tried?: string
+  backoff?: string
   /** Nominated is the node that it is to come to, once its victims have left. */
   nominated?: string
   victims?: string[]
@@ -1016,7 +1016,7 @@ export interface PodDetail {
 export interface PodGroup {
   namespace: string
   name: string
-  created: string
+  created?: string
   /** Policy is Gang or Basic, and MinCount how many members a gang needs at least. */
   policy?: string
   minCount?: number
@@ -1046,7 +1046,7 @@ export interface PodGroupDetail {
   at: string
   namespace: string
   name: string
-  created: string
+  created?: string
   /** Policy is Gang or Basic, and MinCount how many members a gang needs at least. */
   policy?: string
   minCount?: number
@@ -1074,16 +1074,16 @@ export interface PodGroupDetail {
   condition?: PodGroupCondition
   /** Permitting are the placed members that wait for others before they are bound, until Until at the latest, and Fitting the pending ones that would be given nodes now. */
   permitting?: number
-  until: string
+  until?: string
   fitting?: number
   /** Nodes are those of the members, the most members first, 10 at most; AllNodes is how many there are, and Domains are the values of Topology on them. */
   nodes?: MemberNode[]
   allNodes?: number
   domains?: string[]
   /** Queued is since when the first member waits, Tried when the group was last tried, and Backoff when it is next. */
-  queued: string
-  tried: string
-  backoff: string
+  queued?: string
+  tried?: string
+  backoff?: string
   /** Room is kept for the group, which has waited for long; without it RoomMissing is why none was found when it was last looked for. */
   room?: PodGroupRoom
   roomMissing?: string
@@ -1115,7 +1115,7 @@ export interface PodGroupRoom {
   allNodes: number
   since: string
   /** Until is the deadline by which pods that borrow the room must end, left out if none may borrow it. Ends is when the room is released at the latest. */
-  until: string
+  until?: string
   ends: string
 }
 
@@ -1217,7 +1217,7 @@ export interface ScaleDown {
   status: string
   why?: string
   /** Planned is when the plan was asked for that says so. */
-  planned: string
+  planned?: string
   /** Reasons are the nodes by state and reason, the most money first. */
   reasons: NodesOfReason[]
 }
@@ -1226,7 +1226,7 @@ export interface ScaleDown {
 export interface Scaling {
   /** NotPlanned is why no nodes are bought for it for the time being, NextPlan when the next plan is. */
   notPlanned?: string
-  nextPlan: string
+  nextPlan?: string
   /** Event is the message of the last event about a scale-up. */
   event?: string
   ordered?: Order
@@ -1270,8 +1270,8 @@ export interface Series {
 /** Shadow is what a shadow has compared. */
 export interface Shadow {
   at: string
-  since: string
-  until: string
+  since?: string
+  until?: string
   /** Compared are the pods that both schedulers have placed. */
   compared: number
   /** Agreement is the share of them on the same node or one that is as good, Allowed that on a node that Berth's rules allow. */
@@ -1361,7 +1361,7 @@ export interface ShadowNodeDifference {
   nodes: number
   node?: string
   price?: number
-  wished: string
+  wished?: string
   reason?: string
   /** Pods are some of those that the nodes were for. */
   pods?: string[]
@@ -1371,7 +1371,7 @@ export interface ShadowNodeDifference {
 
 /** ShadowNodes is what a shadow has compared of nodes. */
 export interface ShadowNodes {
-  since: string
+  since?: string
   /** Verdicts counts nodes: boughtByBoth, boughtOnlyByBerth, boughtOnlyByOther, removedByBoth, removedOnlyByBerth, removedOnlyByOther. */
   verdicts: VerdictCount[]
   /** Buying and Removing are open. Early are the nodes that only the other has removed and Berth found to be unneeded, too, but not for long enough; Again those that Berth would have removed and that were needed again. */
@@ -1483,7 +1483,7 @@ export interface WhatIf {
   hidden?: number
   /** Nodes says how many of the new pods go to which existing node, the most first; 200 at most. */
   nodes?: WhatIfNode[]
-  /** Why is why the rest find no node, in kube-scheduler's words. */
+  /** Why is why the rest find no node, in kube-scheduler's words: of the pods of removed nodes the first that may be read. */
   why?: string
   /** Groups says of each node group what it would do for the new pods that find none: those to buy from answer WouldTake. */
   groups?: GroupAnswer[]

@@ -68,7 +68,8 @@ const (
 type PendingReason struct {
 	State PendingState `json:"state"`
 	// Reason is why most nodes reject a rejected pod, in kube-scheduler's words; why a gated one waits;
-	// the node group of one whose node is coming; the scheduler of an unmanaged one.
+	// the node group of one whose node is coming; the scheduler of an unmanaged one. It may have names in it, so that but for
+	// the node group it is left out for a viewer who may read none of the pods.
 	Reason string `json:"reason,omitempty"`
 	Plugin string `json:"plugin,omitempty"` // that rejects most nodes
 	Pods   int    `json:"pods"`

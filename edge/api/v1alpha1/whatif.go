@@ -18,7 +18,7 @@ type WhatIf struct {
 	Hidden int    `json:"hidden,omitempty"`
 	// Nodes says how many of the new pods go to which existing node, the most first; 200 at most.
 	Nodes []WhatIfNode `json:"nodes,omitempty"`
-	// Why is why the rest find no node, in kube-scheduler's words.
+	// Why is why the rest find no node, in kube-scheduler's words: of the pods of removed nodes the first that may be read.
 	Why string `json:"why,omitempty"`
 	// Groups says of each node group what it would do for the new pods that find none: those to buy from
 	// answer WouldTake.
