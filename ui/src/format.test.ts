@@ -26,7 +26,7 @@ describe('times', () => {
   it.each([['1h2m3.5s', 3723.5], ['250ms', 0.25], ['-5s', -5], ['0s', 0]])('seconds %s', (d, n) => expect(seconds(d)).toBeCloseTo(n))
   it.each(['', 'x', '5'])('%s is no duration', d => expect(seconds(d)).toBeNaN())
   const now = Date.parse('2026-11-27T20:00:00Z')
-  it('age', () => expect(age('2026-11-27T19:59:18Z', now)).toBe('42s'))
+  it.each([['2026-11-27T19:59:18Z', '42s'], ['2026-11-27T19:59:59.49Z', '1s'], ['2026-11-27T19:59:59.9Z', '0s'], [undefined, '–']])('age of %s', (time, want) => expect(age(time, now)).toBe(want))
   it('the date stands beside times of other days', () => {
     expect(clock('2026-11-27T19:59:18Z', true, now)).toBe('19:59:18')
     expect(clock('2026-11-26T19:59:18Z', true, now)).toBe('2026-11-26 19:59:18')

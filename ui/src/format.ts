@@ -99,8 +99,8 @@ export function seconds(duration: string | undefined): number {
 /** since returns how long ago a time was, in seconds. */
 export const since = (time: string | undefined, now: number): number => (time ? (now - Date.parse(time)) / 1000 : NaN)
 
-/** age writes how long ago a time was. */
-export const age = (time: string | undefined, now: number): string => span(since(time, now))
+/** age writes how long ago a time was, in whole seconds. */
+export const age = (time: string | undefined, now: number): string => span(Math.round(since(time, now)))
 
 // Making a formatter takes a hundred times as long as using one.
 const formatters = new Map<string, Intl.DateTimeFormat>()

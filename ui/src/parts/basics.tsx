@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact'
 import { useMemo } from 'preact/hooks'
 import { clockNow, inReport, overview, today, trouble } from '../api'
 import { age, clock, count, percent } from '../format'
-import { now, utc } from '../settings'
+import { utc } from '../settings'
 
 export function Panel({ title, more, children, bare }: { title?: ComponentChildren; more?: ComponentChildren; children: ComponentChildren; bare?: boolean }) {
   return (
@@ -55,7 +55,7 @@ export function Left({ of }: { of: { items: unknown[]; total: number; hidden?: n
 /** Trouble says why nothing new comes, and how old is what is shown. */
 export function Trouble() {
   const o = overview.value
-  return trouble.value ? <div class={o ? 'banner' : 'banner bad'} role="status">{trouble.value}{o && <span class="soft"> What is shown is {age(o.at, now.value)} old.</span>}</div> : null
+  return trouble.value ? <div class={o ? 'banner' : 'banner bad'} role="status">{trouble.value}{o && <span class="soft"> What is shown is {age(o.at, clockNow.value)} old.</span>}</div> : null
 }
 
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
