@@ -222,13 +222,14 @@ func (r *realNodes) leads(lease, what string, is func(holder string) bool) {
 // isBerths reports whether a Lease's holder is a pod of the Deployment. With its node's network a pod has the node's hostname.
 func isBerths(holder string) bool { return strings.HasPrefix(holder, "berth-") }
 
-// TestOnRealNodes installs the chart beside kube-scheduler on nodes with real kubelets, as it comes, as a shadow, in place
-// of kube-scheduler and in place of Cluster Autoscaler, one after the other.
+// TestOnRealNodes installs the chart beside kube-scheduler on nodes with real kubelets, as it comes, with a provider in the
+// pod, as a shadow, in place of kube-scheduler and in place of Cluster Autoscaler, one after the other.
 func TestOnRealNodes(t *testing.T) {
 	r := startRealNodes(t)
 	stop := r.startScheduler("--leader-elect=true")
 	r.leads("kube-scheduler", "kube-scheduler", func(string) bool { return true })
 	r.quickstart(t)
+	r.withAProvider(t)
 	r.asAShadow(t)
 	stop = r.inPlaceOfTheScheduler(t, stop)
 	defer stop()

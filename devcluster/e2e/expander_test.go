@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -119,6 +121,48 @@ func TestExpandersThatAskOutside(t *testing.T) {
 	})
 	if got := s.bought("third"); got != "a" {
 		t.Errorf("the last priorities that could be read prefer a; bought is a node of %s", got)
+	}
+}
+
+// unpriced is a file of two node groups without a price, of which the pods of shops leave less unused on the first.
+const unpriced = `apiVersion: berth.dev/v1alpha1
+kind: SimulatedNodeGroups
+groups:
+- {name: fits, max: 10, template: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}}
+- {name: wide, max: 10, template: {allocatable: {cpu: "16", memory: 64Gi, pods: "10"}}}
+`
+
+// TestCostWithoutPrices: with --expander=cost,least-waste and no prices a node is bought by least-waste, and the log, the
+// status and the group say that prices are missing.
+func TestCostWithoutPrices(t *testing.T) {
+	t.Parallel()
+	c, client := startCluster(t)
+	port := freePort(t)
+	_, log := startBerth(t, c, append(nodeGroups(t, c, unpriced), "--bind-address=127.0.0.1", "--secure-port", fmt.Sprint(port), "--scan-interval=2s", "--expander=cost,least-waste")...)
+	if got := (shops{t, client}).bought("unpriced"); got != "fits" {
+		t.Errorf("least-waste decides where no option has a price; bought is a node of %s, want fits", got)
+	}
+	if text := logOf(t, log); !strings.Contains(text, "no node group has a price: the next expander of the list chooses") || !strings.Contains(text, "--expander=cost,least-waste") {
+		t.Errorf("the log doesn't say that prices are missing:\n%s", text)
+	}
+	token := tokenFor(t, client, "reader", "/api/v1alpha1/*", "/debug/status")
+	var said []byte
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("berth says last:\n%s", said)
+		}
+	})
+	for _, x := range []struct {
+		ask  []string
+		want string
+	}{
+		{[]string{"status"}, "No price for 2 of 2 node groups, needed by --expander=cost,least-waste: fits, wide (docs/prices.md)"},
+		{[]string{"explain", "group", "fits"}, "chosen by least-waste, no option has a price"},
+	} {
+		eventually(t, fmt.Sprintf("berth %v to say that prices are missing", x.ask), func(ctx context.Context) bool {
+			said, _ = exec.CommandContext(ctx, berth, append(x.ask, "--server", fmt.Sprintf("https://127.0.0.1:%d", port), "--token-file", token, "--insecure-skip-tls-verify")...).CombinedOutput()
+			return strings.Contains(string(said), x.want)
+		})
 	}
 }
 
