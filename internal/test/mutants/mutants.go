@@ -139,7 +139,6 @@ var faults = []Mutant{
 	{"members leave their domain", "core/plugins/topologyplacement/topologyplacement.go", "d == cluster.NoDomain || d != t.Named(r.values[k])", "d == cluster.NoDomain || t == nil", "./core", "TestScripts/groups_domains", "1"},
 	{"domains whose rules keep some members out are tried whole", "core/scheduler/podgroup_domains.go", "			if !asked {\n", "			if !asked && false {\n", "./core/scheduler", "TestDomainsThatRefuse", "1"},
 	{"a plan that left domains to the next is made again", "core/autoscaler/scaleup/lastplan.go", "slices.ContainsFunc(plan.Gangs, leavesDomains) || ", "", "./core/autoscaler/scaleup", "TestDomainsAreTriedInTurn", "1"},
-	{"members that others help are taken for refused", "core/scheduler/podgroup_domains.go", "		out[k] = !known || t.state.TakesObjects(c.Pod()) || t.engine.MayHelpMembers(c, false, changes)\n", "		out[k] = !known\n", "./core/scheduler", "TestDomainsTakeTurns|TestPropertyGroupsFind", "2000"},
 	{"each attempt tries the same domains", "core/scheduler/podgroup_domains.go", "list[:first], list[at:], list[first:at]", "list[:first], list[first:at], list[at:]", "./core/scheduler", "TestDomainsTakeTurns|TestVictimsTakeTurns", "1"},
 	{"the search ends with a domain before better ones", "core/scheduler/podgroup_domains.go", " && d.bound(most) >= ahead[i+1])", ")", "./core/scheduler", "TestTheBestOfMany", "1"},
 	{"domains that nobody could leave are looked at for victims", "core/scheduler/podgroup_victims.go", "!slices.ContainsFunc(d.nodes, t.hasLower)", "false", "./core/scheduler", "TestVictimsInAny", "1"},
