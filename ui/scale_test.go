@@ -146,7 +146,7 @@ func TestManyPods(t *testing.T) {
 		{look{"now", "#/", ".chart canvas"}, 1500}, {look{"nodes", "#/nodes", ".body-row"}, 2500}, {look{"pending", "#/pending", "main table"}, 1500},
 		{look{"pods", "#/pending?view=pods", ".body-row"}, 2500}, {look{"decisions", "#/decisions", ".body-row"}, 2500}, {look{"map", "#/nodes?view=map&size=cpu", ".map .node"}, 1500}, {look{"map-price", "#/nodes?view=map&size=price&colour=state", ".map .node"}, 1500},
 		{look{"groups", "#/groups", ".body-row"}, 1500}, {look{"money", "#/money", "main table"}, 1500},
-		{look{"node", "#/nodes?node=general-0001", "[role=dialog] table"}, 3000}, {look{"pod", "#/pending?pod=default/huge-00001", "[role=dialog] table"}, 3000},
+		{look{"node", "#/nodes?node=general-0001", "[role=dialog] table"}, 3000}, {look{"pod", "#/pending?pod=default/huge-00002", "[role=dialog] table"}, 3000},
 	} {
 		var elements int
 		var paint, content, heap float64
