@@ -27,7 +27,7 @@ type line struct {
 	waiting []*waiter // in the order in which they came
 	asking  bool      // one has its turn
 	timed   bool      // a timer runs until next
-	next    time.Time // the core isn't asked before
+	next    time.Time // the core isn't asked before; when it has its time for itself is ahead later
 	turns   uint64
 	served  map[string]uint64 // when users had their last turn, as a number of turns
 	after   string            // key of the last turn
@@ -80,11 +80,14 @@ func (l *line) wait(ctx context.Context, w *waiter) bool {
 	return false
 }
 
-// end ends a turn. The next begins at a time, or later.
-func (l *line) end(next time.Time) {
+// end ends a turn, after which the core has some time for itself; of that the next turns may be ahead of.
+func (l *line) end(idle time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.asking, l.next = false, next
+	if earliest := l.now().Add(-ahead); l.next.Before(earliest) {
+		l.next = earliest
+	}
+	l.asking, l.next = false, l.next.Add(idle)
 	l.advance()
 }
 
@@ -99,7 +102,10 @@ func (l *line) advance() {
 		time.AfterFunc(wait, func() {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.timed, l.next = false, time.Time{}
+			l.timed = false
+			if now := l.now(); l.next.After(now) { // a clock that stands still, or is set back
+				l.next = now
+			}
 			l.advance()
 		})
 		return
