@@ -22,7 +22,6 @@ var edgeFaults = []Mutant{
 	{"credentials go to any namespace that the Lease names", "edge/reach/vouch.go", "if l.namespace != want.namespace {", "if false {", "./edge/reach", "TestCredentialsGoToBerthsPod", "1"},
 	{"names are compared by whoever owns the core", "edge/observe/explain.go", "fmt.Sprintf(\"node %s not found\", name), name: name, names: names}", "fmt.Sprintf(\"node %s not found; similar names are %s\", name, strings.Join(nearest(name, names), \", \"))}", "./edge/observe", "TestNamesAreComparedOutside", "1"},
 	{"a page waits though nobody has asked for a while", "edge/api/line.go", "l.now().Add(-ahead)", "l.now()", "./edge/api", "TestAPageIsOpenedAtOnce", "1"},
-	{"who has waited may ask ahead once more", "edge/api/line.go", "				l.next = now\n", "				l.next = time.Time{}\n", "./edge/api", "TestTheCoreHasTimeForItself", "1"},
 	{"the API asks the core without a pause", "edge/api/questions.go", "min(q.idle*a.at.Sub(began), maxIdle)", "min(0*a.at.Sub(began), maxIdle)", "./edge/api", "TestTheCoreHasTimeForItself", "1"},
 	{"each viewer has an answer of his own", "edge/api/questions.go", "a != nil && (!a.over() ||", "a != nil && false && (!a.over() ||", "./edge/api", "TestViewersOfOneMoment", "1"},
 	{"the overview waits for everybody's questions", "edge/api/line.go", "first != (b.key == l.first) {", "first != (b.key == l.first) && false {", "./edge/api", "TestTheOverviewWaits", "1"},
