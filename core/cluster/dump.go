@@ -39,13 +39,7 @@ func (s *State) Dump(w io.Writer) {
 	for _, uid := range slices.Sorted(maps.Keys(s.ready)) {
 		fmt.Fprintf(w, "ready %s\n", uid)
 	}
-	for _, n := range s.Nominations() {
-		fmt.Fprintf(w, "nominated %s to %s (%d) with a place: %t\n", n.Pod.Name(), n.Name, n.Node, n.Place)
-		for _, c := range n.Pod.Devices {
-			fmt.Fprintf(w, "nominated %s claims %s: %+v\n", n.Pod.Name(), c.Name, c.Spec)
-		}
-	}
-	s.dumpOrder(w)
+	s.dumpNominations(w)
 	for _, h := range s.Headrooms() {
 		fmt.Fprintf(w, "headroom %s for pods of %s by %v %v %v\n", h.ID, h.Namespace, h.Controller, h.Labels, h.Annotations)
 		if h.Group != nil {
@@ -70,6 +64,17 @@ func (s *State) Dump(w io.Writer) {
 	for _, f := range s.Facts() {
 		fmt.Fprintf(w, "fact %q %s\n", f.Key(), f.text())
 	}
+}
+
+// dumpNominations writes who is nominated, with the claims that only they bring.
+func (s *State) dumpNominations(w io.Writer) {
+	for _, n := range s.Nominations() {
+		fmt.Fprintf(w, "nominated %s to %s (%d) with a place: %t\n", n.Pod.Name(), n.Name, n.Node, n.Place)
+		for _, c := range n.Pod.Devices {
+			fmt.Fprintf(w, "nominated %s claims %s: %+v\n", n.Pod.Name(), c.Name, c.Spec)
+		}
+	}
+	s.dumpOrder(w)
 }
 
 // dumpOrder writes the nominated pods of each node that has several, in the order of their nominations.
