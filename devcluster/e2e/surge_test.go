@@ -150,14 +150,17 @@ func TestAPodGroupSurgesTogether(t *testing.T) {
 		"--scale-down-unneeded-time=10s", "--scale-down-delay-after-add=1s", "--scale-down-utilization-threshold=0.9")...)
 	s := watchServing(t, client)
 
-	// Pods of no controller keep two nodes, which they fill.
+	// Pods of no controller keep two nodes, which they fill: two of them one node, and then two another.
 	stay := map[string]bool{}
-	for _, i := range []string{"1", "2"} {
-		create(t, client, pod("anchor-"+i, "1"), pod("ballast-"+i, "3"))
+	for _, names := range [][]string{{"anchor-1", "ballast-1"}, {"anchor-2", "ballast-2"}} {
+		create(t, client, pod(names[0], "1"), pod(names[1], "3"))
+		for _, name := range names {
+			eventually(t, name+" to run", func(ctx context.Context) bool { return get(ctx, client, name).Status.Phase == v1.PodRunning })
+			stay[get(t.Context(), client, name).Spec.NodeName] = true
+		}
 	}
-	for _, name := range []string{"anchor-1", "ballast-1", "anchor-2", "ballast-2"} {
-		eventually(t, name+" to run", func(ctx context.Context) bool { return get(ctx, client, name).Status.Phase == v1.PodRunning })
-		stay[get(t.Context(), client, name).Spec.NodeName] = true
+	if len(stay) != 2 {
+		t.Fatalf("the pods are on %v, want two nodes", stay)
 	}
 	pair := gang("pair", 2, "")
 	pair.Spec.DisruptionMode = &schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}}
