@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -92,6 +93,36 @@ func (w *groupWorld) kept() (groups []string, places int) {
 
 const roomIsKept = "RoomKept default/gang: on 4 nodes, where 8 pods have to end first; until 1970-01-01T00:47:40Z"
 
+// TestRoomIsKeptForNobodyWhoHasJustCome: a gang of a higher priority that hasn't waited for long doesn't get the room when
+// that of another is due, but when its own is.
+func TestRoomIsKeptForNobodyWhoHasJustCome(t *testing.T) {
+	w := roomWorld(t)
+	in := gangOf("late", 4, "4")
+	in[0].(step.ObjectSet).Object.(*schedulingv1beta1.PodGroup).Spec.Priority = new(int32(1))
+	for _, x := range in[1:] {
+		x.(step.PodSet).Pod.Spec.Priority, x.(step.PodSet).Pod.Spec.PreemptionPolicy = new(int32(1)), new(v1.PreemptNever)
+	}
+	w.after(30*time.Second, in...)
+	if _, rooms := w.after(30 * time.Second); !slices.Equal(rooms, []string{roomIsKept}) {
+		t.Errorf("it is said %q, want room for the one that has waited for a minute", rooms)
+	}
+}
+
+// usersOfRoom are pods that come when the last pod that a gang has to wait for ends in 590 seconds, and whether they may use
+// the room of the gang, which has priority 0.
+var usersOfRoom = []struct {
+	name     string
+	priority int32
+	deadline int64 // in seconds, 0 for none
+	binds    bool
+}{
+	{"forever", 0, 0, false},
+	{"long", 0, 700, false},
+	{"short", 0, 400, true},
+	{"low", -1, 0, true},
+	{"high", 1, 0, true},
+}
+
 // TestRoomIsKeptForAGangThatWaits: after its time nobody takes the room of a gang but pods that end before
 // the last pod does that it has to wait for, and pods that it may preempt. When the others have ended it starts.
 func TestRoomIsKeptForAGangThatWaits(t *testing.T) {
@@ -114,18 +145,7 @@ func TestRoomIsKeptForAGangThatWaits(t *testing.T) {
 		}
 		return step.PodSet{Pod: p}
 	}
-	for _, c := range []struct {
-		name     string
-		priority int32
-		deadline int64
-		binds    bool
-	}{
-		{"forever", 0, 0, false},
-		{"long", 0, 700, false},
-		{"short", 0, 400, true},
-		{"low", -1, 0, true},
-		{"high", 1, 0, true},
-	} {
+	for _, c := range usersOfRoom {
 		binds, _ := w.after(0, pod(c.name, c.priority, c.deadline))
 		if bound := slices.Contains(binds, c.name); bound != c.binds {
 			t.Errorf("%s is bound: %t, want %t", c.name, bound, c.binds)

@@ -174,8 +174,8 @@ func (s *State) Headrooms() []*Headroom {
 	return slices.SortedFunc(maps.Values(s.headrooms.byID), func(a, b *Headroom) int { return strings.Compare(string(a.ID), string(b.ID)) })
 }
 
-// KeepsGroupRooms reports whether room is kept for some pod group.
-func (s *State) KeepsGroupRooms() bool { return s.headrooms.groups > 0 }
+// AnyGroupRoom reports whether room is kept for some pod group.
+func (s *State) AnyGroupRoom() bool { return s.headrooms.groups > 0 }
 
 // KeepsGroupRoom reports whether a pod is a stand-in that keeps room for a pod group: unlike other stand-ins it may
 // keep what pods on its node have until they end.

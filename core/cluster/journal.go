@@ -67,8 +67,9 @@ type Change struct {
 	Node NodeIndex // NoNode when the change touches none
 	// pos is where undo puts back what was removed: a pod on its node, or an
 	// orphan among those of its node's name. Of a NodeAdded it
-	// says whether the index had been used before (fromFree), and of a nomination whether it is for a place.
+	// says whether the index had been used before (fromFree).
 	pos         int32
+	place       bool   // of a nomination: Nomination.Place
 	begun       uint64 // of a nomination: Nomination.Begun
 	Pod         *Pod
 	Info, Old   *NodeInfo // what the node's object says, and said before

@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
@@ -108,22 +109,11 @@ func (s *State) nominate(p *Pod, node string, place bool, begun uint64) {
 	default:
 		begun = s.nominated.begun + 1
 	}
-	c := Change{Op: NominationAdded, Node: s.indexOf(node), Pod: p, name: node, begun: begun}
-	c.setPlace(place)
-	s.record(c)
+	s.record(Change{Op: NominationAdded, Node: s.indexOf(node), Pod: p, name: node, place: place, begun: begun})
 }
 
 func (s *State) unnominate(n *Nomination) {
-	c := Change{Op: NominationRemoved, Node: n.Node, Pod: n.Pod, name: n.Name, begun: n.Begun}
-	c.setPlace(n.Place)
-	s.record(c)
-}
-
-// setPlace says of a change of a nomination whether that is for a place.
-func (c *Change) setPlace(place bool) {
-	if c.pos = 0; place {
-		c.pos = 1
-	}
+	s.record(Change{Op: NominationRemoved, Node: n.Node, Pod: n.Pod, name: n.Name, place: n.Place, begun: n.Begun})
 }
 
 // NominationOf returns how a pod is nominated, nil when it isn't. It stays as it is when the pod is nominated
@@ -148,12 +138,17 @@ func (s *State) KeepsDevices(p *Pod) bool {
 		if name == nil {
 			continue // it turned out to need none
 		}
-		c := s.ClaimNamedBy(p, *name)
-		if c == nil || c.Status.Allocation == nil && !metav1.IsControlledBy(c, p.Object) {
+		if c := s.ClaimNamedBy(p, *name); c == nil || OthersMayUse(c, p) {
 			return false
 		}
 	}
 	return true
+}
+
+// OthersMayUse reports whether a claim of a pod has no devices yet and may get them with another pod: it wasn't made for
+// this one.
+func OthersMayUse(c *resourcev1.ResourceClaim, p *Pod) bool {
+	return c.Status.Allocation == nil && !metav1.IsControlledBy(c, p.Object)
 }
 
 // SortNominated sorts nominated pods by when their nominations began.
@@ -237,7 +232,7 @@ func (s *State) indexOf(node string) NodeIndex {
 // addNomination has the pod of a change nominated as the change says.
 func (s *State) addNomination(c *Change) {
 	p := c.Pod
-	n := &Nomination{Pod: p, Name: c.name, Node: s.indexOf(c.name), Place: c.pos != 0, Begun: c.begun}
+	n := &Nomination{Pod: p, Name: c.name, Node: s.indexOf(c.name), Place: c.place, Begun: c.begun}
 	s.nominated.byPod[p.UID] = n
 	s.nominated.begun = max(s.nominated.begun, n.Begun)
 	s.nominated.claim(p, 1)

@@ -90,18 +90,7 @@ func BenchmarkDevicesFirst(b *testing.B) {
 
 // BenchmarkDevicesPlace places pods with a claim for one device each, the pods and claims being there.
 func BenchmarkDevicesPlace(b *testing.B) {
-	s := deviceCluster(func(int) int { return 0 })
-	e, n := deviceEngine(s), 0
-	e.Best(e.Class(claimingPod(s, "first", 1)))
-	for b.Loop() {
-		b.StopTimer()
-		n++
-		pod := claimingPod(s, fmt.Sprint("p", n), 1)
-		b.StartTimer()
-		if _, ok := e.Place(e.Class(pod), pod); !ok {
-			b.Fatalf("pod %d found no node", n)
-		}
-	}
+	placeClaiming(b, deviceCluster(func(int) int { return 0 }))
 }
 
 // BenchmarkDevicesBesidePlaces is BenchmarkDevicesPlace where a hundred nodes keep a device for a pod each.
@@ -112,6 +101,11 @@ func BenchmarkDevicesBesidePlaces(b *testing.B) {
 		s.SetObject(testkit.ResourceClaim(name, testkit.Request("gpu", "gpus")).MadeFor(name).Obj())
 		s.KeepPlace(s.Schema.ParsePod(testkit.Pod(name).Req("cpu", "1").TemplateClaim("own", name).Obj()), fmt.Sprint("n", 50*i))
 	}
+	placeClaiming(b, s)
+}
+
+// placeClaiming measures placements of pods that claim a device each.
+func placeClaiming(b *testing.B, s *cluster.State) {
 	e, n := deviceEngine(s), 0
 	e.Best(e.Class(claimingPod(s, "first", 1)))
 	for b.Loop() {

@@ -146,9 +146,9 @@ func (s *Scheduler) DecideAmong(pod *cluster.Pod, allowed map[string]int64, fail
 	return a.placed(choice, breakdown)
 }
 
-// DecideVictims has the victims that extenders agreed to leave the node where the
-// least has to go. What has become of them since they were asked counts: only
-// pods of lower priority that are still on the node do.
+// DecideVictims preempts the victims that extenders agreed to, on the node where the
+// least has to go. Of these victims only those count that are still on the node and
+// of lower priority than the pod.
 func (s *Scheduler) DecideVictims(pod *cluster.Pod, agreed []step.Agreed) Decision {
 	a := s.begin(pod, nil)
 	if best, ok := a.engine.Cheapest(a.class, a.stillAgreed(agreed)); ok {

@@ -156,7 +156,7 @@ func TestWorkOfAGangThatIsOnePlaceShort(t *testing.T) {
 // taken off their nodes for it, however large the cluster and the group are. With too little work the
 // search says so; what it has found holds.
 func TestWorkOfASearchForRoom(t *testing.T) {
-	const most = 2*(1<<18) + 2*100_000 // in each half, and one more exhaustive search
+	const half = 1<<18 + 100_000 // with one more exhaustive search
 	spread := func(p *testkit.PodBuilder) *testkit.PodBuilder {
 		return p.Label("app", "gang").Apart(v1.LabelHostname, "app", "gang")
 	}
@@ -166,19 +166,26 @@ func TestWorkOfASearchForRoom(t *testing.T) {
 		small        int // pods of each node that leave
 		members      func() []*testkit.PodBuilder
 		found        bool
+		most         int // steps
 	}{
 		{"no order finds places in any of many zones", 60, 10, 1, func() (out []*testkit.PodBuilder) {
 			for i := range 9 {
 				out = append(out, testkit.Pod(fmt.Sprint("m", i)).Req("cpu", "3", "memory", fmt.Sprint(1+i%3, "Gi")))
 			}
 			return append(out, testkit.Pod("l1").Req("cpu", "4", "memory", "1Gi"), testkit.Pod("l2").Req("cpu", "4", "memory", "2Gi"))
-		}, false},
+		}, false, 2 * half},
 		{"members keep away from one another, and all pods must go", 1, 1500, 2, func() (out []*testkit.PodBuilder) {
 			for i := range 1500 {
 				out = append(out, spread(testkit.Pod(fmt.Sprint("m", i)).Req("cpu", "4")))
 			}
 			return out
-		}, true},
+		}, true, 2 * half},
+		{"each of many attempts looks for places that there aren't", 1, 11, 40, func() (out []*testkit.PodBuilder) {
+			for i := range 11 { // a node each
+				out = append(out, testkit.Pod(fmt.Sprint("m", i)).Req("cpu", fmt.Sprint(3+i%2), "memory", fmt.Sprint(1+i/2, "Gi")))
+			}
+			return out
+		}, true, half + 1<<15}, // what may stay is soon found
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, nil)
@@ -187,7 +194,7 @@ func TestWorkOfASearchForRoom(t *testing.T) {
 				node := fmt.Sprint("n", i)
 				w.node(testkit.Node(node).Alloc("cpu", "4", "memory", "8Gi", "pods", "110").Zone(fmt.Sprint("z", i%c.zones)))
 				for k := range c.small {
-					p := w.pod(testkit.Pod(fmt.Sprint("p", i, "-", k)).Req("cpu", "2").On(node))
+					p := w.pod(testkit.Pod(fmt.Sprint("p", i, "-", k)).Req("cpu", fmt.Sprint(4000/max(c.small, 2), "m")).On(node))
 					w.Place(p, node)
 					leaving = append(leaving, p)
 				}
@@ -200,8 +207,8 @@ func TestWorkOfASearchForRoom(t *testing.T) {
 			r := w.group(len(members), topology, members...)
 			room := w.RoomFor(r, leaving)
 			t.Logf("%d places, %d must go, %d steps, %d taken off", len(room.Places), len(room.MustGo), room.Work, room.TakenOff)
-			if !room.Cut || room.Work > most || room.TakenOff > 1<<18 {
-				t.Errorf("cut short: %t, after %d steps, want %d at most; %d pods were taken off", room.Cut, room.Work, most, room.TakenOff)
+			if !room.Cut || room.Work > c.most || room.TakenOff > 1<<18 {
+				t.Errorf("cut short: %t, after %d steps, want %d at most; %d pods were taken off", room.Cut, room.Work, c.most, room.TakenOff)
 			}
 			if found := len(room.Places) > 0; found != c.found || found && !w.placesHold(r, room.Places, room.MustGo) {
 				t.Errorf("%d places are found, and hold without %d pods: want some: %t", len(room.Places), len(room.MustGo), c.found)

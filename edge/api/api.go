@@ -272,13 +272,13 @@ func (a *API) body(r *http.Request, p *path, object string) ([]byte, error) {
 	defer end()
 	// A user's own turn comes before that of all users. In the other order, one user's waiting requests would hold the
 	// places that others could use.
-	own := &place{among: a.rendering}
+	own := &slot{among: a.rendering}
 	if !own.take(ctx) {
 		return nil, errBusy
 	}
 	defer own.leave()
-	ctx = context.WithValue(ctx, placeKey{}, own)
-	// From here on the request holds a place, but while it waits for the core.
+	ctx = context.WithValue(ctx, slotKey{}, own)
+	// From here on the request holds a slot, except while it waits for the core.
 	value, err := p.answer(&request{Request: r.WithContext(ctx), viewer: viewer, query: query, object: object})
 	if err != nil {
 		return nil, err

@@ -10,8 +10,8 @@ import (
 	v1alpha1 "github.com/berthproject/berth/edge/api/v1alpha1"
 )
 
-// Ledger has the last decisions. It is asked by several goroutines, and holds up whoever adds decisions for no
-// longer than one call.
+// Ledger has the last decisions. Several goroutines ask it at the same time, and whoever adds decisions waits for one
+// call at most.
 type Ledger interface {
 	// Range returns the numbers of the oldest and the newest decision that are kept, 0 and 0 for none.
 	Range() (first, last uint64)
@@ -87,7 +87,7 @@ const (
 // time, its node and its group; and what may name any pod is only for a viewer from whom none is hidden.
 func decision(v *viewer, d *step.Decision, how detail) v1alpha1.Decision {
 	out := v1alpha1.Decision{Seq: d.Seq, Time: d.Time.UTC(), Kind: string(d.Kind), Node: d.Node, Group: d.Group, Nodes: d.Nodes, Members: d.Members, Profile: d.Profile, Score: d.Score}
-	// Rights are those of the pod that the decision is about; what it says of victims is cut by rights of their own.
+	// The viewer needs the right to read the pod that the decision is about. Victims are named by the rights to each of them.
 	about := cmp.Or(d.Pod, d.PodGroup)
 	if about != "" && v.pod(about) == "" {
 		out.Hidden = true

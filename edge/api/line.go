@@ -11,9 +11,10 @@ import (
 //
 // What must hold: a user's question waits for one turn at most of each other user, however many questions these have; the
 // question that goes first waits for one turn at most; and no other waits for it twice in a row. The choice is made when
-// the core may be asked and not before, so that whoever comes meanwhile takes part in it.
+// the core may be asked and not before, so that whoever comes meanwhile takes part in it. How many questions wait is
+// bounded by the requests of each user (maxRenderingOfUser), and for how long by questionTimeout.
 
-// keptTurns is of how many users it is kept when they had their last turn.
+// keptTurns is for how many users it is remembered when they had their last turn.
 const keptTurns = 1024
 
 // line is the questions that wait for the core.
@@ -27,7 +28,7 @@ type line struct {
 	waiting []*waiter // in the order in which they came
 	asking  bool      // one has its turn
 	timed   bool      // a timer runs until next
-	next    time.Time // the core isn't asked before; when it has its time for itself is ahead later
+	next    time.Time // the core isn't asked before; what it is owed for questions so far is over at next plus ahead
 	turns   uint64
 	served  map[string]uint64 // when users had their last turn, as a number of turns
 	after   string            // key of the last turn
@@ -80,7 +81,8 @@ func (l *line) wait(ctx context.Context, w *waiter) bool {
 	return false
 }
 
-// end ends a turn, after which the core has some time for itself; of that the next turns may be ahead of.
+// end ends a turn, after which the core is owed some time for itself. The next turns needn't wait for it until more than
+// ahead is owed.
 func (l *line) end(idle time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

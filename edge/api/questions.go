@@ -106,10 +106,10 @@ func (q *questions) ofAge(ctx context.Context, key string, age, kept time.Durati
 		user = u.GetName()
 	}
 	a, mine := q.claim(key, user, age, kept)
-	// Whoever waits for the core makes no answer meanwhile: the place is others'.
-	place := placeOf(ctx)
+	// No answer is made while the core is waited for, so others may have the slot.
+	slot := slotOf(ctx)
 	if !a.over() {
-		place.leave()
+		slot.leave()
 	}
 	if mine {
 		// Others may wait for the answer when whoever has asked first goes away.
@@ -124,7 +124,7 @@ func (q *questions) ofAge(ctx context.Context, key string, age, kept time.Durati
 	case <-ctx.Done():
 		return nil, time.Time{}, errBusy
 	}
-	if !place.take(ctx) {
+	if !slot.take(ctx) {
 		return nil, time.Time{}, errBusy
 	}
 	return a.value, q.shown(a.at), a.err

@@ -16,7 +16,7 @@ type turns struct {
 
 // turn is the requests of one user.
 type turn struct {
-	making chan struct{} // has a token for each answer that is being made
+	making chan struct{} // bounds how many answers are made at a time: each takes a token
 	users  int           // requests that wait for a token or have one; guarded by turns.mu
 }
 
@@ -52,39 +52,39 @@ func (t *turns) begin(ctx context.Context, user string) (end func(), ok bool) {
 	}
 }
 
-// place is a place among those who have an answer made. It is for one request, in one goroutine; a nil place is of somebody who
-// needs none, as a stream.
-type place struct {
-	among chan struct{} // has a token for each answer that is being made
+// slot is one of the few answers that are made at a time. It is for one request, in one goroutine; requests that need none, as
+// a stream, have nil.
+type slot struct {
+	among chan struct{} // the tokens of all slots
 	held  bool
 }
 
-// take waits for the place; false says that the context ended before.
-func (p *place) take(ctx context.Context) bool {
-	if p == nil || p.held {
+// take waits for a slot; false says that the context ended before.
+func (s *slot) take(ctx context.Context) bool {
+	if s == nil || s.held {
 		return true
 	}
 	select {
-	case p.among <- struct{}{}:
-		p.held = true
+	case s.among <- struct{}{}:
+		s.held = true
 	case <-ctx.Done():
 	}
-	return p.held
+	return s.held
 }
 
-// leave gives the place to others, until it is taken again.
-func (p *place) leave() {
-	if p != nil && p.held {
-		<-p.among
-		p.held = false
+// leave gives the slot to others, until it is taken again.
+func (s *slot) leave() {
+	if s != nil && s.held {
+		<-s.among
+		s.held = false
 	}
 }
 
-// placeKey is the key of a place in a context.
-type placeKey struct{}
+// slotKey is the key of a slot in a context.
+type slotKey struct{}
 
-// placeOf returns the place of a request, nil for none.
-func placeOf(ctx context.Context) *place {
-	p, _ := ctx.Value(placeKey{}).(*place)
+// slotOf returns the slot of a request, nil for none.
+func slotOf(ctx context.Context) *slot {
+	p, _ := ctx.Value(slotKey{}).(*slot)
 	return p
 }

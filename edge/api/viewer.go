@@ -47,8 +47,8 @@ const (
 	rightHolds, refusalHolds = 30 * time.Second, time.Minute
 	// knownRights is how many verdicts are kept at most.
 	knownRights = 8192
-	// newRights is about how many namespaces one request has the API server asked at most; the rest counts as
-	// hidden, and is asked about by the next request.
+	// newRights is the number of namespaces about which one request asks the API server at most. Pods in the others
+	// count as hidden until a later request has asked about these.
 	newRights = 64
 )
 

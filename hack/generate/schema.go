@@ -27,7 +27,7 @@ func apiSchema() ([]byte, error) {
 	return schemaOf(&v1alpha1.Answers{}, "Answers of /api/v1alpha1/, by path", true, apiLeaf, "edge/api/v1alpha1")
 }
 
-// leaveOut says of the fields of all types that are reached from one, and of those of their items, what the library doesn't:
+// leaveOut corrects the definitions of a type, and of all types of its fields and their items, where the library is too strict:
 // a field with omitzero isn't required, and an item that is a pointer may be null.
 func leaveOut(defs jsonschema.Definitions, t reflect.Type, seen map[reflect.Type]bool) {
 	switch t.Kind() {

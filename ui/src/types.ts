@@ -1485,7 +1485,7 @@ export interface WhatIf {
   nodes?: WhatIfNode[]
   /** Why is why the rest find no node, in kube-scheduler's words: of the pods of removed nodes the first that may be read. */
   why?: string
-  /** Groups says of each node group what it would do for the new pods that find none: those to buy from answer WouldTake. */
+  /** Groups are the answers of the node groups about new pods that find no node. A group that could be bought from answers WouldTake. */
   groups?: GroupAnswer[]
   /** Saves is what the removed nodes cost. */
   saves?: number

@@ -15,17 +15,16 @@ package podgroups
 import (
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
 )
 
-// mayShare returns a claim without devices of a pod that others may use, too, "" when there is none.
-func mayShare(s *cluster.State, pod *cluster.Pod) string {
-	for i := range pod.Object.Spec.ResourceClaims {
-		if c := claimOf(s, pod, &pod.Object.Spec.ResourceClaims[i]); c != nil && c.Status.Allocation == nil && !metav1.IsControlledBy(c, pod.Object) {
+// sharedClaim returns a claim without devices of a pod that others may use, too, "" when there is none.
+func sharedClaim(s *cluster.State, pod *cluster.Pod) string {
+	for _, c := range s.ClaimsOf(pod) {
+		if cluster.OthersMayUse(c, pod) {
 			return c.Namespace + "/" + c.Name
 		}
 	}
@@ -35,9 +34,8 @@ func mayShare(s *cluster.State, pod *cluster.Pod) string {
 // sharedWrite returns a claim that gets devices when a member is placed and that others may use, too, "" for none.
 func sharedWrite(writes []cluster.ObjectChange, member *cluster.Pod) string {
 	for i := range writes {
-		c, ok := writes[i].New.(*resourcev1.ResourceClaim)
-		if was, _ := writes[i].Old.(*resourcev1.ResourceClaim); ok && was != nil && was.Status.Allocation == nil && c.Status.Allocation != nil && !metav1.IsControlledBy(c, member.Object) {
-			return c.Namespace + "/" + c.Name
+		if was, ok := writes[i].Old.(*resourcev1.ResourceClaim); ok && was != nil && cluster.OthersMayUse(was, member) {
+			return was.Namespace + "/" + was.Name
 		}
 	}
 	return ""
@@ -45,8 +43,8 @@ func sharedWrite(writes []cluster.ObjectChange, member *cluster.Pod) string {
 
 // allocatedClaims returns how many claims of a pod have devices.
 func allocatedClaims(s *cluster.State, pod *cluster.Pod) (n int) {
-	for i := range pod.Object.Spec.ResourceClaims {
-		if c := claimOf(s, pod, &pod.Object.Spec.ResourceClaims[i]); c != nil && c.Status.Allocation != nil {
+	for _, c := range s.ClaimsOf(pod) {
+		if c.Status.Allocation != nil {
 			n++
 		}
 	}
@@ -57,24 +55,18 @@ func allocatedClaims(s *cluster.State, pod *cluster.Pod) (n int) {
 func bringClaims(s *cluster.State, member, standIn *cluster.Pod) {
 	for i := range member.Object.Spec.ResourceClaims {
 		ref := &member.Object.Spec.ResourceClaims[i]
-		c := claimOf(s, member, ref)
-		if c == nil {
-			continue // it turned out to need none: without its claims the member wouldn't be tried
+		named, _, err := resourceclaim.Name(member.Object, ref)
+		if err != nil || named == nil {
+			continue // it turned out to need none
 		}
-		name := c.Name
+		c, name := s.ResourceClaim(member.Object.Namespace, *named), *named
+		if c == nil {
+			continue // the member isn't tried without it
+		}
 		if c.Status.Allocation == nil {
 			name = lifecycle.NameOfBrought(standIn.Object, ref)
 			standIn.Devices = append(standIn.Devices, lifecycle.ClaimLike(c, name, standIn.Object))
 		}
 		standIn.Object.Spec.ResourceClaims = append(standIn.Object.Spec.ResourceClaims, v1.PodResourceClaim{Name: ref.Name, ResourceClaimName: &name})
 	}
-}
-
-// claimOf returns a resource claim of a pod, nil when there is none.
-func claimOf(s *cluster.State, pod *cluster.Pod, ref *v1.PodResourceClaim) *resourcev1.ResourceClaim {
-	name, _, err := resourceclaim.Name(pod.Object, ref)
-	if err != nil || name == nil {
-		return nil
-	}
-	return s.ResourceClaim(pod.Object.Namespace, *name)
 }

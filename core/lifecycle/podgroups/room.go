@@ -15,7 +15,7 @@ package podgroups
 //	-         there won't                                       wanted again after KeepRoom.After
 //
 // Room is kept for one gang at a time: the next would be given what the first one needs. It is given back
-// when the gang has its nodes, is gone or can't be tried, and when its time is over: then the gang's wait
+// when the gang has its nodes, is gone or can't be tried, and when its time is over. In the last case the gang's wait
 // starts over, so that others have their turn. A gang that is held, or without members, goes on waiting as
 // long as its PodGroup is there. When a member goes, or a node on which room is kept no longer admits
 // its members, places are searched again. Nothing of this outlives the process: after a crash the wait is counted from the
@@ -272,8 +272,8 @@ func (m *Machine) keepRoom(t *lifecycle.Turn, uid types.UID, x *wait) (why strin
 		return fmt.Sprintf("%d of its members are pending, and the limit is %d", n, maxRoomMembers)
 	}
 	for _, item := range g.Members() {
-		if p := item.Pod(); mayShare(t.State, p) != "" {
-			return fmt.Sprintf("devices can't be reserved for pod %s: other pods may use its claim %s, too, which has none yet", p.Name(), mayShare(t.State, p))
+		if claim := sharedClaim(t.State, item.Pod()); claim != "" {
+			return fmt.Sprintf("devices can't be reserved for pod %s: other pods may use its claim %s, too, which has none yet", item.Pod().Name(), claim)
 		}
 	}
 	first := g.Members()[0].Pod()

@@ -165,7 +165,7 @@ func indexOf(n *cluster.Node, state *cluster.State) int32 {
 // withheld reports whether a node's devices are those that a pod group waits for: a stand-in that keeps room for the
 // group is there, in a what-if, and hasn't got all that it claims, since pods have that which are to end first.
 func (r *rule) withheld(n *cluster.Node) bool {
-	return r.state.KeepsGroupRooms() && slices.ContainsFunc(n.Pods, func(p *cluster.Pod) bool {
+	return r.state.AnyGroupRoom() && slices.ContainsFunc(n.Pods, func(p *cluster.Pod) bool {
 		return p.StandsIn() && r.state.KeepsGroupRoom(p) && r.state.KeepsDevices(p) && lacking(p, n, r.state)
 	})
 }

@@ -20,8 +20,8 @@ type WhatIf struct {
 	Nodes []WhatIfNode `json:"nodes,omitempty"`
 	// Why is why the rest find no node, in kube-scheduler's words: of the pods of removed nodes the first that may be read.
 	Why string `json:"why,omitempty"`
-	// Groups says of each node group what it would do for the new pods that find none: those to buy from
-	// answer WouldTake.
+	// Groups are the answers of the node groups about new pods that find no node. A group that could be bought from
+	// answers WouldTake.
 	Groups []GroupAnswer `json:"groups,omitempty"`
 	// Saves is what the removed nodes cost.
 	Saves Price `json:"saves,omitempty"`

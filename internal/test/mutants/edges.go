@@ -29,7 +29,7 @@ var edgeFaults = []Mutant{
 	{"who asks most is asked for first", "edge/api/line.go", "return l.last(a) < l.last(b)", "return false", "./edge/api", "TestUsersTakeTurns", "1"},
 	{"a question waits as whoever asked it first", "edge/api/line.go", "	for _, user := range w.users {\n		last =", "	for _, user := range w.users[:1] {\n		last =", "./edge/api", "TestUsersTakeTurns", "1"},
 	{"users are remembered for ever", "edge/api/line.go", "len(l.served)+len(w.users) > keptTurns", "false", "./edge/api", "TestTurnsAreForgotten", "1"},
-	{"whoever waits for the core keeps others from being answered", "edge/api/turns.go", "if p != nil && p.held {", "if p != nil && p.held && p.among == nil {", "./edge/api", "TestManyUsersLeaveRoom", "1"},
+	{"whoever waits for the core keeps others from being answered", "edge/api/turns.go", "if s != nil && s.held {", "if s != nil && s.held && s.among == nil {", "./edge/api", "TestManyUsersLeaveRoom", "1"},
 	{"each page of a list asks the core", "edge/api/questions.go", "r.query.Get(\"continue\") != \"\"", "r.query.Get(\"continue\") == \"nothing\"", "./edge/api", "TestPagesOfEachList", "1"},
 	{"an empty continue is a later page", "edge/api/questions.go", "r.query.Get(\"continue\") != \"\"", "r.query.Has(\"continue\")", "./edge/api", "TestPagesOfEachList", "1"},
 	{"any number of answers are kept", "edge/api/questions.go", "len(q.answers) >= keptAnswers", "false", "./edge/api", "TestAnswersAreBounded", "1"},
