@@ -116,16 +116,34 @@ func (s *State) Nodes(f func(*Node)) {
 
 // Pods calls f for every pod that has a node, those of nodes that aren't known last and by the
 // node's name.
-func (s *State) Pods(f func(*Pod)) {
+func (s *State) Pods(f func(*Pod)) { s.PodsByNode(func(_ string, p *Pod) { f(p) }) }
+
+// PodsByNode is Pods, with the name of the pod's node.
+func (s *State) PodsByNode(f func(node string, p *Pod)) {
 	s.Nodes(func(n *Node) {
 		for _, p := range n.Pods {
-			f(p)
+			f(n.Name, p)
 		}
 	})
 	for _, node := range slices.Sorted(maps.Keys(s.orphans)) {
 		for _, p := range s.orphans[node] {
+			f(node, p)
+		}
+	}
+}
+
+// PodCount returns how many pods have a node, known or not.
+func (s *State) PodCount() int { return len(s.pods) }
+
+// PodsOn calls f for every pod of a node, which needn't be known, in O(pods of the node).
+func (s *State) PodsOn(node string, f func(*Pod)) {
+	if n := s.NodeByName(node); n != nil {
+		for _, p := range n.Pods {
 			f(p)
 		}
+	}
+	for _, p := range s.orphans[node] {
+		f(p)
 	}
 }
 

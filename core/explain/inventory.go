@@ -31,17 +31,14 @@ type NamedUse struct {
 	Use
 }
 
-// NodeRows returns a row for each node, in the order of NodeLines, in O(nodes × log nodes).
+// NodeRows returns a row for each node, in no particular order, in O(nodes).
 func (v *View) NodeRows() []NodeRow {
-	nodes := make(map[string]*cluster.Node, v.State.Len())
-	v.State.Nodes(func(n *cluster.Node) { nodes[n.Name] = n })
+	removals := v.removals()
+	out := make([]NodeRow, 0, v.State.Len())
+	add := func(n *cluster.Node) { out = append(out, nodeRow(n, v.nodeLine(n, removals[n.Name]))) }
+	v.State.Nodes(add)
 	if v.Autoscaler != nil {
-		v.Autoscaler.Deletions.EachOutOfState(func(info *cluster.NodeInfo) { nodes[info.Name] = cluster.DetachedNode(info) })
-	}
-	lines, _ := v.NodeLines(len(nodes))
-	out := make([]NodeRow, 0, len(lines))
-	for _, line := range lines {
-		out = append(out, nodeRow(nodes[line.Node], line))
+		v.Autoscaler.Deletions.EachOutOfState(func(info *cluster.NodeInfo) { add(cluster.DetachedNode(info)) })
 	}
 	return out
 }

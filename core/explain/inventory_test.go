@@ -23,23 +23,29 @@ func TestPodLines(t *testing.T) {
 	c.Step(time.Unix(1, 0), door.Must(
 		step.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "2", "pods", "10").Obj()},
 		step.PodSet{Pod: testkit.Pod("placed").On("n1").Obj()},
+		step.PodSet{Pod: testkit.Pod("orphan").On("gone").Obj()},
 		step.PodSet{Pod: testkit.Pod("big").Req("cpu", "9").Obj()},
 		step.PodSet{Pod: foreign})...)
 	var got []string
 	for _, p := range append(c.View().PendingLines(), c.View().PlacedLines()...) {
 		got = append(got, fmt.Sprintf("%s on %q: %s %s %s, %d attempts", p.Object.Name, p.Node, p.State, p.Plugin, p.Reason, p.Attempts))
-		if one, ok := c.View().PodLine(p.Object.Namespace, p.Object.Name); !ok || !reflect.DeepEqual(one, p) {
+		if one, _, ok := c.View().PodDetail(p.Object.Namespace, p.Object.Name); !ok || !reflect.DeepEqual(one, p) {
 			t.Errorf("the line of %s alone is %+v, in the list %+v", p.Object.Name, one, p)
 		}
 	}
-	if on := c.View().LinesOn("n1"); len(on) != 1 || on[0].Object.Name != "placed" || on[0].Node != "n1" || len(c.View().LinesOn("none")) > 0 {
-		t.Errorf("on n1 is %+v", on)
+	for node, pod := range map[string]string{"n1": "placed", "gone": "orphan"} {
+		if on := c.View().LinesOn(node); len(on) != 1 || on[0].Object.Name != pod || on[0].Node != node {
+			t.Errorf("on %s is %+v", node, on)
+		}
 	}
-	if one, ok := c.View().PodLine("default", "none"); ok {
+	if on := c.View().LinesOn("none"); len(on) > 0 {
+		t.Errorf("on a node that isn't there is %+v", on)
+	}
+	if one, _, ok := c.View().PodDetail("default", "none"); ok {
 		t.Errorf("a pod that isn't there has the line %+v", one)
 	}
 	slices.Sort(got)
-	want := []string{`big on "": Rejected NodeResourcesFit Insufficient cpu, 1 attempts`, `foreign on "": Unmanaged  another, 0 attempts`, `placed on "n1":   , 0 attempts`}
+	want := []string{`big on "": Rejected NodeResourcesFit Insufficient cpu, 1 attempts`, `foreign on "": Unmanaged  another, 0 attempts`, `orphan on "gone":   , 0 attempts`, `placed on "n1":   , 0 attempts`}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}

@@ -109,7 +109,7 @@ func (v *View) ExplainNode(name string) (x NodeExplanation, ok bool) {
 		x.Awaits = append(x.Awaits, p.Name())
 	}
 	at := v.Autoscaler.Nodes.Of(v.Now(), n, v.Autoscaler.KeptNodes.Removal(name))
-	x.State, x.Reason, x.Detail = at.State, at.Reason, at.Detail
+	x.State, x.Reason, x.Detail = at.State, at.Reason, v.Autoscaler.Nodes.Detail(v.Now(), n, &at)
 	if resizes := v.resizesOn(n); resizes != "" {
 		if x.Detail != "" {
 			x.Detail += "; "

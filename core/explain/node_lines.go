@@ -53,10 +53,7 @@ func (u Use) Share() float64 {
 // first, then those that aren't ready, then those that could go, then the others, each by rising
 // share of what is requested. It returns limit lines at most.
 func (v *View) NodeLines(limit int) (lines []NodeLine, nodes int) {
-	var removals map[string]*autoscaler.Removal // what the last plan has of each
-	if v.Autoscaler != nil {
-		removals = newNodesSummary(v).removals
-	}
+	removals := v.removals()
 	add := func(n *cluster.Node) { lines = append(lines, v.nodeLine(n, removals[n.Name])) }
 	lines = make([]NodeLine, 0, v.State.Len())
 	v.State.Nodes(add)
@@ -67,6 +64,20 @@ func (v *View) NodeLines(limit int) (lines []NodeLine, nodes int) {
 		return cmp.Or(cmp.Compare(a.order(), b.order()), cmp.Compare(a.share(), b.share()), strings.Compare(a.Node, b.Node))
 	})
 	return lines[:min(len(lines), max(limit, 0))], len(lines)
+}
+
+// removals returns what the last plan has of each node that it could do without, by name; empty before the first plan.
+func (v *View) removals() map[string]*autoscaler.Removal {
+	out := map[string]*autoscaler.Removal{}
+	if v.Autoscaler == nil {
+		return out
+	}
+	if plan := v.Autoscaler.KeptNodes.Plan(); plan != nil {
+		for _, r := range plan.Removals {
+			out[r.Node] = r
+		}
+	}
+	return out
 }
 
 // nodeLine returns the line of a node of which the last plan has a removal; nil for none.

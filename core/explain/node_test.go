@@ -408,6 +408,58 @@ func TestExplainNodeWithoutAutoscaler(t *testing.T) {
 	}
 }
 
+// BenchmarkLooks is what the API asks a core of 5,000 nodes, most of which could go, with 50,000 pods on them and 2,000 that no
+// node takes: each is a time for which nothing is placed.
+func BenchmarkLooks(b *testing.B) {
+	c := newCore(b, autoscaling(func(a *core.Autoscale) { a.UnneededTime = time.Hour }))
+	in := []step.Input{step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: 9000, Target: 5000, Price: 0.4, Template: testkit.Node("g").Alloc("cpu", "16").Obj()}}}}
+	var removals []*autoscaler.Removal
+	var kept []autoscaler.Kept
+	names := testkit.Names("node", 5000)
+	for i, name := range names {
+		in = append(in, step.NodeSet{Node: testkit.Node(name).Alloc("cpu", "16", "memory", "32Gi", "pods", "110").Obj(), Group: "g"})
+		if i%5 < 3 {
+			removals = append(removals, &autoscaler.Removal{Node: name})
+		} else {
+			kept = append(kept, autoscaler.Kept{Node: name, Reason: autoscaler.KeptUtilized})
+		}
+	}
+	for i, name := range testkit.Names("pod", 50_000) {
+		in = append(in, step.PodSet{Pod: testkit.Pod(name).Req("cpu", "1").On(names[i%len(names)]).Obj()})
+	}
+	for _, name := range testkit.Names("huge", 2000) {
+		in = append(in, step.PodSet{Pod: testkit.Pod(name).Req("cpu", "99").Obj()})
+	}
+	slices.SortFunc(kept, func(a, b autoscaler.Kept) int { return strings.Compare(a.Node, b.Node) })
+	now := time.Unix(1000, 0)
+	r := c.Step(now, door.Must(in...)...)
+	for ; r.Plan == nil; now = now.Add(time.Second) { // until all pods were tried
+		r = c.Step(now)
+	}
+	plan := autoscaler.NewPlan(r.Plan, 0)
+	plan.Removals, plan.Kept = removals, kept
+	c.Step(now, door.Must(step.PlanMade{Plan: plan})...)
+	for _, look := range []struct {
+		name string
+		look func(*explain.View)
+	}{
+		{"overview", func(v *explain.View) { v.Overview(); v.Utilization(); v.Groups() }},
+		{"nodes", func(v *explain.View) { v.NodeRows() }},
+		{"groups", func(v *explain.View) { v.ExplainGroups(); v.ExplainNodes() }},
+		{"pending", func(v *explain.View) { v.PendingLines() }},
+		{"pods", func(v *explain.View) { v.PendingLines(); v.PlacedLines() }},
+		{"node", func(v *explain.View) { v.NodeRow(names[1]); v.ExplainNode(names[1]); v.LinesOn(names[1]) }},
+		{"pod", func(v *explain.View) { v.PodDetail("default", "pod-00001") }},
+	} {
+		b.Run(look.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				look.look(c.View())
+			}
+		})
+	}
+}
+
 // BenchmarkExplainNodes sums up a large cluster, most of whose nodes could go: metrics ask for
 // it every few seconds.
 func BenchmarkExplainNodes(b *testing.B) {

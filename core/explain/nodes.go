@@ -159,13 +159,7 @@ type reasonKey struct {
 }
 
 func newNodesSummary(v *View) *nodesSummary {
-	s := &nodesSummary{v: v, removals: map[string]*autoscaler.Removal{}, states: map[string]int{}, reasons: map[reasonKey]*NodesOfReason{}, groups: map[string]*NodesOfGroup{}}
-	if plan := v.Autoscaler.KeptNodes.Plan(); plan != nil {
-		for _, r := range plan.Removals {
-			s.removals[r.Node] = r
-		}
-	}
-	return s
+	return &nodesSummary{v: v, removals: v.removals(), states: map[string]int{}, reasons: map[reasonKey]*NodesOfReason{}, groups: map[string]*NodesOfGroup{}}
 }
 
 func (s *nodesSummary) add(n *cluster.Node) {

@@ -114,30 +114,22 @@ const maxCandidates = 10
 // the core doesn't know the pod. A placed pod is explained as if it were to be
 // placed now.
 func (v *View) Explain(namespace, name string) (x Explanation, ok bool) {
+	return v.explain(namespace, name, v.find(namespace, name))
+}
+
+// explain is Explain, of the pod that has been found by the name.
+func (v *View) explain(namespace, name string, f sought) (x Explanation, ok bool) {
 	x.Pod = namespace + "/" + name
-	is := func(obj *v1.Pod) bool { return obj.Namespace == namespace && obj.Name == name }
-	for p := range v.Pods.All() { // in any order: names are unique
-		if is(p.Parsed.Object) {
-			v.explainQueued(&p, &x)
-			return x, true
-		}
-	}
-	for obj := range v.Others {
-		if is(obj) {
-			v.explainForeign(obj, &x)
-			return x, true
-		}
-	}
-	var placed *cluster.Pod
-	v.State.Pods(func(p *cluster.Pod) {
-		if is(p.Object) {
-			placed = p
-		}
-	})
-	if placed == nil {
+	switch {
+	case f.ours != nil:
+		v.explainQueued(f.ours, &x)
+	case f.foreign != nil:
+		v.explainForeign(f.foreign, &x)
+	case f.placed != nil:
+		v.explainPlaced(f.placed, &x)
+	default:
 		return x, false
 	}
-	v.explainPlaced(placed, &x)
 	return x, true
 }
 

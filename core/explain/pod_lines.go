@@ -64,16 +64,18 @@ func othersLine(obj *v1.Pod) PodLine {
 
 // PlacedLines returns a line for each pod that the API has on a node, in no particular order, in
 // O(pods). Pods that are being bound are among PendingLines only.
-func (v *View) PlacedLines() (out []PodLine) {
-	v.State.Pods(func(p *cluster.Pod) {
-		if _, ours := v.Pods.Describe(p.UID); !ours {
-			out = append(out, PodLine{Object: p.Object, Node: v.State.NodeNameOf(p)})
+func (v *View) PlacedLines() []PodLine {
+	out := make([]PodLine, 0, v.State.PodCount())
+	v.State.PodsByNode(func(node string, p *cluster.Pod) {
+		if !v.Pods.Has(p.UID) {
+			out = append(out, PodLine{Object: p.Object, Node: node})
 		}
 	})
 	return out
 }
 
-// LinesOn returns the lines of the pods on a node, those that are being bound to it among them, in no particular order, in O(pods).
+// LinesOn returns the lines of the pods on a node, those that are being bound to it among them, in no particular order, in
+// O(pods of the node + pods without a node).
 func (v *View) LinesOn(node string) (out []PodLine) {
 	var facts *pendingFacts
 	for p := range v.Pods.All() {
@@ -85,37 +87,65 @@ func (v *View) LinesOn(node string) (out []PodLine) {
 		}
 		out = append(out, v.pendingLine(&p, facts))
 	}
-	v.State.Pods(func(p *cluster.Pod) {
-		if v.State.NodeNameOf(p) != node {
-			return
-		}
-		if _, ours := v.Pods.Describe(p.UID); !ours {
+	v.State.PodsOn(node, func(p *cluster.Pod) {
+		if !v.Pods.Has(p.UID) {
 			out = append(out, PodLine{Object: p.Object, Node: node})
 		}
 	})
 	return out
 }
 
-// PodLine returns the line of one pod as PendingLines and PlacedLines have it, in O(pods), without making those of others; ok is
-// false when there is no such pod.
-func (v *View) PodLine(namespace, name string) (line PodLine, ok bool) {
-	is := func(obj *v1.Pod) bool { return obj.Namespace == namespace && obj.Name == name }
+// PodDetail returns the line of one pod as PendingLines and PlacedLines have it, and what Explain says of it, in O(pods), without
+// making the lines of others; ok is false when there is no such pod.
+func (v *View) PodDetail(namespace, name string) (line PodLine, x Explanation, ok bool) {
+	f := v.find(namespace, name)
+	switch {
+	case f.standsIn():
+		return line, x, false
+	case f.ours != nil:
+		line = v.pendingLine(f.ours, v.newPendingFacts())
+	case f.foreign != nil:
+		line = othersLine(f.foreign)
+	case f.placed != nil:
+		line = PodLine{Object: f.placed.Object, Node: v.State.NodeNameOf(f.placed)}
+	}
+	x, ok = v.explain(namespace, name, f)
+	return line, x, ok
+}
+
+// sought is the pod of a name: one field is set, or none if there is no such pod.
+type sought struct {
+	ours    *record.Description // the API has it on no node
+	foreign *v1.Pod             // another scheduler's, on no node
+	placed  *cluster.Pod
+}
+
+// standsIn reports whether the pod stands in for others, and isn't the API's.
+func (f *sought) standsIn() bool {
+	return f.ours != nil && f.ours.Parsed.StandsIn() || f.placed != nil && f.placed.StandsIn()
+}
+
+// find returns the pod of a name, in O(pods).
+func (v *View) find(namespace, name string) (f sought) {
+	is := func(obj *v1.Pod) bool { return obj.Name == name && obj.Namespace == namespace }
 	for p := range v.Pods.All() { // in any order: names are unique
-		if !p.Parsed.StandsIn() && is(p.Parsed.Object) {
-			return v.pendingLine(&p, v.newPendingFacts()), true
+		if is(p.Parsed.Object) {
+			f.ours = &p
+			return f
 		}
 	}
 	for obj := range v.Others {
 		if is(obj) {
-			return othersLine(obj), true
+			f.foreign = obj
+			return f
 		}
 	}
 	v.State.Pods(func(p *cluster.Pod) {
-		if is(p.Object) && !p.StandsIn() {
-			line, ok = PodLine{Object: p.Object, Node: v.State.NodeNameOf(p)}, true
+		if is(p.Object) {
+			f.placed = p
 		}
 	})
-	return line, ok
+	return f
 }
 
 // pendingFacts is what pendingCause asks of each pod.

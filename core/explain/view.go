@@ -105,6 +105,7 @@ type Queue interface {
 // Pods describes the pods that the core is to schedule.
 type Pods interface {
 	Describe(types.UID) (record.Description, bool)
+	Has(types.UID) bool
 	All() iter.Seq[record.Description] // in no particular order
 	// WaitsSince returns when the pod was first seen that has waited longest; zero when none waits.
 	WaitsSince() time.Time
@@ -181,6 +182,7 @@ type Launches interface {
 // Nodes describes where nodes stand for scale-down.
 type Nodes interface {
 	Of(now time.Time, n *cluster.Node, removal *autoscaler.Removal) nodestatus.Status
+	Detail(now time.Time, n *cluster.Node, s *nodestatus.Status) string
 	NotPlanned() string
 }
 

@@ -55,7 +55,14 @@ type MorePods struct {
 // MorePods says where so many more pods would go that are like one, in O(pods + number × nodes of a class);
 // ok is false when there is no such pod of our profiles.
 func (v *View) MorePods(namespace, name string, number int) (x *MorePods, ok bool) {
-	like := v.podNamed(namespace, name)
+	var like *cluster.Pod
+	switch f := v.find(namespace, name); {
+	case f.standsIn():
+	case f.ours != nil:
+		like = f.ours.Parsed
+	default:
+		like = f.placed
+	}
 	if like == nil || !v.Scheduler.Responsible(like) {
 		return nil, false
 	}
@@ -92,22 +99,4 @@ func (v *View) groupsFor(p *cluster.Pod) []GroupAnswer {
 	answer, x := v.packer().Explain(*req, p), &Scaling{}
 	v.explainGroups(&record.Description{Parsed: p}, &answer, x)
 	return x.Groups
-}
-
-// podNamed returns a pod of the state, or one that is to be scheduled; nil for none.
-func (v *View) podNamed(namespace, name string) (found *cluster.Pod) {
-	is := func(p *cluster.Pod) bool {
-		return p.Object.Namespace == namespace && p.Object.Name == name && !p.StandsIn()
-	}
-	for p := range v.Pods.All() { // in any order: names are unique
-		if is(p.Parsed) {
-			return p.Parsed
-		}
-	}
-	v.State.Pods(func(p *cluster.Pod) {
-		if is(p) {
-			found = p
-		}
-	})
-	return found
 }

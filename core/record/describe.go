@@ -47,6 +47,9 @@ func (p Pods) Describe(uid types.UID) (d Description, ok bool) {
 	return r.describe(), true
 }
 
+// Has reports whether Describe knows a pod.
+func (p Pods) Has(uid types.UID) bool { return p[uid] != nil }
+
 // WaitsSince returns when the pod was first seen that has waited longest for a node; zero when none waits. Pods
 // that a gate of theirs holds, and stand-ins, aren't counted. It costs O(pods without a node).
 func (p Pods) WaitsSince() (oldest time.Time) {

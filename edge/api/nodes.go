@@ -21,13 +21,12 @@ import (
 // is a name, so that this holds while nodes come and go, too; in another it is the place in the order, where nodes that are
 // equal are by name.
 
-// nodeRows asks for all nodes, which are shared: they are by name. Sorting is done in the core's goroutine, unlike that of
-// pods: there are a tenth as many.
+// nodeRows asks for all nodes, by name; they are shared. Sorting them is left to whoever has asked first: it needs no core.
 func (a *API) nodeRows(r *request) ([]explain.NodeRow, time.Time, error) {
-	x, at, err := a.questions.pageOf(r, "nodes", func(c *core.Core) (any, error) {
-		rows := c.View().NodeRows()
+	x, at, err := a.questions.preparedPageOf(r, "nodes", func(c *core.Core) (any, error) { return c.View().NodeRows(), nil }, func(x any) any {
+		rows := x.([]explain.NodeRow)
 		slices.SortFunc(rows, func(a, b explain.NodeRow) int { return strings.Compare(a.Node, b.Node) })
-		return rows, nil
+		return rows
 	})
 	if err != nil {
 		return nil, at, err

@@ -39,10 +39,8 @@ func (a *API) pod(r *request) (any, error) {
 		x    explain.Explanation
 	}
 	x, at, err := a.questions.of(r.Context(), "pods/"+r.object, func(c *core.Core) (any, error) {
-		v, f := c.View(), &found{}
-		if f.line, f.ok = v.PodLine(namespace, name); f.ok {
-			f.x, _ = v.Explain(namespace, name)
-		}
+		f := &found{}
+		f.line, f.x, f.ok = c.View().PodDetail(namespace, name)
 		return f, nil
 	})
 	if err != nil {

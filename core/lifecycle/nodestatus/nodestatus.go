@@ -26,7 +26,7 @@ const (
 type Status struct {
 	State  string
 	Reason autoscaler.KeptReason
-	Detail string
+	detail string                   // Detail, of any node but a candidate
 	Stay   keptnodes.Stay           // of one that stays
 	Way    nodedeletion.Description // of one that is on its way out
 	// Candidate and Removal are of one that could go; Removal is nil when it was one before
@@ -96,7 +96,8 @@ func New(cfg Config, state *cluster.State, groups Groups, keptNodes KeptNodes, c
 // nil for none. Those of before are forgotten.
 func (r *Reader) SetOverBudget(why map[string]string) { r.overBudget = why }
 
-// Of returns where a node stands; removal is what the last plan has of it, nil for nothing.
+// Of returns where a node stands; removal is what the last plan has of it, nil for nothing. Summaries ask it of every node, so
+// what only people read is left to Detail.
 func (r *Reader) Of(now time.Time, n *cluster.Node, removal *autoscaler.Removal) Status {
 	stay, stays := r.keptNodes.Of(n.Name)
 	candidate, could := r.candidates.Describe(n.Name, r.state.Group(n.Group))
@@ -106,20 +107,20 @@ func (r *Reader) Of(now time.Time, n *cluster.Node, removal *autoscaler.Removal)
 		return Status{State: Leaving, Way: way}
 	case n.HasTaint(autoscaler.ToBeDeletedTaint):
 		k := &autoscaler.Kept{Node: n.Name, Reason: autoscaler.KeptSomebodyElsesTask, Detail: "it has the taint " + autoscaler.ToBeDeletedTaint + ", which Berth did not set"}
-		return Status{State: Stays, Reason: k.Reason, Detail: k.Detail, Stay: keptnodes.Stay{Kept: k, Since: stay.Since}}
+		return Status{State: Stays, Reason: k.Reason, detail: k.Detail, Stay: keptnodes.Stay{Kept: k, Since: stay.Since}}
 	case n.HasTaint(autoscaler.InterruptedTaint):
 		k := r.interrupted(n)
-		return Status{State: Stays, Reason: k.Reason, Detail: k.Detail, Stay: keptnodes.Stay{Kept: k, Since: stay.Since}}
+		return Status{State: Stays, Reason: k.Reason, detail: k.Detail, Stay: keptnodes.Stay{Kept: k, Since: stay.Since}}
 	case could:
 		s := Status{State: Candidate, Candidate: candidate, Removal: removal}
-		s.Reason, s.Detail = r.candidateWaits(now, n, &s)
+		s.Reason = r.candidateWaits(now, n, &s)
 		return s
 	case stays && stay.Reason == autoscaler.KeptLeaving && !scaledown.Leaving(n.NodeInfo):
-		return Status{State: Unknown, Detail: "its removal was cancelled, and no plan has been made since"}
+		return Status{State: Unknown, detail: "its removal was cancelled, and no plan has been made since"}
 	case stays:
-		return Status{State: Stays, Reason: stay.Reason, Detail: stay.Detail, Stay: stay}
+		return Status{State: Stays, Reason: stay.Reason, detail: stay.Detail, Stay: stay}
 	}
-	return Status{State: Unknown, Detail: r.NotPlanned()}
+	return Status{State: Unknown, detail: r.NotPlanned()}
 }
 
 // interrupted says what is known of a node that the cloud is about to take.
@@ -139,33 +140,69 @@ func (r *Reader) interrupted(n *cluster.Node) *autoscaler.Kept {
 	return k
 }
 
-// candidateWaits says what a node that could go waits for: "" when it goes with the next plan.
-func (r *Reader) candidateWaits(now time.Time, n *cluster.Node, s *Status) (autoscaler.KeptReason, string) {
-	due := s.Candidate.Due
-	until, delay := r.groups.ScaleDownDelay(now, n.Group)
-	switch {
+// candidateWaits says what a node that could go waits for: "" when it goes with the next plan. What that means is said by
+// candidateDetail, which those who only count nodes don't ask for: both have the same cases.
+func (r *Reader) candidateWaits(now time.Time, n *cluster.Node, s *Status) autoscaler.KeptReason {
+	switch due := s.Candidate.Due; {
 	case due.IsZero():
-		return autoscaler.KeptUnready, "unready nodes are not removed (--scale-down-unready-enabled=false)"
+		return autoscaler.KeptUnready
 	case now.Before(due) && !s.Candidate.Ready:
-		return autoscaler.KeptNotUnreadyEnough, "unready for " + progress(now, &s.Candidate) + " (--scale-down-unready-time)"
+		return autoscaler.KeptNotUnreadyEnough
 	case now.Before(due):
-		return autoscaler.KeptNotLongEnough, "unneeded for " + progress(now, &s.Candidate) + unneededTime(&s.Candidate)
+		return autoscaler.KeptNotLongEnough
+	}
+	until, _ := r.groups.ScaleDownDelay(now, n.Group)
+	switch {
 	case !until.IsZero():
-		return autoscaler.KeptGroupDelayed, fmt.Sprintf("%s, so it is not removed before %s", delay, utc(until))
+		return autoscaler.KeptGroupDelayed
 	case s.Removal != nil && len(s.Removal.WaitsFor) > 0:
-		return autoscaler.KeptOnCompletion, "these pods must complete first: " + strings.Join(s.Removal.WaitsFor, ", ")
+		return autoscaler.KeptOnCompletion
 	}
 	switch all, draining := r.deletions.Counts(); {
-	case all >= r.cfg.MaxDeletions:
-		return autoscaler.KeptThrottled, fmt.Sprintf("%d node(s) are being removed, the maximum (--max-scale-down-parallelism)", all)
-	case s.Removal != nil && !s.Removal.Empty() && draining >= r.cfg.MaxDrains:
-		return autoscaler.KeptThrottled, fmt.Sprintf("%d node(s) are being drained, the maximum (--max-drain-parallelism)", draining)
+	case all >= r.cfg.MaxDeletions, s.Removal != nil && !s.Removal.Empty() && draining >= r.cfg.MaxDrains:
+		return autoscaler.KeptThrottled
 	case r.overBudget[n.Name] != "":
-		return autoscaler.KeptNodeBudget, r.overBudget[n.Name]
+		return autoscaler.KeptNodeBudget
 	case r.deletions.Homeless(n.Name) != "":
-		return autoscaler.KeptNoPlace, r.deletions.Homeless(n.Name)
+		return autoscaler.KeptNoPlace
 	}
-	return "", "it is removed with the next plan"
+	return ""
+}
+
+// Detail says in a sentence why a node is where Of has said that it is. It is to be asked before anything changes.
+func (r *Reader) Detail(now time.Time, n *cluster.Node, s *Status) string {
+	if s.State == Candidate {
+		return r.candidateDetail(now, n, s)
+	}
+	return s.detail
+}
+
+// candidateDetail says in a sentence what a node that could go waits for.
+func (r *Reader) candidateDetail(now time.Time, n *cluster.Node, s *Status) string {
+	switch s.Reason {
+	case autoscaler.KeptUnready:
+		return "unready nodes are not removed (--scale-down-unready-enabled=false)"
+	case autoscaler.KeptNotUnreadyEnough:
+		return "unready for " + progress(now, &s.Candidate) + " (--scale-down-unready-time)"
+	case autoscaler.KeptNotLongEnough:
+		return "unneeded for " + progress(now, &s.Candidate) + unneededTime(&s.Candidate)
+	case autoscaler.KeptGroupDelayed:
+		until, delay := r.groups.ScaleDownDelay(now, n.Group)
+		return fmt.Sprintf("%s, so it is not removed before %s", delay, utc(until))
+	case autoscaler.KeptOnCompletion:
+		return "these pods must complete first: " + strings.Join(s.Removal.WaitsFor, ", ")
+	case autoscaler.KeptThrottled:
+		all, draining := r.deletions.Counts()
+		if all >= r.cfg.MaxDeletions {
+			return fmt.Sprintf("%d node(s) are being removed, the maximum (--max-scale-down-parallelism)", all)
+		}
+		return fmt.Sprintf("%d node(s) are being drained, the maximum (--max-drain-parallelism)", draining)
+	case autoscaler.KeptNodeBudget:
+		return r.overBudget[n.Name]
+	case autoscaler.KeptNoPlace:
+		return r.deletions.Homeless(n.Name)
+	}
+	return "it is removed with the next plan"
 }
 
 // progress says how much of the time that a candidate has to wait is over.
