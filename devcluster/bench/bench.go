@@ -36,7 +36,7 @@ type Options struct {
 	// Schedulers to run; kube-scheduler and Berth when empty.
 	Schedulers []string
 	// Ceiling adds the bare loops of API calls to the contenders, in the first case and in those whose pods have
-	// devices or take the place of others.
+	// devices, take the place of others or come last.
 	Ceiling  bool
 	Limit    time.Duration // of one run
 	Progress io.Writer
@@ -140,7 +140,7 @@ func Do(ctx context.Context, o Options) (*Result, error) {
 		switch {
 		case o.Ceiling && i == 0:
 			contenders = append(contenders, BareBinds, BareBindEvents)
-		case o.Ceiling && (c.devices > 0 || c.victims > 0): // its calls are others than those of the cases before
+		case o.Ceiling && (c.devices > 0 || c.victims > 0 || c.comeLast): // its calls are others than those of the cases before
 			contenders = append(contenders, BareBindEvents)
 		}
 		r, err := b.runCase(ctx, c, contenders)
@@ -185,7 +185,7 @@ func (o *Options) validate() ([]Case, error) {
 // runCase runs a case with each contender in turn, and that as many times as there are
 // rounds. Taking turns spreads a slow minute of the machine over all contenders.
 func (b *bench) runCase(ctx context.Context, c Case, contenders []string) (CaseResult, error) {
-	r := CaseResult{Name: c.Name, About: c.About, Nodes: b.o.Nodes, Pods: c.size(b.o.Size)}
+	r := CaseResult{Name: c.Name, About: c.About, Nodes: max(b.o.Nodes, c.nodeCount(b.o.Size)), Pods: c.size(b.o.Size)}
 	for round := range b.o.Rounds {
 		for _, name := range contenders {
 			run, err := b.run(ctx, c, name, round)

@@ -29,6 +29,8 @@ type Case struct {
 	before []standing
 	// pods returns how many pods are measured; nil means Size.Pods.
 	pods func(s Size) int
+	// most is how many pods are measured at most; 0 for any number.
+	most int
 	// shape returns the i-th measured pod.
 	shape func(i int) *v1.Pod
 	// volume returns the volume of the i-th measured pod's claim, which is bound; nil for pods
@@ -54,6 +56,9 @@ type Case struct {
 	// victims is how many of the pods that are there before leave a node for each measured pod; 0 for none, or where
 	// the number isn't always the same.
 	victims int
+	// comeLast has the measured pods be created once the contender has tried all pods that wait and are there before;
+	// to a bare loop, which tries none, they come at once.
+	comeLast bool
 	// services are the names of Services, each selecting pods by its name as label app.
 	services []string
 	// during is what happens while the contender works, until it returns or the context ends; nil
@@ -71,8 +76,11 @@ type standing struct {
 	// namespace is that of the i-th pod; nil means one of their own.
 	namespace func(i int) string
 	waiting   bool // they have no node; otherwise they are on the nodes in turn
-	gang      bool // they are one gang, which needs all of them
 	deleted   bool // they were deleted, and finalizers hold them
+	// group has them be members of pod groups, all in the namespace of the first; nil for none.
+	group *grouping
+	// port is the host port of the first pod on each node. The next ones there have the ports after it; 0 for no ports.
+	port int32
 }
 
 // Size is how many nodes and measured pods a case has.
@@ -85,17 +93,19 @@ var (
 	Small = Size{Nodes: 500, Pods: 1000}
 )
 
-func nodesOf(s Size) int   { return s.Nodes }
-func noNode(Size) int      { return 0 }
-func podsOf(s Size) int    { return s.Pods }
-func fifthNode(s Size) int { return max(1, s.Nodes/5) }
-func oneNode(Size) int     { return 1 }
+func nodesOf(s Size) int    { return s.Nodes }
+func noNode(Size) int       { return 0 }
+func podsOf(s Size) int     { return s.Pods }
+func fifthNode(s Size) int  { return max(1, s.Nodes/5) }
+func oneNode(Size) int      { return 1 }
+func twiceNodes(s Size) int { return 2 * s.Nodes }
 
 // onePerNode is how many pods can be measured that take a node each, and fourPerNode fill all.
 func onePerNode(s Size) int        { return min(s.Pods, s.Nodes) }
 func tenPerNode(s Size) int        { return 10 * s.Nodes }
 func fourPerNode(s Size) int       { return 4 * s.Nodes }
 func fourPerNodeAtMost(s Size) int { return min(s.Pods, fourPerNode(s)) }
+func fivePerNode(s Size) int       { return 5 * s.Nodes }
 func fivePerNodeAtMost(s Size) int { return min(s.Pods, perNode/2*s.Nodes) }
 func twoOfFive(s Size) int         { return min(s.Pods, max(1, s.Nodes*2/5)) }
 
@@ -205,15 +215,25 @@ var Cases = []Case{
 	{Name: "gangs-rack", Upstream: "TopologyAwareScheduling, 4 per group", About: "gangs of four, each in one rack of 100 nodes", group: &grouping{size: 4, gang: true, topology: rackLabel}, node: racked, shape: small},
 	{Name: "gangs-1000-rack", Upstream: "TopologyAwareScheduling, 1000PerGroup", About: "gangs of a thousand, each in one rack", group: &grouping{size: 1000, gang: true, topology: rackLabel}, node: racked, shape: small},
 	{Name: "gang-preemption", Upstream: "GangPreemptionBasic, 10 per group", About: "gangs of ten that need a node for each member, where ten pods of low priority are", late: true, victims: 10, group: &grouping{size: 10, gang: true},
-		before: []standing{{count: tenPerNode, shape: func(i int) *v1.Pod { return sized(plain(i), "40m") }}},
-		pods:   onePerNode, shape: func(i int) *v1.Pod {
-			p := sized(plain(i), "3970m")
-			p.Spec.PriorityClassName = highPriority
-			return p
-		}},
-	{Name: "gang-starvation", Upstream: "StarvationPodGroup", About: "plain pods beside a gang of high priority whose members are to be with pods that they may not be with, of which one comes each second",
-		before: []standing{{count: podsOf, shape: func(i int) *v1.Pod { return torn(plain(i)) }, waiting: true, gang: true}},
-		shape:  small, during: each(1000, func(i int) *v1.Pod { return coloured(light(i), "blue") })},
+		before: []standing{{count: tenPerNode, shape: tiny, port: lowPort}}, pods: onePerNode, shape: filling},
+	{Name: "gang-preemption-100", Upstream: "GangPreemptionBasic, 100 per group", About: "the same with gangs of a hundred", late: true, victims: 10, group: &grouping{size: 100, gang: true},
+		before: []standing{{count: tenPerNode, shape: tiny, port: lowPort}}, pods: onePerNode, shape: filling},
+	{Name: "gang-preemption-gangs", Upstream: "GangPreemptionPodGroups, 10 per group", About: "gangs of ten that need a node for each member, where members of five other gangs of ten are, with a lower priority", late: true, victims: 5, group: &grouping{size: 10, gang: true},
+		before: []standing{{count: fivePerNode, shape: fifth, port: lowPort, group: &grouping{size: 10, gang: true}}},
+		pods:   onePerNode, shape: func(i int) *v1.Pod { return roomy(i, i/10) }},
+	{Name: "gang-preemption-gangs-100", Upstream: "GangPreemptionPodGroups, 100 per group", About: "the same with gangs of a hundred", late: true, victims: 5, group: &grouping{size: 100, gang: true},
+		before: []standing{{count: fivePerNode, shape: fifth, port: lowPort, group: &grouping{size: 100, gang: true}}},
+		pods:   onePerNode, shape: func(i int) *v1.Pod { return roomy(i, i/100) }},
+	{Name: "gang-preemption-affinity", Upstream: "GangPreemptionAffinity, 10 per group", About: "gangs of ten that need a node for each member, where ten pods of low priority are, beside a pod that they have to be with", late: true, victims: 10, group: &grouping{size: 10, gang: true},
+		before: []standing{{count: nodesOf, shape: anchor, port: anchorPort, namespace: inBeside}, {count: tenPerNode, shape: tinyBlue, port: lowPort}}, pods: onePerNode, shape: anchored},
+	{Name: "gang-preemption-affinity-100", Upstream: "GangPreemptionAffinity, 100 per group", About: "the same with gangs of a hundred", late: true, victims: 10, group: &grouping{size: 100, gang: true},
+		before: []standing{{count: nodesOf, shape: anchor, port: anchorPort, namespace: inBeside}, {count: tenPerNode, shape: tinyBlue, port: lowPort}}, pods: onePerNode, shape: anchored},
+	{Name: "gang-starvation", Upstream: "StarvationPodGroup", About: "500 pods that come when a gang of high priority was tried: its members, one for each node, are to be with pods that they may not be with, of which one comes each second",
+		nodes: twiceNodes, node: bareNode, before: []standing{{count: twiceNodes, shape: torn, waiting: true, group: &grouping{gang: true}}},
+		most: 500, comeLast: true, shape: slight, during: each(1000, attracting)},
+	{Name: "groups-starvation", About: "the same with the basic policy", // which upstream's comments name, and its template hasn't
+		nodes: twiceNodes, node: bareNode, before: []standing{{count: twiceNodes, shape: torn, waiting: true, group: &grouping{}}},
+		most: 500, comeLast: true, shape: slight, during: each(1000, attracting)},
 	{Name: "devices", Upstream: "SchedulingWithResourceClaimTemplate", About: "pods with a claim for one of ten devices of a node, of which half are taken",
 		devices: perNode, taken: halfTaken, pods: fivePerNodeAtMost, shape: func(i int) *v1.Pod { return claiming(light(i)) }, claim: oneDevice},
 	{Name: "devices-empty", Upstream: "SchedulingWithResourceClaimTemplate (empty)", About: "the same with no device taken; ten pods wait at a time, and one that is bound goes with its claim",
@@ -232,10 +252,10 @@ var Cases = []Case{
 		devices: perNode, taken: halfTaken, pods: fivePerNodeAtMost, shape: func(i int) *v1.Pod { return asking(plain(i), extendedName(i)) }},
 }
 
-// enough returns a size with so many times the nodes that all pods can be measured.
+// enough returns a size with so many times the nodes that all pods can be measured, or as many as the case has at most.
 func (c Case) enough(s Size) Size {
 	for more := s; ; more.Nodes += s.Nodes {
-		if c.size(more) >= s.Pods {
+		if c.size(more) >= c.atMost(s.Pods) {
 			return more
 		}
 	}
@@ -243,13 +263,21 @@ func (c Case) enough(s Size) Size {
 
 // hasPodGroups reports whether pods of the case are members of pod groups.
 func (c Case) hasPodGroups() bool {
-	return c.group != nil || slices.ContainsFunc(c.before, func(x standing) bool { return x.gang })
+	return c.group != nil || slices.ContainsFunc(c.before, func(x standing) bool { return x.group != nil })
 }
 
 // size returns how many pods are measured.
 func (c Case) size(s Size) int {
 	if c.pods != nil {
-		return c.pods(s)
+		return c.atMost(c.pods(s))
 	}
-	return s.Pods
+	return c.atMost(s.Pods)
+}
+
+// atMost returns how many of n pods are measured.
+func (c Case) atMost(n int) int {
+	if c.most > 0 {
+		return min(n, c.most)
+	}
+	return n
 }

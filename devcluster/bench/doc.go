@@ -6,6 +6,7 @@
 //	cases.go    the workloads, after scheduler_perf's
 //	shapes.go   their pods, volumes and nodes
 //	devices.go  devices and claims for them
+//	groups.go   pod groups and their pods
 //	prepare.go  the state in which a run begins
 //	during.go   what happens while a contender works
 //	run.go      one run: one contender places the pods of one case

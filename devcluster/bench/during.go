@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/berthproject/berth/devcluster/api"
 )
@@ -134,4 +137,52 @@ func eventStorm(ctx context.Context, b *bench, s Size) error {
 		return wrapped("changing a node", err)
 	})
 	return errors.Join(err, <-deleting)
+}
+
+// arrive creates the measured pods of a case in which they come last, when all pods that wait were tried.
+func (a *attempt) arrive(ctx context.Context) error {
+	waiting := 0
+	for _, x := range a.c.before {
+		if x.waiting {
+			waiting += x.count(a.o.Size)
+		}
+	}
+	if !a.bare() {
+		if err := awaitTried(ctx, a.bench, waiting); err != nil {
+			return err
+		}
+	}
+	err := api.Each(ctx, a.pods, func(ctx context.Context, i int) error { return a.createPod(ctx, a.c, i) })
+	if ctx.Err() != nil {
+		return nil
+	}
+	return wrapped("creating the pods that come last", err)
+}
+
+// awaitTried returns when so many pods that are there before have the condition that says whether they were placed, or
+// when the context ends. It follows a watch, which costs the API server the same with each contender.
+func awaitTried(ctx context.Context, b *bench, n int) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	tried, all := map[types.UID]bool{}, make(chan struct{})
+	look := func(o any) {
+		p := o.(*v1.Pod)
+		known := tried[p.UID] || !slices.ContainsFunc(p.Status.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodScheduled })
+		if known {
+			return
+		}
+		if tried[p.UID] = true; len(tried) == n {
+			close(all)
+		}
+	}
+	pods := informers.NewSharedInformerFactoryWithOptions(b.client, 0, informers.WithNamespace(beforehand)).Core().V1().Pods().Informer()
+	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, o any) { look(o) }}); err != nil {
+		return wrapped("watching the pods that wait", err)
+	}
+	go pods.RunWithContext(ctx)
+	select {
+	case <-all:
+	case <-ctx.Done():
+	}
+	return nil
 }

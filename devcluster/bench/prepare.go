@@ -41,7 +41,7 @@ func namespaces() map[string]map[string]string {
 	return out
 }
 
-// createCluster creates the namespaces and the priority class, which all runs share.
+// createCluster creates the namespaces and the priority classes, which all runs share.
 // They are created once: reset leaves them.
 func (b *bench) createCluster(ctx context.Context) error {
 	for name, labels := range namespaces() {
@@ -49,9 +49,11 @@ func (b *bench) createCluster(ctx context.Context) error {
 			return fmt.Errorf("creating a namespace: %w", err)
 		}
 	}
-	high := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: highPriority}, Value: 10}
-	if _, err := b.client.SchedulingV1().PriorityClasses().Create(ctx, high, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("creating a priority class: %w", err)
+	for name, value := range map[string]int32{highPriority: 10, highestPriority: 100} {
+		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}
+		if _, err := b.client.SchedulingV1().PriorityClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("creating a priority class: %w", err)
+		}
 	}
 	return nil
 }
@@ -75,7 +77,7 @@ func (b *bench) prepare(ctx context.Context, c Case) error {
 		}
 		first += x.count(b.o.Size)
 	}
-	if err := b.createGroups(ctx, c); err != nil {
+	if err := b.createGroups(ctx, measured, c.group, c.size(b.o.Size), c.shape(0).Spec.PriorityClassName); err != nil {
 		return err
 	}
 	if err := b.publish(ctx, c); err != nil {
@@ -100,23 +102,24 @@ func (b *bench) service(ctx context.Context, name string) error {
 // stand creates pods that are there before; the first has the number first.
 // A pod that isn't waiting is created with its node in the spec, as if it had been bound.
 func (b *bench) stand(ctx context.Context, c Case, x standing, first int) error {
-	nodes := c.nodeCount(b.o.Size)
-	if err := b.createStuck(ctx, x, beforehand); err != nil {
+	nodes, n := c.nodeCount(b.o.Size), x.count(b.o.Size)
+	namespace := x.namespace
+	if namespace == nil {
+		namespace = func(int) string { return beforehand }
+	}
+	if err := b.createGroups(ctx, namespace(0), x.group, n, x.shape(0).Spec.PriorityClassName); err != nil {
 		return err
 	}
-	return b.each(ctx, "pods that are there before", x.count(b.o.Size), func(ctx context.Context, i int) error {
+	return b.each(ctx, "pods that are there before", n, func(ctx context.Context, i int) error {
 		p := x.shape(first + i)
-		namespace := beforehand
-		if x.namespace != nil {
-			namespace = x.namespace(i)
-		}
-		if x.gang {
-			p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: new(stuckGang)}
-		}
+		x.group.join(i, p)
 		if !x.waiting {
 			p.Spec.NodeName = nodeName((first + i) % nodes)
 		}
-		pods := b.client.CoreV1().Pods(namespace)
+		if x.port > 0 {
+			p = withPort(p, x.port+int32(i/nodes)) //nolint:gosec // as many as pods on a node
+		}
+		pods := b.client.CoreV1().Pods(namespace(i))
 		// A pod with a finalizer that was deleted stays, terminating.
 		if _, err := pods.Create(ctx, p, metav1.CreateOptions{}); err != nil || !x.deleted {
 			return err

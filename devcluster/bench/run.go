@@ -37,7 +37,7 @@ type attempt struct {
 	counter *counter
 	contender
 	died   chan error // a process of the contender has ended; has room for each
-	failed chan error // what happens meanwhile has failed
+	failed chan error // what happens meanwhile has failed; has room for each
 	tick   *time.Ticker
 }
 
@@ -53,7 +53,7 @@ type snapshot struct {
 func (b *bench) run(ctx context.Context, c Case, name string, round int) (*Run, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, b.o.Limit, fmt.Errorf("took longer than --limit %s", b.o.Limit))
 	defer cancel()
-	a := &attempt{bench: b, c: c, name: name, pods: c.size(b.o.Size), died: make(chan error, 2), failed: make(chan error, 1),
+	a := &attempt{bench: b, c: c, name: name, pods: c.size(b.o.Size), died: make(chan error, 2), failed: make(chan error, 2),
 		title: fmt.Sprintf("%s, round %d of %d, %s", c.Name, round+1, b.o.Rounds, name)}
 	if err := a.createPods(ctx); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (b *bench) run(ctx context.Context, c Case, name string, round int) (*Run, 
 }
 
 // createPods brings the cluster to its state at the start of a run.
-// With steady only the first pods exist; the others come as these are bound.
+// With steady only the first pods exist, and the others come as these are bound; those that come last don't exist.
 func (a *attempt) createPods(ctx context.Context) error {
 	a.show("%s: clearing", a.title)
 	if err := a.reset(ctx); err != nil {
@@ -114,6 +114,9 @@ func (a *attempt) createPods(ctx context.Context) error {
 	n := a.pods
 	if a.c.steady > 0 {
 		n = min(n, a.c.steady)
+	}
+	if a.c.comeLast {
+		n = 0
 	}
 	return a.each(ctx, a.title+": pods", n, func(ctx context.Context, i int) error { return a.createPod(ctx, a.c, i) })
 }
@@ -142,23 +145,15 @@ func (a *attempt) awaitTick(ctx context.Context) error {
 	}
 }
 
-// awaitBinds returns when all measured pods are bound. Until then what the case does
-// meanwhile happens, unless the contender is a bare loop: to that only pods come that replace others.
-// What happens meanwhile is ended before it returns, or it would be measured with events.
+// awaitBinds returns when all measured pods are bound. What happens meanwhile is ended before it returns, or it would be
+// measured with events.
 func (a *attempt) awaitBinds(ctx context.Context) error {
 	var churn sync.WaitGroup
 	churning, stopChurn := context.WithCancel(ctx)
 	defer func() { stopChurn(); churn.Wait() }()
-	meanwhile := a.c.during
-	if a.bare() {
-		meanwhile = nil // it would say nothing about the calls
-	}
-	if a.c.steady > 0 {
-		meanwhile = func(ctx context.Context, b *bench, _ Size) error { return replace(ctx, b, a.c) }
-	}
-	if meanwhile != nil {
+	for _, f := range a.meanwhile() {
 		churn.Go(func() {
-			if err := meanwhile(churning, a.bench, a.o.Size); err != nil {
+			if err := f(churning); err != nil {
 				a.failed <- err
 			}
 		})
@@ -172,6 +167,21 @@ func (a *attempt) awaitBinds(ctx context.Context) error {
 		last = now
 	}
 	return nil
+}
+
+// meanwhile returns what happens while the contender works, two things at most. To a bare loop only measured pods come:
+// the rest would say nothing about the calls.
+func (a *attempt) meanwhile() (out []func(context.Context) error) {
+	if a.c.during != nil && !a.bare() {
+		out = append(out, func(ctx context.Context) error { return a.c.during(ctx, a.bench, a.o.Size) })
+	}
+	switch {
+	case a.c.steady > 0:
+		out = append(out, func(ctx context.Context) error { return replace(ctx, a.bench, a.c) })
+	case a.c.comeLast:
+		out = append(out, a.arrive)
+	}
+	return out
 }
 
 // awaitEvents returns when the contender writes nothing more: the calls made until then,

@@ -11,9 +11,10 @@ import (
 // This file has the pods, volumes and nodes of the cases.
 
 const (
-	highPriority = "bench-high"
-	csiDriver    = "ebs.csi.aws.com"
-	migrated     = "kubernetes.io/aws-ebs" // the plugin in the tree that this driver took the place of
+	highPriority    = "bench-high"
+	highestPriority = "bench-highest"
+	csiDriver       = "ebs.csi.aws.com"
+	migrated        = "kubernetes.io/aws-ebs" // the plugin in the tree that this driver took the place of
 )
 
 // teamLabel is on the namespaces that pods with a namespace selector look at.
