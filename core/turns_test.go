@@ -122,7 +122,7 @@ func TestAProcessThatTakesOverKeepsDevicesOfMembers(t *testing.T) {
 // on first, and the first keeps its turn.
 func TestBookedRoomHasTurns(t *testing.T) {
 	w := newDriven(t, autoscaling(func(*core.Autoscale) {}), inlinePlans{}, defaults)
-	request := &autoscalingapi.ProvisioningRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "r", UID: "r"}}
+	request := &autoscalingapi.ProvisioningRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "r", UID: "r", CreationTimestamp: metav1.NewTime(time.Unix(1000, 0))}}
 	request.Spec.ProvisioningClassName = autoscalingapi.CheckCapacity
 	in := []step.Input{step.NodeSet{Node: testkit.Node("n").Alloc("cpu", "4", "memory", "8Gi", "pods", "9").Obj()}}
 	for name, priority := range map[string]int32{"low": 0, "high": 10} {

@@ -80,14 +80,15 @@ func TestPodsKeepTheirTurns(t *testing.T) {
 			w.m.Restore(w.Turn, p, item)
 			w.m.KeepPlace(w.Turn, p, item, "n")
 		}, "c b a d e"},
-		{"the place of one whose bind fails was kept before", func(w *world) {
-			place(w, "b")
+		{"one whose bind fails was nominated there before", func(w *world) {
+			w.decide("d", "n")
 			w.m.Reserve(w.Turn, "pod-e", "n")
-			p, item := w.find("b")
-			w.State.Remove("pod-b")
+			place(w, "d")
+			p, item := w.find("d")
+			w.State.Remove("pod-d")
 			w.m.Restore(w.Turn, p, item)
 			w.m.KeepPlace(w.Turn, p, item, "n")
-		}, "c b a e"},
+		}, "c b a d e"},
 	} {
 		w := newWorld()
 		w.State.SetNode(w.State.Schema.ParseNode(testkit.Node("n").Alloc("cpu", "4").Obj(), ""))
