@@ -191,6 +191,7 @@ func (m *groupMembers) Placed(t *lifecycle.Turn, item *queue.Item, d scheduler.D
 	p.Planned = false
 	c.reservation.ReleasePodElsewhere(t, item.Pod().UID, d.Node.Name)
 	c.forgetAsking(p)
+	p.Nomination.Placed(c.state, d.Node.Name)
 	c.mode.placed(p, item, d, seen)
 }
 
@@ -224,13 +225,17 @@ func (m *groupMembers) FitsNowhere(t *lifecycle.Turn, pod *cluster.Pod, d *engin
 
 // KeepPlace implements podgroups.Members.
 func (m *groupMembers) KeepPlace(t *lifecycle.Turn, item *queue.Item, node string) {
-	t.State.KeepPlace(item.Pod(), node)
-	m.c.nomination.Write(t, &m.c.pods[item.Pod().UID].Nomination, item)
+	m.c.nomination.KeepPlace(t, &m.c.pods[item.Pod().UID].Nomination, item, node)
 }
 
 // FreePlace implements podgroups.Members.
 func (m *groupMembers) FreePlace(t *lifecycle.Turn, item *queue.Item) {
 	m.c.nomination.WithdrawFrom(t, item)
+}
+
+// Shown implements podgroups.Members.
+func (m *groupMembers) Shown(item *queue.Item) string {
+	return m.c.pods[item.Pod().UID].Nomination.Shown()
 }
 
 // Held implements podgroups.Members. No place is kept for a group that can't be tried, say because a member

@@ -57,12 +57,12 @@ func (s standIns) HandOver(t *lifecycle.Turn, standIn, pod types.UID) {
 func (s standIns) Coming(standIn types.UID) bool { return s.c.reservation.WaitsFor(standIn) }
 
 // placed has whoever has queued a stand-in keep its room.
-func (s standIns) placed(item *queue.Item, node string) {
+func (s standIns) placed(item *queue.Item, d *scheduler.Decision) {
 	if homes := s.c.scale.homes; homes != nil && homes.Knows(item.Pod()) {
-		homes.StandInPlaced(s.c.turn, item.Pod(), node)
+		homes.StandInPlaced(s.c.turn, item.Pod(), d.Node.Name, d.Was)
 		return
 	}
-	s.c.headroom.StandInPlaced(s.c.turn, item, node)
+	s.c.headroom.StandInPlaced(s.c.turn, item, d.Node.Name, d.Was)
 }
 
 // rejected tells headroom that no node takes a stand-in. Homes needn't know: they ask until one does.
@@ -111,7 +111,7 @@ func (c *Core) standInDecided(item *queue.Item, d *scheduler.Decision) {
 	var former cluster.Former
 	former.Note(d.Writes)
 	former.Restore(c.state)
-	standIns{c}.placed(item, d.Node.Name)
+	standIns{c}.placed(item, d)
 }
 
 // objectSet takes in an object that rules or the autoscaler read as it stands. Headroom is

@@ -13,14 +13,18 @@ import (
 
 // takeHome gives a pod without a node, when it is first shown and no gate holds it, the home
 // of the evicted pod that it replaces, if there is one: from then on it has a place there like
-// a pod whose node is coming, and is tried there first.
+// a pod whose node is coming, in the turn of the home, and is tried there first.
 func (c *Core) takeHome(p *record.Pod) {
 	if c.scale.homes == nil || p.Appeared {
 		return
 	}
 	p.Appeared = true
-	n := c.state.NodeByName(c.scale.homes.PodAppearedPending(c.turn, p.Parsed))
-	if n != nil && !p.Nomination.Decided() {
+	room := c.scale.homes.PodAppearedPending(c.turn, p.Parsed)
+	if room == nil || p.Nomination.Decided() {
+		return
+	}
+	if n := c.state.NodeByName(room.Name); n != nil {
+		p.Nomination.TakeTurn(room)
 		c.reservation.Join(c.turn, &autoscaler.Join{Group: n.Group, Node: n.Name}, []types.UID{p.Parsed.UID})
 	}
 }

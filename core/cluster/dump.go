@@ -77,17 +77,27 @@ func (s *State) dumpNominations(w io.Writer) {
 	s.dumpOrder(w)
 }
 
-// dumpOrder writes the nominated pods of each node that has several, in the order of their nominations.
+// dumpOrder writes the nominated pods of each node that has several, in the order of their nominations; also of
+// those that may come.
 func (s *State) dumpOrder(w io.Writer) {
-	for _, i := range s.nominated.nodes {
-		if pods := slices.Clone(s.nodes[i].Nominated); len(pods) > 1 {
-			s.SortNominated(pods)
-			fmt.Fprintf(w, "node %d in turn:", i)
-			for _, p := range pods {
-				fmt.Fprintf(w, " %s", p.UID)
-			}
-			fmt.Fprintln(w)
+	var names []string
+	pods := map[string][]*Pod{}
+	for _, n := range s.Nominations() {
+		if pods[n.Name] == nil {
+			names = append(names, n.Name)
 		}
+		pods[n.Name] = append(pods[n.Name], n.Pod)
+	}
+	for _, name := range names {
+		if len(pods[name]) < 2 {
+			continue
+		}
+		s.SortNominated(pods[name])
+		fmt.Fprintf(w, "node %s in turn:", name)
+		for _, p := range pods[name] {
+			fmt.Fprintf(w, " %s", p.UID)
+		}
+		fmt.Fprintln(w)
 	}
 }
 

@@ -82,7 +82,25 @@ func (s *State) Nominate(p *Pod, node string) { s.nominate(p, node, false, 0) }
 // node's devices isn't for others, either.
 func (s *State) KeepPlace(p *Pod, node string) { s.nominate(p, node, true, 0) }
 
-// Renominate nominates a pod as it was before, with the number that it had; nil for not at all.
+// NominateInTurn nominates a pod to a node as Nominate does, in place of a nomination that ends: it has the number of
+// that if it was to the same node. was may be nil.
+func (s *State) NominateInTurn(p *Pod, node string, was *Nomination) {
+	begun := uint64(0)
+	if was != nil && was.Name == node {
+		begun = was.Begun
+	}
+	s.nominate(p, node, false, begun)
+}
+
+// NextTurn returns a number for a nomination that may follow: it comes after those that have begun, and before
+// those that will.
+func (s *State) NextTurn() uint64 {
+	s.nominated.begun++
+	return s.nominated.begun
+}
+
+// Renominate nominates a pod as it was before, with the number that it had, or with the next when that is 0; nil
+// for not at all.
 func (s *State) Renominate(p *Pod, was *Nomination) {
 	if was == nil {
 		s.Nominate(p, "")

@@ -198,3 +198,57 @@ func TestNominatedNodesBut(t *testing.T) {
 		}
 	}
 }
+
+// TestNominationsHaveTurns nominates pods in an order that isn't that of their UIDs, to a node that is there and to one
+// that isn't: the dump tells states apart in which they have other turns.
+func TestNominationsHaveTurns(t *testing.T) {
+	for _, node := range []string{"n", "later"} {
+		turns := func(do func(s *cluster.State, a, b, c *cluster.Pod)) string {
+			s := newState()
+			setNode(s, testkit.Node("n"))
+			var pods []*cluster.Pod
+			for _, name := range []string{"a", "b", "c"} {
+				pods = append(pods, s.Schema.ParsePod(testkit.Pod(name).Obj()))
+			}
+			do(s, pods[0], pods[1], pods[2])
+			var dump strings.Builder
+			s.Dump(&dump)
+			_, line, _ := strings.Cut(dump.String(), "node "+node+" in turn: ")
+			line, _, _ = strings.Cut(line, "\n")
+			return line
+		}
+		for _, c := range []struct {
+			name, want string
+			do         func(s *cluster.State, a, b, c *cluster.Pod)
+		}{
+			{"in order", "pod-a pod-b", func(s *cluster.State, a, b, _ *cluster.Pod) { s.Nominate(a, node); s.Nominate(b, node) }},
+			{"backwards", "pod-b pod-a", func(s *cluster.State, a, b, _ *cluster.Pod) { s.Nominate(b, node); s.Nominate(a, node) }},
+			{"in place of one that ends", "pod-c pod-b", func(s *cluster.State, a, b, c *cluster.Pod) {
+				s.Nominate(a, node)
+				was := s.NominationOf(a.UID)
+				s.Nominate(b, node)
+				s.Nominate(a, "")
+				s.NominateInTurn(c, node, was)
+			}},
+			{"in place of one elsewhere", "pod-b pod-c", func(s *cluster.State, a, b, c *cluster.Pod) {
+				s.Nominate(a, "elsewhere")
+				was := s.NominationOf(a.UID)
+				s.Nominate(b, node)
+				s.NominateInTurn(c, node, was)
+			}},
+			{"in place of none", "pod-b pod-c", func(s *cluster.State, _, b, c *cluster.Pod) {
+				s.Nominate(b, node)
+				s.NominateInTurn(c, node, nil)
+			}},
+			{"by a number of before", "pod-c pod-b", func(s *cluster.State, _, b, c *cluster.Pod) {
+				turn := s.NextTurn()
+				s.KeepPlace(b, node)
+				s.Renominate(c, &cluster.Nomination{Name: node, Begun: turn})
+			}},
+		} {
+			if got := turns(c.do); got != c.want {
+				t.Errorf("%s, to %s: %q in turn, want %q", c.name, node, got, c.want)
+			}
+		}
+	}
+}

@@ -33,6 +33,7 @@ type Decision struct {
 	Score     int64                  // of that node, 0 when the pod was nominated there
 	Breakdown engine.Breakdown       // how that node was chosen
 	Writes    []cluster.ObjectChange // that have to be written before the pod is bound
+	Was       *cluster.Nomination    // how the pod was nominated before, nil for not at all
 
 	Failure string // the error of a rule that ended the attempt
 
@@ -184,5 +185,5 @@ func (a *attempt) stillAgreed(agreed []step.Agreed) (list []engine.Candidate) {
 
 // placed is the decision for a pod that was put on a node.
 func (a *attempt) placed(c engine.Choice, breakdown engine.Breakdown) Decision {
-	return Decision{Class: a.class, Node: a.state.Node(c.Node), Score: c.Score, Writes: c.Writes, Breakdown: breakdown}
+	return Decision{Class: a.class, Node: a.state.Node(c.Node), Score: c.Score, Writes: c.Writes, Was: a.was, Breakdown: breakdown}
 }

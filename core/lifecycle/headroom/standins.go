@@ -102,13 +102,14 @@ func (m *Machine) empty(t *lifecycle.Turn, a *ask) {
 	t.State.RemoveHeadroom(cluster.HeadroomID(a.uid))
 }
 
-// StandInPlaced keeps room for a stand-in on the node on which a decision has placed it. Its item
+// StandInPlaced keeps room for a stand-in on the node on which a decision has placed it, in the turn that it had
+// there: was is how it was nominated before, nil for not at all. Its item
 // stays in flight as long as it has its room.
-func (m *Machine) StandInPlaced(t *lifecycle.Turn, item *queue.Item, node string) {
+func (m *Machine) StandInPlaced(t *lifecycle.Turn, item *queue.Item, node string, was *cluster.Nomination) {
 	pod := item.Pod()
 	p := m.records.Get(pod.UID)
 	t.State.Remove(pod.UID)
-	t.State.Nominate(pod, node)
+	t.State.NominateInTurn(pod, node, was)
 	p.self.move(node)
 	p.missing = false
 	t.Decide(step.Decision{Kind: step.RoomKept, Pod: pod.Name(), Node: node, Headroom: m.changed(pod)})

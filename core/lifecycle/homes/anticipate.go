@@ -96,9 +96,10 @@ func (m *Machine) unqueue(h *home) {
 	}
 }
 
-// StandInPlaced keeps room on the node on which a decision has placed a stand-in. One that tolerates
+// StandInPlaced keeps room on the node on which a decision has placed a stand-in, in the turn that it had there: was
+// is how it was nominated before, nil for not at all. One that tolerates
 // everything may have been placed on a node that is going, too: it is queued anew, for other nodes.
-func (m *Machine) StandInPlaced(t *lifecycle.Turn, standIn *cluster.Pod, node string) {
+func (m *Machine) StandInPlaced(t *lifecycle.Turn, standIn *cluster.Pod, node string, was *cluster.Nomination) {
 	h := m.byPod[leaver(standIn)]
 	t.State.Remove(standIn.UID)
 	m.unqueue(h)
@@ -108,6 +109,7 @@ func (m *Machine) StandInPlaced(t *lifecycle.Turn, standIn *cluster.Pod, node st
 		m.queue(t, h)
 		return
 	}
+	t.State.NominateInTurn(h.standIn, node, was)
 	m.nominate(t, h, node)
 }
 

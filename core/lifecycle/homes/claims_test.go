@@ -2,6 +2,7 @@ package homes_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,9 +17,9 @@ import (
 )
 
 // noOrders is for stand-ins that nobody plans for.
-type noOrders struct{}
+type noOrders struct{ queued *[]*cluster.Pod }
 
-func (noOrders) Queue(*lifecycle.Turn, *cluster.Pod)            {}
+func (o noOrders) Queue(_ *lifecycle.Turn, p *cluster.Pod)      { *o.queued = append(*o.queued, p) }
 func (noOrders) Drop(types.UID)                                 {}
 func (noOrders) HandOver(*lifecycle.Turn, types.UID, types.UID) {}
 func (noOrders) Coming(types.UID) bool                          { return false }
@@ -35,7 +36,7 @@ func withDevices(nodes ...string) (*lifecycletest.Bench, *homes.Machine) {
 		b.State.SetObject(testkit.NodeSlice("gpu.example", n).Devices(testkit.Device("g0").Attr("model", "large"), testkit.Device("g1").Attr("model", "small")).Obj())
 	}
 	m := homes.New(homes.Config{Time: 5 * time.Minute}, b.Scheduler)
-	m.Connect(noOrders{})
+	m.Connect(noOrders{&[]*cluster.Pod{}})
 	return b, m
 }
 
@@ -120,5 +121,34 @@ func TestHomesTakeDevicesInTurn(t *testing.T) {
 	}
 	if n := fitting(b, "n2"); n != 0 {
 		t.Errorf("the node takes %d pods that claim devices, and both are kept", n)
+	}
+}
+
+// TestAHomeKeepsTheTurnOfItsPlace has a stand-in placed on the node on which a place was kept for it while that was
+// coming, after another pod was nominated there: it keeps its turn. On another node it has the last.
+func TestAHomeKeepsTheTurnOfItsPlace(t *testing.T) {
+	for node, want := range map[string]string{"n2": "home-of-p other", "n3": "other home-of-p"} {
+		b, m := withDevices("n1")
+		var queued []*cluster.Pod
+		m.Connect(noOrders{&queued})
+		pod := b.State.Schema.ParsePod(testkit.Pod("p").Req("cpu", "1").On("n1").Obj())
+		b.State.Place(pod, "n1")
+		m.Anticipate(b.Turn, "n1", []*cluster.Pod{pod})
+		m.Advance(b.Turn)
+		if len(queued) != 1 {
+			t.Fatalf("%d stand-ins are queued, want one", len(queued))
+		}
+		standIn := queued[0]
+		b.State.KeepPlace(standIn, "n2")
+		was, other := b.State.NominationOf(standIn.UID), b.State.Schema.ParsePod(testkit.Pod("other").Obj())
+		b.State.Nominate(other, node)
+		b.Node(testkit.Node(node).Alloc("cpu", "4", "pods", "9").Obj())
+		b.State.Place(standIn, node)
+		m.StandInPlaced(b.Turn, standIn, node, was)
+		pods := slices.Clone(b.State.NodeByName(node).Nominated)
+		b.State.SortNominated(pods)
+		if len(pods) != 2 || pods[0].Object.Name+" "+pods[1].Object.Name != want {
+			t.Errorf("on %s %v are nominated in turn, want %s", node, pods, want)
+		}
 	}
 }

@@ -225,20 +225,23 @@ func (m *Machine) ReleaseUnevicted(t *lifecycle.Turn, node string) {
 }
 
 // PodAppearedPending records that the API shows a pod for the first time, without a node: if it
-// replaces one that has left, a home of these ends. It returns where that had its room, "" for
-// nowhere.
-func (m *Machine) PodAppearedPending(t *lifecycle.Turn, pod *cluster.Pod) (node string) {
+// replaces one that has left, a home of these ends. It returns the nomination that has kept the room of that, nil
+// when it had none.
+func (m *Machine) PodAppearedPending(t *lifecycle.Turn, pod *cluster.Pod) (room *cluster.Nomination) {
 	h := m.homeFor(t, pod)
 	if h == nil {
-		return ""
+		return nil
 	}
-	node = h.node
+	node := h.node
+	if node != "" {
+		room = t.State.NominationOf(h.standIn.UID)
+	}
 	if h.queued {
 		m.orders.HandOver(t, h.standIn.UID, pod.UID)
 	}
 	m.end(t, h)
 	t.Decide(step.Decision{Kind: step.HomeTaken, Pod: pod.Name(), Node: node, Reason: fmt.Sprintf("it replaces pod %s", h.pod.Name())})
-	return node
+	return room
 }
 
 // PodAppearedBound records that the API shows a pod for the first time, and on a node: nobody

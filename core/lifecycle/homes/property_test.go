@@ -248,9 +248,9 @@ func (h *history) ownerSays(owner string) {
 func (h *history) arrives(p *cluster.Pod, placed bool) {
 	if placed {
 		h.machine.PodAppearedBound(h.Turn, p)
-	} else if at := h.machine.PodAppearedPending(h.Turn, p); at != "" {
-		if n := h.State.NodeByName(at); n != nil {
-			h.State.Place(p, at)
+	} else if room := h.machine.PodAppearedPending(h.Turn, p); room != nil {
+		if n := h.State.NodeByName(room.Name); n != nil {
+			h.State.Place(p, n.Name)
 		}
 	}
 	var may []string

@@ -99,7 +99,10 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		s.machine.ReleaseUnevicted(t, args.Name())
 	case "arrives":
 		p := s.pod(args)
-		at := s.machine.PodAppearedPending(t, p)
+		at := ""
+		if room := s.machine.PodAppearedPending(t, p); room != nil {
+			at = room.Name
+		}
 		s.State.Nominate(p, at) // as reservation does
 		fmt.Fprintf(&s.out, "a place on %q\n", at)
 	case "comes":

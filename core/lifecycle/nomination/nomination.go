@@ -40,11 +40,19 @@ type Pod struct {
 	node string
 	// keeps says that what the pod claims of devices is kept for it on node: State.KeepPlace has nominated it.
 	keeps bool
+	// foreign says that node is what somebody else has written, and that no decision of this process has confirmed it.
+	foreign bool
 	// reserved says that a place is kept for the pod (core/lifecycle/reservation), and place
 	// on which node; "" when that isn't registered. In the state the pod is nominated to
 	// place when node is "". Nothing of it is written.
 	reserved bool
 	place    string
+	// turn is the number of the pod's nomination to the node turnAt (cluster.Nomination.Begun), 0 for none. It
+	// has that again when it is nominated there again after a decision, or after it was there.
+	turn   uint64
+	turnAt string
+	// placed is the number with which its place is kept if its bind fails, 0 for the next.
+	placed uint64
 	// expected is the node that the pod was given, while that takes a while to become a binding
 	// and is written for others to know; "" for none. The state has the pod there.
 	expected string
@@ -78,12 +86,31 @@ func (p *Pod) wanted() string {
 	return p.node
 }
 
-// nominate nominates the pod in the state where at says.
+// nominate nominates the pod in the state where at says, in its turn if it has one there.
 func (p *Pod) nominate(s *cluster.State, pod *cluster.Pod) {
-	if node, place := p.at(); place {
-		s.KeepPlace(pod, node)
-	} else {
-		s.Nominate(pod, node)
+	node, place := p.at()
+	as := cluster.Nomination{Name: node, Place: place}
+	if node == p.turnAt {
+		as.Begun = p.turn
+	}
+	s.Renominate(pod, &as)
+	p.TakeTurn(s.NominationOf(pod.UID))
+}
+
+// TakeTurn has the pod be nominated in the turn of a nomination when it is nominated to its node next; nil for the
+// next turn.
+func (p *Pod) TakeTurn(of *cluster.Nomination) {
+	p.turn, p.turnAt = 0, ""
+	if of != nil {
+		p.turn, p.turnAt = of.Begun, of.Name
+	}
+}
+
+// Placed records that a decision has placed the pod on a node. If its bind fails and its place is kept, it comes before
+// those that were nominated since: they were found to fit beside it.
+func (p *Pod) Placed(s *cluster.State, node string) {
+	if p.placed = p.turn; p.turnAt != node {
+		p.placed = s.NextTurn()
 	}
 }
 
@@ -103,6 +130,15 @@ func (p *Pod) waitsForNode() bool { return p.node != "" || p.reserved }
 // Decided reports whether the pod is nominated by a decision, or by what somebody else has
 // written.
 func (p *Pod) Decided() bool { return p.node != "" }
+
+// Shown returns the node that somebody else has nominated the pod to, another process of this program, say; "" when a
+// decision of this one came later, and for none.
+func (p *Pod) Shown() string {
+	if !p.foreign {
+		return ""
+	}
+	return p.node
+}
 
 // Reserved reports whether a place is kept for the pod.
 func (p *Pod) Reserved() bool { return p.reserved }
@@ -125,12 +161,23 @@ func New(pods lifecycle.Pods[Pod]) *Machine { return &Machine{pods: pods} }
 // written unless it was written last. Call it after each decision that may have
 // nominated the pod or taken its nomination back.
 func (m *Machine) Write(t *lifecycle.Turn, p *Pod, item *queue.Item) {
-	p.node, p.keeps, p.expected = "", false, ""
-	if is := t.State.NominationOf(item.Pod().UID); is != nil && is.Name != p.place {
-		p.node, p.keeps = is.Name, is.Place
+	p.node, p.keeps, p.foreign, p.expected = "", false, false, ""
+	if is := t.State.NominationOf(item.Pod().UID); is != nil {
+		p.TakeTurn(is)
+		if is.Name != p.place {
+			p.node, p.keeps = is.Name, is.Place
+		}
 	}
 	m.show(t, p, item)
 	m.send(t, p, item.Pod())
+}
+
+// KeepPlace keeps the place of a queued pod on a node that its bind has failed on, with the devices that it claims, and
+// has that written.
+func (m *Machine) KeepPlace(t *lifecycle.Turn, p *Pod, item *queue.Item, node string) {
+	t.State.Renominate(item.Pod(), &cluster.Nomination{Name: node, Place: true, Begun: p.placed})
+	p.placed = 0
+	m.Write(t, p, item)
 }
 
 // Expect hands out the write of the node that a pod was given in the state and will be bound to in a while
@@ -170,6 +217,16 @@ func (m *Machine) Reserve(t *lifecycle.Turn, uid types.UID, node string) {
 // Release implements reservation.Nominations. A pod that waits is tried: it didn't preempt
 // while it had its place.
 func (m *Machine) Release(t *lifecycle.Turn, uid types.UID) { m.setPlace(t, uid, false, "") }
+
+// HandOver implements reservation.Nominations.
+func (m *Machine) HandOver(t *lifecycle.Turn, from, to types.UID, node string) {
+	was := t.State.NominationOf(from)
+	m.setPlace(t, from, false, "")
+	if p := m.pods.Get(to); p != nil && was != nil && was.Name == node {
+		p.TakeTurn(was)
+	}
+	m.setPlace(t, to, true, node)
+}
 
 func (m *Machine) setPlace(t *lifecycle.Turn, uid types.UID, reserved bool, node string) {
 	p, item := m.pods.Get(uid), t.Queue.Get(uid)
@@ -238,7 +295,7 @@ func (m *Machine) Show(t *lifecycle.Turn, p *Pod, item *queue.Item, node string)
 		}
 		return false
 	}
-	p.node, p.keeps, p.expected, p.written, p.failed = node, false, "", node, false
+	p.node, p.keeps, p.foreign, p.expected, p.written, p.failed = node, false, true, "", node, false
 	if _, placed := t.State.Placed(item.Pod().UID); !placed {
 		m.show(t, p, item)
 	}
@@ -324,6 +381,9 @@ func (m *Machine) InvariantsIn(state *cluster.State) (out []string) {
 		case is == nil && node == "" || is != nil && (is.Pod.StandsIn() || is.Name == node && is.Place == place):
 		default:
 			out = append(out, fmt.Sprintf("pod %s is nominated to %q, with a place there: %t, and the state says %+v", uid, node, place, is))
+		}
+		if is := state.NominationOf(uid); is != nil && !is.Pod.StandsIn() && (is.Begun != p.turn || is.Name != p.turnAt) {
+			out = append(out, fmt.Sprintf("pod %s has turn %d on %q, and the state says %+v", uid, p.turn, p.turnAt, is))
 		}
 	}
 	for _, n := range state.Nominations() {

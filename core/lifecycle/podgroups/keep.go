@@ -3,13 +3,15 @@ package podgroups
 // This file keeps the places of members whose binds have failed. The others of their gang may be bound
 // already, and do nobody any good without them: no pod of the same priority may come into the place
 // while the member backs off. It is kept as a nomination, which the API shows: a process that takes over
-// keeps it, too. After PermitTime it is given up, the time for which members with nodes wait for one another.
+// keeps it, too, with the devices that the member claims. After PermitTime it is given up, the time for which
+// members with nodes wait for one another.
 
 import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/queue"
 )
@@ -23,15 +25,36 @@ type keptPlace struct {
 
 // BindFailed keeps the place on a node of a member of a gang whose bind has failed there.
 func (m *Machine) BindFailed(t *lifecycle.Turn, item *queue.Item, node string) {
-	key := item.Pod().Group
-	if key == nil || t.State.NodeByName(node) == nil {
-		return
+	if key := item.Pod().Group; key != nil && isGang(t.State, *key) {
+		m.keepPlace(t, item, node)
 	}
-	if g := t.State.PodGroup(*key); g == nil || g.Spec.SchedulingPolicy.Gang == nil {
+}
+
+func isGang(s *cluster.State, key cluster.PodGroupKey) bool {
+	g := s.PodGroup(key)
+	return g != nil && g.Spec.SchedulingPolicy.Gang != nil
+}
+
+func (m *Machine) keepPlace(t *lifecycle.Turn, item *queue.Item, node string) {
+	if t.State.NodeByName(node) == nil {
 		return
 	}
 	m.kept = append(m.kept, keptPlace{item.Pod().UID, node, t.Now.Add(PermitTime)})
 	m.members.KeepPlace(t, item, node)
+}
+
+// keepShown keeps the places that a process before this one has kept for members of a group: they are nominated, and
+// others of their gang have nodes. What a member is nominated to for pods that leave the node isn't such a place.
+func (m *Machine) keepShown(t *lifecycle.Turn, g *queue.Group) {
+	if !m.members.Decides() || t.State.PlacedMembers(g.Key()) == 0 || !isGang(t.State, g.Key()) {
+		return
+	}
+	for _, item := range g.Members() {
+		node := m.members.Shown(item)
+		if node != "" && !m.scheduler.VictimTerminating(item.Pod(), m.members.Class(item), node) {
+			m.keepPlace(t, item, node)
+		}
+	}
 }
 
 // Advance repeats writes that have failed, gives up the places whose time is over, and keeps room for gangs

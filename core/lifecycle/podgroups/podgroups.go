@@ -42,6 +42,8 @@ type Members interface {
 	// KeepPlace nominates a waiting member to a node, and FreePlace withdraws the nomination.
 	KeepPlace(t *lifecycle.Turn, item *queue.Item, node string)
 	FreePlace(t *lifecycle.Turn, item *queue.Item)
+	// Shown returns the node that somebody else has nominated a waiting member to, "" for none.
+	Shown(item *queue.Item) (node string)
 	// Held reports why a member isn't tried; failure says that it is an error of somebody's.
 	Held(t *lifecycle.Turn, uid types.UID, why string, failure bool)
 	// Decides reports whether what is decided is done, and told.
@@ -158,6 +160,7 @@ func (m *Machine) check(t *lifecycle.Turn, g *queue.Group) bool {
 	for _, item := range g.Members() {
 		x.Waiting = append(x.Waiting, item.Pod())
 	}
+	m.keepShown(t, g)
 	why, failure := Hold(x, t.State)
 	if why == "" {
 		placed := t.State.PlacedMembers(g.Key())

@@ -23,6 +23,10 @@ type told map[types.UID]string
 
 func (w told) Reserve(_ *lifecycle.Turn, uid types.UID, node string) { w[uid] = node }
 func (w told) Release(_ *lifecycle.Turn, uid types.UID)              { delete(w, uid) }
+func (w told) HandOver(t *lifecycle.Turn, from, to types.UID, node string) {
+	w.Release(t, from)
+	w.Reserve(t, to, node)
+}
 
 // model keeps the places as a list that is searched, in the order of the orders.
 type model struct {

@@ -21,6 +21,9 @@ type Nominations interface {
 	Reserve(t *lifecycle.Turn, uid types.UID, node string)
 	// Release records that no place is kept for a pod any more, and retries the pod if it waits.
 	Release(t *lifecycle.Turn, uid types.UID)
+	// HandOver releases a pod and reserves its place for another, in the turn of the first. node is that of the
+	// place, as Reserve has it.
+	HandOver(t *lifecycle.Turn, from, to types.UID, node string)
 }
 
 // Place is the room of an ordered node for the pods that it was ordered for.
@@ -86,8 +89,7 @@ func (m *Machine) HandOver(t *lifecycle.Turn, from, to types.UID) {
 	delete(m.limits, from)
 	delete(m.asks, to)
 	m.placeByPod[to] = p
-	m.nominations.Release(t, from)
-	m.nominations.Reserve(t, to, p.Node)
+	m.nominations.HandOver(t, from, to, p.Node)
 }
 
 // OrderRefused records that the provider has refused the latest order of so many nodes.
