@@ -162,25 +162,26 @@ func TestWorkOfASearchForRoom(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name         string
-		zones, nodes int // of each zone
-		small        int // pods of each node that leave
+		zones, nodes int  // of each zone
+		small        int  // pods of each node that leave
+		apart        bool // they are small, and have the label that members keep away from
 		members      func() []*testkit.PodBuilder
 		found        bool
 		most         int // steps
 	}{
-		{"no order finds places in any of many zones", 60, 10, 1, func() (out []*testkit.PodBuilder) {
+		{"no order finds places in any of many zones", 60, 10, 1, false, func() (out []*testkit.PodBuilder) {
 			for i := range 9 {
 				out = append(out, testkit.Pod(fmt.Sprint("m", i)).Req("cpu", "3", "memory", fmt.Sprint(1+i%3, "Gi")))
 			}
 			return append(out, testkit.Pod("l1").Req("cpu", "4", "memory", "1Gi"), testkit.Pod("l2").Req("cpu", "4", "memory", "2Gi"))
 		}, false, 2 * half},
-		{"members keep away from one another, and all pods must go", 1, 1500, 2, func() (out []*testkit.PodBuilder) {
+		{"members keep away from one another and from all pods, which must go", 1, 1500, 2, true, func() (out []*testkit.PodBuilder) {
 			for i := range 1500 {
-				out = append(out, spread(testkit.Pod(fmt.Sprint("m", i)).Req("cpu", "4")))
+				out = append(out, spread(testkit.Pod(fmt.Sprint("m", i)).Req("cpu", "3")))
 			}
 			return out
 		}, true, 2 * half},
-		{"each of many attempts looks for places that there aren't", 1, 11, 40, func() (out []*testkit.PodBuilder) {
+		{"each of many attempts looks for places that there aren't", 1, 11, 40, false, func() (out []*testkit.PodBuilder) {
 			for i := range 11 { // a node each
 				out = append(out, testkit.Pod(fmt.Sprint("m", i)).Req("cpu", fmt.Sprint(3+i%2), "memory", fmt.Sprint(1+i/2, "Gi")))
 			}
@@ -194,7 +195,11 @@ func TestWorkOfASearchForRoom(t *testing.T) {
 				node := fmt.Sprint("n", i)
 				w.node(testkit.Node(node).Alloc("cpu", "4", "memory", "8Gi", "pods", "110").Zone(fmt.Sprint("z", i%c.zones)))
 				for k := range c.small {
-					p := w.pod(testkit.Pod(fmt.Sprint("p", i, "-", k)).Req("cpu", fmt.Sprint(4000/max(c.small, 2), "m")).On(node))
+					b := testkit.Pod(fmt.Sprint("p", i, "-", k)).Req("cpu", fmt.Sprint(4000/max(c.small, 2), "m"))
+					if c.apart {
+						b = b.Req("cpu", "100m").Label("app", "gang")
+					}
+					p := w.pod(b.On(node))
 					w.Place(p, node)
 					leaving = append(leaving, p)
 				}

@@ -18,11 +18,11 @@ import (
 const maxRescued = 64
 
 // maxSteps is how many answers for nodes may be needed to place the members of a group one after the
-// other with preemption, where each looks at all nodes anew.
-const maxSteps = 100_000
+// other with preemption, where each looks at all nodes anew: some 25 µs each.
+const maxSteps = 1 << 14
 
-// maxUnits is how many units are looked at that could leave for a group, of each domain: those of the lowest
-// priorities. maxTakenOff is how many pods are taken off their nodes, and brought back, for it in all; then
+// maxUnits is how many units are taken off at once to see whether a group finds places then, of each domain: those of
+// the lowest priorities. maxTakenOff is how many pods are taken off their nodes, and brought back, for it in all; then
 // no other way is tried, and no other domain.
 // maxAsked is for how many members it is asked on which node preemption costs the least.
 const (
@@ -34,9 +34,10 @@ const (
 // victimSearch looks for victims on the nodes of one domain, or on all.
 // What it finds is a proposal: nothing leaves before the decision is made.
 type victimSearch struct {
-	*transaction // of its own
-	units        []framework.Unit
-	goal         int // how many members have to find places
+	*transaction                  // of its own
+	all          []framework.Unit // that could leave
+	units        []framework.Unit // of these, the ones that may be taken off at once
+	goal         int              // how many members have to find places
 }
 
 // searchVictims returns the victims that cost the least, nil when the group doesn't find enough places
@@ -54,8 +55,8 @@ func (t *transaction) searchVictims() (best *groupVictims, why string) {
 	scopes, all := x.scopes()
 	for _, d := range scopes {
 		// Only pods of lower priority than the first member's may leave.
-		s := victimSearch{transaction: x, units: lowest(x.engine.Leavable(d.nodes, x.request.Members[0].Pod.Priority)), goal: x.need}
-		if len(s.units) == 0 {
+		s := victimSearch{transaction: x, all: x.engine.Leavable(d.nodes, x.request.Members[0].Pod.Priority), goal: x.need}
+		if s.units = lowest(s.all); len(s.units) == 0 {
 			continue
 		}
 		if x.takenOff > maxTakenOff {
@@ -287,6 +288,7 @@ func (s *victimSearch) stepwise() *groupVictims {
 		}
 		asked++
 		if victims, ok := s.cheapest(s.classOf(&s.request.Members[i])); ok {
+			s.takenOff += len(victims.Pods)
 			for _, p := range victims.Pods {
 				s.engine.TakeOff(p)
 			}
@@ -298,8 +300,8 @@ func (s *victimSearch) stepwise() *groupVictims {
 	if len(s.places) < s.goal {
 		return nil
 	}
-	// Those that were taken off, in the order of units.
-	return s.reprieve(slices.DeleteFunc(slices.Clone(s.units), func(u framework.Unit) bool {
+	// Those that were taken off: of all, since they were chosen by their nodes.
+	return s.reprieve(slices.DeleteFunc(slices.Clone(s.all), func(u framework.Unit) bool {
 		_, placed := s.state.Placed(u.Pods[0].UID)
 		return placed
 	}))
@@ -353,10 +355,13 @@ func (r *reprieve) bringBackOf(units []framework.Unit) {
 		r.stay = append(r.stay, units...)
 		return
 	}
-	if r.bringBack(units) && r.membersFit(units) {
-		return
+	if !r.lackRoom(units) {
+		if r.bringBack(units) && r.membersFit(units) {
+			return
+		}
+		r.takeOff(units)
 	}
-	if r.takeOff(units); len(units) == 1 {
+	if len(units) == 1 {
 		r.stay = append(r.stay, units[0])
 		return
 	}
@@ -385,6 +390,45 @@ func (r *reprieve) membersFit(units []framework.Unit) bool {
 		}
 	}
 	return true
+}
+
+// lackRoom reports whether the nodes of units have no room for their members as well, by the rules that look at one node
+// alone: then they can't come back together. Nothing is moved to find that out, which costs the most of a question. Each
+// node is asked about its last member, when all others are there. Of a member that takes objects it isn't known.
+func (r *reprieve) lackRoom(units []framework.Unit) bool {
+	back := map[cluster.NodeIndex][]*cluster.Pod{}
+	var nodes []cluster.NodeIndex // with members, in the order of units: each question counts as work
+	for i := range units {
+		for k, n := range units[i].Nodes {
+			if len(r.on[n]) == 0 {
+				continue
+			}
+			if back[n] == nil {
+				nodes = append(nodes, n)
+			}
+			back[n] = append(back[n], units[i].Pods[k])
+		}
+	}
+	for _, n := range nodes {
+		last := r.on[n][len(r.on[n])-1]
+		m := &r.request.Members[r.places[last].Member]
+		if m.Class.Rejected != nil || r.state.TakesObjects(m.Pod) {
+			continue
+		}
+		as := cluster.DetachedNode(r.state.Node(n).NodeInfo)
+		for _, p := range r.state.Node(n).Pods {
+			if p != m.Pod {
+				as.Add(p)
+			}
+		}
+		for _, p := range back[n] {
+			as.Add(p)
+		}
+		if r.work++; r.engine.HoldsAtMost(m.Class, as, 1) == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // membersFitInOrder reports whether the members fit where they are when they come there one after the

@@ -46,7 +46,7 @@ func (b *builder) dropNeedless(g *gang, nodes []newNodeOf) (left []newNodeOf, mo
 		if needed == maxNeedless || b.gangsOver() {
 			break
 		}
-		if !b.drop(u) {
+		if !b.drop(g, u) {
 			needed++
 			continue
 		}
@@ -128,8 +128,9 @@ func (b *builder) giveUpComing(g *gang) (a *attempt) {
 	return a
 }
 
-// drop takes a unit out of the state if its members have room elsewhere, and reports whether they have.
-func (b *builder) drop(u *unit) bool {
+// drop takes a unit out of the state if its members, which are a gang's, have room elsewhere, and reports whether they
+// have.
+func (b *builder) drop(g *gang, u *unit) bool {
 	b.gangs.work += len(u.members) + len(u.nodes)
 	if u.coming {
 		b.gangs.givingUp++
@@ -144,7 +145,7 @@ func (b *builder) drop(u *unit) bool {
 		}
 		b.State.RemoveNode(n.name)
 	}
-	if len(b.place(b.memberRuns(u.members))) > 0 {
+	if !b.placeElsewhere(g, u.members) {
 		b.State.Rollback(mark)
 		return false
 	}
@@ -155,4 +156,34 @@ func (b *builder) drop(u *unit) bool {
 		}
 	}
 	return true
+}
+
+// placeElsewhere places members that were taken off their nodes, and reports whether all have room; what it leaves
+// otherwise is the caller's to roll back. As long as other members have nodes these say in which domain they have to be.
+// When none has, each domain that could hold them all is tried: nothing else keeps them together.
+func (b *builder) placeElsewhere(g *gang, members []*cluster.Pod) bool {
+	if len(g.Topologies) == 0 || b.State.PlacedMembers(g.Key) > 0 {
+		return len(b.place(b.memberRuns(members))) == 0
+	}
+	tried := g.out.Tried
+	domains := b.gangDomains(g, members, len(members))
+	g.out.Tried = tried // what has no room for them all is no answer to where the gang could be
+	for _, d := range domains {
+		if b.gangsOver() {
+			return false
+		}
+		if d.holds < len(members) {
+			continue
+		}
+		b.gangs.work += tryGangWork + len(members)
+		mark := b.State.Mark()
+		weigh := b.anchor(g, d)
+		if len(b.place(b.memberRuns(members))) == 0 {
+			weigh()
+			b.State.Release(mark)
+			return true
+		}
+		b.State.Rollback(mark)
+	}
+	return false
 }

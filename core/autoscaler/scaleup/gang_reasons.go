@@ -13,18 +13,32 @@ import (
 // whyNot returns what the groups say, as NoHelp.Reasons has it: a limit, or why a new node takes none of the
 // members; of one that takes some, how many would have a place.
 func (b *builder) whyNot(g *gang) []string {
-	counts := map[string]int{}
+	counts, tried := map[string]int{}, triedDomains(g)
 	runs := byClass(b.memberRuns(g.left))
 	for _, group := range b.State.Groups() {
-		for _, why := range b.whyNotGroup(g, runs, group) {
+		for _, why := range b.whyNotGroup(g, runs, group, tried) {
 			counts[why]++
 		}
 	}
 	return autoscaler.CountReasons(counts)
 }
 
-// whyNotGroup returns why nodes of one group don't help a gang.
-func (b *builder) whyNotGroup(g *gang, runs []*run, group *cluster.NodeGroup) []string {
+// triedDomains returns what came of a gang's domains, by value: how many members fit at most, and whether one wasn't
+// looked at. Of many groups each asks about its own domain.
+func triedDomains(g *gang) map[string]autoscaler.GangOption {
+	out := make(map[string]autoscaler.GangOption, len(g.out.Tried))
+	for _, o := range g.out.Tried {
+		x := out[o.Domain]
+		if x.Fits = max(x.Fits, o.Fits); o.Why == notLookedAt {
+			x.Why = o.Why
+		}
+		out[o.Domain] = x
+	}
+	return out
+}
+
+// whyNotGroup returns why nodes of one group don't help a gang, of which domains were tried.
+func (b *builder) whyNotGroup(g *gang, runs []*run, group *cluster.NodeGroup, tried map[string]autoscaler.GangOption) []string {
 	if room, limit := b.headroom(group); room <= 0 {
 		return []string{limit}
 	}
@@ -38,17 +52,11 @@ func (b *builder) whyNotGroup(g *gang, runs []*run, group *cluster.NodeGroup) []
 			return []string{fmt.Sprintf("topology domain of new nodes unknown: %s differs or is missing", label)}
 		}
 	}
-	most := 0
-	for _, o := range g.out.Tried {
-		switch {
-		case o.Domain != value:
-		case o.Why == notLookedAt:
-			return []string{o.Why}
-		default:
-			most = max(most, o.Fits)
-		}
+	of := tried[value]
+	if of.Why == notLookedAt {
+		return []string{of.Why}
 	}
-	return []string{fmt.Sprintf("not enough room for the pod group: %d of %d members fit", len(g.inPlace)+most, len(g.inPlace)+len(g.left))}
+	return []string{fmt.Sprintf("not enough room for the pod group: %d of %d members fit", len(g.inPlace)+of.Fits, len(g.inPlace)+len(g.left))}
 }
 
 // takesNone returns why a new node of a group takes none of some classes, nil when it takes one.

@@ -1,0 +1,67 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/internal/test/testkit"
+)
+
+// TestMoreVictimsThanAreTakenOffAtOnce: a gang needs 850 nodes, on each of which ten pods of one priority are. No search
+// that takes pods off before it looks may take so many, and one that looks where a member costs the least finds them.
+func TestMoreVictimsThanAreTakenOffAtOnce(t *testing.T) {
+	const nodes, each = 850, 10
+	w := newWorld(t, nil)
+	for i := range nodes {
+		node := fmt.Sprintf("n%03d", i)
+		w.node(testkit.Node(node).Alloc("cpu", "4", "memory", "8Gi"))
+		for k := range each {
+			w.place(running(fmt.Sprint("low-", k, "-", node), "100m", 1, node))
+		}
+	}
+	var members []*testkit.PodBuilder
+	for i := range nodes {
+		members = append(members, testkit.Pod(fmt.Sprint("m", i)).Req("cpu", "4").Priority(10))
+	}
+	r := w.group(nodes, "", members...)
+	d := w.DecideGroup(r)
+	if d.Victims == nil || len(d.Victims.Pods) != nodes*each {
+		t.Fatalf("%+v leave, want %d: %s", d.Victims, nodes*each, d.Message)
+	}
+	for _, m := range r.Members {
+		if w.NominatedTo(m.Pod.UID) == "" {
+			t.Fatalf("%s is nominated to no node", m.Pod.Name())
+		}
+	}
+}
+
+// TestPropertyWhoComesBack: those who left for a group come back as if each question were about all members, though most
+// questions aren't asked: a node without room for its members ends one, and where all rules look at one node, members
+// elsewhere aren't asked about.
+func TestPropertyWhoComesBack(t *testing.T) {
+	asked, stay := 0, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		w, r := drawFullCluster(t, rt)
+		for i := range r.Members {
+			r.Members[i].Class = w.Class(r.Members[i].Pod)
+		}
+		if r.Topology != "" && w.upstreamVictims(r) == nil {
+			return // there may be no domain that anybody could leave
+		}
+		fast, slow, ok := w.Reprieve(r)
+		if !ok {
+			return
+		}
+		asked, stay = asked+1, stay+len(slow)
+		if !slices.EqualFunc(fast, slow, func(a, b framework.Unit) bool { return slices.Equal(a.Pods, b.Pods) }) {
+			rt.Fatalf("%v can't come back, want %v\n%s", fast, slow, dump(w.State))
+		}
+	})
+	if asked == 0 || stay == 0 {
+		t.Errorf("in %d clusters %d units couldn't come back", asked, stay)
+	}
+}
