@@ -34,7 +34,7 @@ var interruptions = []Mutant{
 	{"a member whose bind failed loses its devices", "core/lifecycle/nomination/nomination.go", "Place: true, Begun: p.placed}", "Begun: p.placed}", "./core", "TestScripts/groups_bind_fails_devices", "1"},
 	{"nominated pods take devices in the order of their names", "core/cluster/nominations.go", "cmp.Compare(s.nominated.byPod[a.UID].Begun, s.nominated.byPod[b.UID].Begun)", "strings.Compare(string(a.UID), string(b.UID))", "./core/engine", "TestPropertyPlacesKeepDevices", "200"},
 	{"who is placed takes what others have kept", "core/engine/best.go", "if beside == nil {", "if true || beside == nil {", "./core/lifecycle", "TestPropertyNobodyTakesKeptDevices", "200"},
-	{"a class is signed anew by a pod that is gone", "core/engine/away.go", "!f.class.takes || !e.concerned(f.class.pod, from)", "!f.class.takes", "./core/engine", "TestClassesOutliveTheirPods", "1"},
+	{"a class is signed anew by a pod that is gone", "core/engine/away.go", "!f.class.takes || !x.meets(e, f.class.pod)", "!f.class.takes", "./core/engine", "TestClassesOutliveTheirPods", "1"},
 	{"pods that claim nothing are asked beside devices", "core/engine/nominated.go", "f.class.takes && f.state.ClaimsDevices(f.class.pod) && f.engine.Keeps(p)", "f.engine.Keeps(p)", "./core/engine", "TestPodsWithoutClaimsAskNoWhatIf", "1"},
 	{"a home gives way to one that was kept later", "core/scheduler/postfilter.go", "!(began != 0 && s.keptLater(p, began))", "true", "./core/lifecycle", "TestPropertyNobodyTakesKeptDevices", "200"},
 	{"a home needs no devices", "core/lifecycle/homes/homes.go", "	h.claimDevices(s)\n", "", "./core", "TestScripts/autoscale_interruption_devices_kept", "1"},
