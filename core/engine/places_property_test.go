@@ -61,7 +61,7 @@ func (w *placesWorld) publish(node string) {
 
 // changeClaim has a nominated pod's own claim ask for something else, or takes it away.
 func (w *placesWorld) changeClaim(p *cluster.Pod) {
-	name := "of-" + p.Name()
+	name := "of-" + p.Object.Name
 	if w.ResourceClaim("default", name) == nil {
 		return
 	}
@@ -73,7 +73,7 @@ func (w *placesWorld) changeClaim(p *cluster.Pod) {
 		return
 	}
 	r := testkit.Request("r", "gpus").Count(int64(1 + testkit.Uniform(w.t, 2, "count"))).Where(fmt.Sprintf("device.attributes[%q].model == %q", "gpu.example", model))
-	w.SetObject(testkit.ResourceClaim(name, r).MadeFor(p.Name()).Obj())
+	w.SetObject(testkit.ResourceClaim(name, r).MadeFor(p.Object.Name).Obj())
 }
 
 // claimant returns a pod that claims nothing, devices of its own, of any model or of one, or those of a claim that

@@ -21,7 +21,7 @@ var deviceFaults = []Mutant{
 	{"a claim that pods share touches no node", "core/cluster/device_objects.go", "ok && i != NoNode {", "ok && i != NoNode && false {", "./core/engine", "TestPropertyPreemptionForDevices", "1500"},
 	{"a dry run asks for the claims as they were before victims left", "core/engine/away.go", "return e.newNodeFilter(c)", "return f", "./core/engine", "TestPropertyPreemptionForDevices", "300"},
 	{"a dry run looks at all changes for each victim", "core/engine/away.go", "	x.from = e.state.Head()\n", "", "./core/engine", "TestDryRunsLookAtAChangeOnce", "1"},
-	{"a pod that comes back leaves others' claims as they were", "core/engine/away.go", "	for _, x := range sharing {\n", "	for _, x := range sharing[:0] {\n", "./core/engine", "TestPropertyPreemptionForDevices", "1500"},
+	{"a pod that comes back leaves others' claims as they were", "core/engine/away.go", "	for _, x := range sharing {\n", "	for _, x := range sharing[:0] {\n", "./core/engine", "TestVictimsThatShareAClaimFreeIt", "1"},
 	{"a pod that is back gives back what others share with it", "core/engine/away.go", "func(x *cluster.Pod) bool { return x == p }", "func(x *cluster.Pod) bool { return false }", "./core/engine", "TestPropertyPreemptionForDevices", "1500"},
 	{"answers beside places outlive changes of their nodes", "core/engine/beside.go", "a.touches == b.touches[n.Index]", "true", "./core/engine", "TestPlacesAreAskedAboutOnce", "1"},
 	{"answers beside places outlive what-ifs", "core/engine/beside.go", "		b.touch(undone[:b.cursor-to])\n", "", "./core/engine", "TestPlacesAreAskedAboutOnce", "1"},
