@@ -133,6 +133,7 @@ func (b *broken) claims() {
 func (b *broken) nominations() {
 	s := b.s
 	byPod, claims, users, inline := map[types.UID]bool{}, map[ClaimKey]int{}, map[ClaimKey]int{}, map[string]int{}
+	deviceClaims := map[ClaimKey]int{}
 	byNode := map[NodeIndex][]string{}
 	for _, n := range s.Nominations() {
 		b.check(!byPod[n.Pod.UID], "%s is nominated twice", n.Pod.UID)
@@ -156,6 +157,16 @@ func (b *broken) nominations() {
 				claims[k]++
 			}
 		}
+		for _, c := range n.Pod.Object.Spec.ResourceClaims {
+			if c.ResourceClaimName != nil {
+				deviceClaims[ClaimKey{n.Pod.Object.Namespace, *c.ResourceClaimName}]++
+			}
+		}
+		for _, c := range n.Pod.Object.Status.ResourceClaimStatuses {
+			if c.ResourceClaimName != nil {
+				deviceClaims[ClaimKey{n.Pod.Object.Namespace, *c.ResourceClaimName}]++
+			}
+		}
 	}
 	standIns := map[HeadroomID][]NodeIndex{}
 	for _, n := range s.nodes {
@@ -171,6 +182,7 @@ func (b *broken) nominations() {
 	b.same("the claims of nominated pods", s.nominated.users, users)
 	b.same("the disks of nominated pods", s.nominated.inline, inline)
 	b.same("the claims that nominated pods name", s.nominated.claims, claims)
+	b.same("the resource claims that nominated pods name", s.nominated.deviceClaims, deviceClaims)
 	for i, n := range s.nodes {
 		if n != nil {
 			var uids []string

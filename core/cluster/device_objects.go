@@ -143,12 +143,54 @@ var resourceClaimKind = kindOf[*resourcev1.ResourceClaim]{
 				touch(i)
 			}
 		}
+		s.touchAwaiting(o, touch)
 	},
 	differ: func(a, b *resourcev1.ResourceClaim) bool {
 		x, y := a.Status.Allocation, b.Status.Allocation
 		return len(a.Status.ReservedFor) != len(b.Status.ReservedFor) || (x == nil) != (y == nil) ||
 			x != nil && len(x.Devices.Results) != len(y.Devices.Results)
 	},
+}
+
+// touchAwaiting touches the nodes to which pods are nominated that a claim is of: what they keep of the devices there
+// follows from it, and nodes have to take others beside them. It costs O(nominations) when there are such pods.
+func (s *State) touchAwaiting(o *resourcev1.ResourceClaim, touch func(NodeIndex)) {
+	if owner := extendedFor(o); owner != "" {
+		if n := s.nominated.byPod[owner]; n != nil && n.Node != NoNode {
+			touch(n.Node)
+		}
+	}
+	key := ClaimKey{o.Namespace, o.Name}
+	if s.nominated.deviceClaims[key] == 0 {
+		return
+	}
+	for _, n := range s.nominated.nodes {
+		for _, p := range s.nodes[n].Nominated {
+			eachDeviceClaim(p, func(c ClaimKey) {
+				if c == key {
+					touch(n)
+				}
+			})
+		}
+	}
+}
+
+// eachDeviceClaim calls f with each resource claim that a pod names.
+func eachDeviceClaim(p *Pod, f func(ClaimKey)) {
+	for i := range p.Object.Spec.ResourceClaims {
+		if name, _, err := resourceclaim.Name(p.Object, &p.Object.Spec.ResourceClaims[i]); err == nil && name != nil {
+			f(ClaimKey{p.Object.Namespace, *name})
+		}
+	}
+}
+
+// ClaimsAwaited reports whether a pod that is nominated to a node has a claim of a pod, for volumes or for devices.
+func (s *State) ClaimsAwaited(p *Pod) (awaited bool) {
+	for _, c := range p.Claims {
+		awaited = awaited || s.nominated.users[ClaimKey{p.Object.Namespace, c.Name}] > 0
+	}
+	eachDeviceClaim(p, func(c ClaimKey) { awaited = awaited || s.nominated.deviceClaims[c] > 0 })
+	return awaited
 }
 
 // AnnBindingTimedOut is on a claim in the state, and never in the API: its devices' binding conditions

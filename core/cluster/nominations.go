@@ -10,7 +10,8 @@ package cluster
 //     sorted by name and UID;
 //   - standIns has, by the headroom that a nominated pod stands in for ("" for other pods), the
 //     nodes that have such pods, by index, and no empty list;
-//   - claims and users count the claims of all nominated pods, and inline their disks.
+//   - claims and users count the volume claims of all nominated pods, deviceClaims their resource claims, and
+//     inline their disks.
 //
 // There may be as many nominations as pods that wait for nodes, so a change of one takes
 // O(log) of them, what is moved in a list of nodes, and a walk over the pods nominated to its node.
@@ -52,6 +53,8 @@ type nominations struct {
 	claims   map[ClaimKey]int // how many nominated pods name a claim; ephemeral claims don't count
 	users    map[ClaimKey]int // the same, ephemeral claims included
 	inline   map[string]int   // how often nominated pods have a disk in their spec, by Disk.Name
+	// deviceClaims is how many nominated pods name a resource claim.
+	deviceClaims map[ClaimKey]int
 	// begun is the highest Nomination.Begun so far. A rollback leaves it: only the order of the numbers matters.
 	begun uint64
 }
@@ -59,6 +62,7 @@ type nominations struct {
 func (b *nominations) init() {
 	b.standIns = map[HeadroomID][]NodeIndex{}
 	b.byPod, b.claims, b.users, b.inline = map[types.UID]*Nomination{}, map[ClaimKey]int{}, map[ClaimKey]int{}, map[string]int{}
+	b.deviceClaims = map[ClaimKey]int{}
 }
 
 // claim counts the claims and disks of a nominated pod (sign is 1), or uncounts them (-1).
@@ -72,6 +76,7 @@ func (b *nominations) claim(p *Pod, sign int) {
 			addTo(b.claims, ClaimKey{p.Object.Namespace, c.Name}, sign)
 		}
 	}
+	eachDeviceClaim(p, func(c ClaimKey) { addTo(b.deviceClaims, c, sign) })
 }
 
 // Nominate nominates a pod to a node, in place of the one that it was nominated to; "" for

@@ -34,9 +34,6 @@ func (c *ObjectChange) Kind() ObjectKind {
 	return KindOf(c.Old)
 }
 
-// SameObject reports whether two changes are of one object.
-func (c *ObjectChange) SameObject(d *ObjectChange) bool { return c.key() == d.key() }
-
 func (c *ObjectChange) key() objectKey {
 	if c.New != nil {
 		return keyOf(c.New)

@@ -9,18 +9,17 @@ import (
 
 // away are the pods that a dry run of preemption has taken off their nodes. Where plugins yield
 // (framework.Yielder), pods give back what they have taken, and take the same again when they come back.
-// Invariant: what is taken is what those have taken that aren't away; a thing that several share is free
-// when all of them are.
+// It must hold that
+//
+//   - what is taken is what those have taken that aren't away; a thing that several share is free
+//     when all of them are;
+//   - taking a pod off or putting it back costs what the pod has to give, and what the pods have that are away
+//     and share it, however many others are away.
 type away struct {
 	engine *Engine
-	givers []giver // the pods that are away now, and have given something back
+	gave   map[*cluster.Pod][]cluster.ObjectChange // by the pods that are away now and have given something back
 	former cluster.Former
-}
-
-// giver is a pod that has given something back.
-type giver struct {
-	pod  *cluster.Pod
-	gave []cluster.ObjectChange
+	givers [][]*cluster.Pod // those that have given back an object, by its position in former
 }
 
 // take takes a pod off its node.
@@ -29,9 +28,21 @@ func (a *away) take(p *cluster.Pod) {
 		a.engine.state.Remove(p.UID)
 		return
 	}
-	if gave := a.engine.TakeOff(p); len(gave) > 0 {
-		a.former.Note(gave)
-		a.givers = append(a.givers, giver{p, gave})
+	gave := a.engine.TakeOff(p)
+	if len(gave) == 0 {
+		return
+	}
+	a.former.Note(gave)
+	if a.gave == nil {
+		a.gave = map[*cluster.Pod][]cluster.ObjectChange{}
+	}
+	a.gave[p] = gave
+	for i := range gave {
+		at := a.former.At(&gave[i])
+		for len(a.givers) <= at {
+			a.givers = append(a.givers, nil)
+		}
+		a.givers[at] = append(a.givers[at], p)
 	}
 }
 
@@ -39,21 +50,21 @@ func (a *away) take(p *cluster.Pod) {
 // off, and then the others give back again what they share with it.
 func (a *away) putBack(p *cluster.Pod, node cluster.NodeIndex) {
 	a.engine.state.PlaceAt(p, node)
-	at := slices.IndexFunc(a.givers, func(g giver) bool { return g.pod == p })
-	if at < 0 {
-		return
-	}
-	gave := a.givers[at].gave
-	a.givers = slices.Delete(a.givers, at, at+1)
+	gave := a.gave[p]
+	delete(a.gave, p)
+	var sharing []*cluster.Pod
 	for i := range gave {
 		a.former.RestoreOne(a.engine.state, &gave[i])
-	}
-	for _, g := range a.givers {
-		if slices.ContainsFunc(g.gave, func(c cluster.ObjectChange) bool {
-			return slices.ContainsFunc(gave, func(d cluster.ObjectChange) bool { return c.SameObject(&d) })
-		}) {
-			a.engine.giveBack(g.pod)
+		at := a.former.At(&gave[i])
+		a.givers[at] = slices.DeleteFunc(a.givers[at], func(x *cluster.Pod) bool { return x == p })
+		for _, x := range a.givers[at] {
+			if !slices.Contains(sharing, x) {
+				sharing = append(sharing, x)
+			}
 		}
+	}
+	for _, x := range sharing {
+		a.engine.giveBack(x)
 	}
 }
 
@@ -68,34 +79,49 @@ func yields(p *framework.Profile) bool {
 // Yields reports whether pods of the profile may preempt others for what these have taken.
 func (e *Engine) Yields() bool { return e.yields }
 
+// concern follows the changes of objects in a what-if, each of which it looks at once: whether one of them may have
+// the pod that the what-if is about signed otherwise.
+type concern struct {
+	from cluster.Seq // the changes before it have been looked at
+	met  bool        // one of those may have
+}
+
+// concernFrom returns a concern about the changes from now on.
+func (e *Engine) concernFrom() concern { return concern{from: e.state.Head()} }
+
 // now returns the filter of the class that a pod of the filter's class is of after the changes that a what-if has
-// made from a position on: what the pod claims may have lost its devices with victims, or got some with a
-// nominated pod. The filter stays when no change concerns a claim that the pod has: it may be gone with its claims.
-func (f *nodeFilter) now(e *Engine, from cluster.Seq) *nodeFilter {
-	if !f.class.takes || !e.concerned(f.class.pod, from) {
+// made: what the pod claims may have lost its devices with victims, or got some with a nominated pod. The filter
+// stays when no change concerns a claim that the pod has: it may be gone with its claims.
+func (f *nodeFilter) now(e *Engine, x *concern) *nodeFilter {
+	if !f.class.takes || !x.meets(e, f.class.pod) {
 		return f
 	}
 	c := e.Class(f.class.pod)
-	if c == f.class {
-		return f
-	}
 	e.refresh(c)
 	return e.newNodeFilter(c)
 }
 
-// concerned reports whether a pod may be signed otherwise after the changes of objects from a position on.
-func (e *Engine) concerned(p *cluster.Pod, from cluster.Seq) bool {
-	changes, _ := e.state.Since(from)
+// meets reports whether a pod, which is the same each time, may be signed otherwise after the changes so far.
+func (x *concern) meets(e *Engine, p *cluster.Pod) bool {
+	if x.met {
+		return true
+	}
+	changes, _ := e.state.Since(x.from)
+	x.from = e.state.Head()
 	for i := range changes {
-		if changes[i].Op != cluster.ObjectSet {
-			continue
+		if changes[i].Op == cluster.ObjectSet && e.concerns(&changes[i], p) {
+			x.met = true
+			break
 		}
-		for k := range e.profile.Plugins {
-			r, ok := e.profile.Plugins[k].Plugin.(framework.Reclassifier)
-			if !ok {
-				continue
-			}
-			if concerns := r.Reclassifies(&changes[i], e.state); concerns != nil && concerns(p) {
+	}
+	return x.met
+}
+
+// concerns reports whether a pod may be signed otherwise after a change.
+func (e *Engine) concerns(change *cluster.Change, p *cluster.Pod) bool {
+	for k := range e.profile.Plugins {
+		if r, ok := e.profile.Plugins[k].Plugin.(framework.Reclassifier); ok {
+			if concerns := r.Reclassifies(change, e.state); concerns != nil && concerns(p) {
 				return true
 			}
 		}

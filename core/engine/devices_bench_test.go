@@ -104,14 +104,20 @@ func BenchmarkDevicesBesidePlaces(b *testing.B) {
 	placeClaiming(b, s)
 }
 
-// placeClaiming measures placements of pods that claim a device each.
+// placeClaiming measures placements of pods that claim a device each. Half of the devices are taken at most: then pods
+// leave in the order in which they came.
 func placeClaiming(b *testing.B, s *cluster.State) {
-	e, n := deviceEngine(s), 0
+	e, n, placed := deviceEngine(s), 0, []*cluster.Pod(nil)
 	e.Best(e.Class(claimingPod(s, "first", 1)))
 	for b.Loop() {
 		b.StopTimer()
 		n++
 		pod := claimingPod(s, fmt.Sprint("p", n), 1)
+		if placed = append(placed, pod); len(placed) > deviceNodes*8/2 {
+			e.TakeOff(placed[0])
+			s.RemoveObject(cluster.ResourceClaimKind, "default", placed[0].Object.Name)
+			placed = placed[1:]
+		}
 		b.StartTimer()
 		if _, ok := e.Place(e.Class(pod), pod); !ok {
 			b.Fatalf("pod %d found no node", n)

@@ -27,6 +27,7 @@
 //	failing.go    errors of rules, which end attempts
 //	among.go      the best of the nodes that extenders allow
 //	private.go    when a class gets a column of its own
+//	beside.go     where pods that claim devices fit beside those that keep some
 //	preempt.go    where preemption helps
 //	nodefilter.go one node by the rules themselves, without any cache
 //	wake.go       whether changes let a waiting class in

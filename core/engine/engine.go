@@ -24,6 +24,7 @@ type Engine struct {
 	// keep what dry runs of preemption have found. Both are sets.
 	privates map[*column]bool
 	dry      map[*Class]bool
+	beside   besides
 	byName   int // how many of the classes are judged by name
 	nextID   ClassID
 	keyBytes int       // the lengths of the keys of classes and of columns
@@ -107,6 +108,7 @@ func (e *Engine) RolledBack(to cluster.Seq, undone []cluster.Change) {
 	for c := range e.dry {
 		c.dry.rolledBack(to, undone)
 	}
+	e.beside.rolledBack(to, undone)
 }
 
 // Size says how much an engine holds.
@@ -179,4 +181,5 @@ func (e *Engine) dropCaches(c *Class) {
 	e.dropPrivate(c)
 	delete(e.dry, c)
 	c.dry = nil
+	e.beside.forget(c)
 }

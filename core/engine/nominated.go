@@ -105,7 +105,7 @@ func (f *nodeFilter) withNominatedPods(n *cluster.Node, do func(by *nodeFilter, 
 		do(f, with, changed)
 		return
 	}
-	mark, from := f.state.Mark(), f.state.Head()
+	mark, objects := f.state.Mark(), f.engine.concernFrom()
 	by, changed := f, changed|groupRules
 	if f.class.takes && len(x.read) > 1 {
 		f.state.SortNominated(x.read)
@@ -116,7 +116,7 @@ func (f *nodeFilter) withNominatedPods(n *cluster.Node, do func(by *nodeFilter, 
 			continue
 		}
 		f.engine.PlaceNominated(p, n.Index)
-		by, changed = f.now(f.engine, from), allRules
+		by, changed = f.now(f.engine, &objects), allRules
 	}
 	do(by, with, changed)
 	f.state.Rollback(mark)

@@ -35,16 +35,45 @@ func newPlacesWorld(t *rapid.T) *placesWorld {
 	for i := range 3 {
 		name := fmt.Sprint("n", i)
 		w.SetNode(w.Schema.ParseNode(testkit.Node(name).Alloc("cpu", "9", "pods", "9").Obj(), ""))
-		slice := testkit.NodeSlice("gpu.example", name)
-		for k := range 1 + testkit.Uniform(t, 4, "devices") {
-			slice.Devices(testkit.Device(fmt.Sprint("g", k)).Attr("model", string(rune('a'+testkit.Uniform(t, 2, "model")))))
-		}
-		w.SetObject(slice.Obj())
+		w.publish(name)
 	}
-	w.SetHeadroom(&cluster.Headroom{ID: "group", Group: &cluster.GroupRoom{Key: cluster.PodGroupKey{Namespace: "default", Name: "gang"}}})
+	if testkit.Uniform(t, 4, "room") > 0 {
+		w.setRoom()
+	}
 	w.profile = plugins.Default(w.Schema, plugins.Options{DevicePreemption: testkit.Uniform(t, 4, "yields") == 0})
 	w.engine = testkit.Must(engine.New(w.State, w.profile, engine.Options{Seed: 7}))
 	return w
+}
+
+// setRoom has stand-ins of the headroom "group" keep room for a pod group.
+func (w *placesWorld) setRoom() {
+	w.SetHeadroom(&cluster.Headroom{ID: "group", Group: &cluster.GroupRoom{Key: cluster.PodGroupKey{Namespace: "default", Name: "gang"}}})
+}
+
+// publish publishes the devices of a node.
+func (w *placesWorld) publish(node string) {
+	slice := testkit.NodeSlice("gpu.example", node)
+	for k := range 1 + testkit.Uniform(w.t, 4, "devices") {
+		slice.Devices(testkit.Device(fmt.Sprint("g", k)).Attr("model", string(rune('a'+testkit.Uniform(w.t, 2, "model")))))
+	}
+	w.SetObject(slice.Obj())
+}
+
+// changeClaim has a nominated pod's own claim ask for something else, or takes it away.
+func (w *placesWorld) changeClaim(p *cluster.Pod) {
+	name := "of-" + p.Object.Name
+	if w.ResourceClaim("default", name) == nil {
+		return
+	}
+	models := []string{"a", "b", ""}
+	model := models[testkit.Uniform(w.t, len(models), "other model")]
+	w.history = append(w.history, fmt.Sprintf("the claim %s asks for model %q", name, model))
+	if model == "" {
+		w.RemoveObject(cluster.ResourceClaimKind, "default", name)
+		return
+	}
+	r := testkit.Request("r", "gpus").Count(int64(1 + testkit.Uniform(w.t, 2, "count"))).Where(fmt.Sprintf("device.attributes[%q].model == %q", "gpu.example", model))
+	w.SetObject(testkit.ResourceClaim(name, r).MadeFor(p.Object.Name).Obj())
 }
 
 // claimant returns a pod that claims nothing, devices of its own, of any model or of one, or those of a claim that
@@ -75,9 +104,23 @@ func (w *placesWorld) step() {
 	w.pods++
 	name, to := fmt.Sprint("p", testkit.Uniform(w.t, 100, "name"), "-", w.pods), fmt.Sprint("n", testkit.Uniform(w.t, 3, "to"))
 	list := w.Nominations()
-	k := testkit.Uniform(w.t, 9, "step")
+	k := testkit.Uniform(w.t, 12, "step")
+	if k == 11 {
+		w.history = append(w.history, "stand-ins keep room for a group")
+		w.setRoom()
+		return
+	}
+	if k == 10 {
+		w.history = append(w.history, "another slice of "+to)
+		w.publish(to)
+		return
+	}
 	if k >= 7 && len(list) > 0 {
 		n := list[testkit.Uniform(w.t, len(list), "nomination")]
+		if k == 9 {
+			w.changeClaim(n.Pod)
+			return
+		}
 		if k == 7 {
 			w.history = append(w.history, "end the nomination of "+n.Pod.Name())
 			w.Nominate(n.Pod, "")

@@ -97,10 +97,10 @@ func (e *Engine) dryRun(f *nodeFilter, n *cluster.Node) *outcome {
 	if !slices.ContainsFunc(n.Pods, f.mayPreempt) || f.code(n) != framework.Reject {
 		return nil
 	}
-	mark, from := e.state.Mark(), e.state.Head()
+	mark, changed := e.state.Mark(), e.concernFrom()
 	defer e.state.Rollback(mark)
 	u, on := e.removeLower(f, n)
-	if len(u.list) == 0 || f.now(e, from).code(n) != framework.OK {
+	if len(u.list) == 0 || f.now(e, &changed).code(n) != framework.OK {
 		return nil
 	}
 	out := &outcome{}
@@ -108,7 +108,7 @@ func (e *Engine) dryRun(f *nodeFilter, n *cluster.Node) *outcome {
 	for i := range u.list {
 		x := &u.list[i]
 		u.putBack(x, on)
-		if f.now(e, from).code(n) == framework.OK {
+		if f.now(e, &changed).code(n) == framework.OK {
 			continue // it may stay
 		}
 		u.remove(x, on)
@@ -153,12 +153,12 @@ func (e *Engine) whyNoVictims(f *nodeFilter, n *cluster.Node) *framework.Reason 
 	if f.code(n) != framework.Reject {
 		return notHelpful // nothing that could be taken away is in its way
 	}
-	mark, from := e.state.Mark(), e.state.Head()
+	mark, changed := e.state.Mark(), e.concernFrom()
 	defer e.state.Rollback(mark)
 	if u, _ := e.removeLower(f, n); len(u.list) == 0 {
 		return noVictims
 	}
-	if why, _ := f.now(e, from).reason(n, 0); why != nil {
+	if why, _ := f.now(e, &changed).reason(n, 0); why != nil {
 		return why
 	}
 	return notHelpful

@@ -229,3 +229,31 @@ func changeReservation(t *rapid.T, s *cluster.State) {
 	}
 	s.SetObject(c)
 }
+
+// TestVictimsThatShareAClaimFreeIt has two pods, which share a claim, leave for their CPU, one of them tried first: the
+// third, which has the other device and no CPU, may stay, since what the two had is free.
+func TestVictimsThatShareAClaimFreeIt(t *testing.T) {
+	s := cluster.New(cluster.NewSchema())
+	s.SetObject(testkit.DeviceClass("gpus", ""))
+	s.SetNode(s.Schema.ParseNode(testkit.Node("n").Alloc("cpu", "8", "pods", "9").Obj(), ""))
+	s.SetObject(testkit.NodeSlice("gpu.example", "n").Devices(testkit.NamedDevices("g0", "g1")...).Obj())
+	for _, name := range []string{"shared", "own", "new"} {
+		s.SetObject(testkit.ResourceClaim(name, testkit.Request("r", "gpus")).Obj())
+	}
+	e := testkit.Must(engine.New(s, plugins.Default(s.Schema, plugins.Options{DevicePreemption: true}), engine.Options{}))
+	for _, p := range []*testkit.PodBuilder{
+		testkit.Pod("v0").Req("cpu", "4").Priority(2).Claims("shared"),
+		testkit.Pod("v1").Req("cpu", "4").Priority(2).Claims("shared"),
+		testkit.Pod("v2").Priority(1).Claims("own"),
+	} {
+		e.PlaceOn(s.Schema.ParsePod(p.Obj()), 0)
+	}
+	best, ok := e.Preempt(e.Class(s.Schema.ParsePod(testkit.Pod("new").Req("cpu", "8").Priority(9).Claims("new").Obj())))
+	var names []string
+	for _, p := range best.Pods {
+		names = append(names, p.Object.Name)
+	}
+	if slices.Sort(names); !ok || !slices.Equal(names, []string{"v0", "v1"}) {
+		t.Errorf("%v leave, want v0 and v1", names)
+	}
+}

@@ -195,11 +195,13 @@ func (v *view) filter(e *Engine, c *Class) bool {
 	}
 	if v.nominated {
 		f := e.newNodeFilter(c)
+		ask := f.codeWithNominatedPods
+		if e.remembersBeside(f) {
+			ask = f.rememberedBeside
+		}
 		for i, n := range v.exceptional {
-			if v.nodes[v.groups+i] != 0 && e.nominated.has(n) {
-				if f.codeWithNominatedPods(e.state.Node(n)) != framework.OK {
-					v.nodes[v.groups+i] = 0
-				}
+			if v.nodes[v.groups+i] != 0 && e.nominated.has(n) && ask(e.state.Node(n)) != framework.OK {
+				v.nodes[v.groups+i] = 0
 			}
 		}
 	}

@@ -48,7 +48,7 @@ var engineFaults = []Mutant{
 	{"a pod preempts though it has a place", "core/scheduler/postfilter.go", "if a.Reserved(a.pod.UID) {", "if false {", "./core", "Scripts/autoscale_places", "1"},
 	{"a local volume leaves no trace", "core/cluster/pod_fields.go", " &&\n\t\t\ta.Eviction.LocalVolume == b.Eviction.LocalVolume", "", "./core/cluster", "TestSamePod", "1"},
 	{"nobody knows how old a system pod is", "core/cluster/pod_fields.go", "\t\t\tto.CreationTimestamp = from.CreationTimestamp\n", "", "./core/autoscaler/drainability", "TestSystem", "1"},
-	{"a preemptor counts on the room of another", "core/engine/preempt.go", "		if f.now(e, from).code(n) == framework.OK {\n			continue // it may stay", "		if f.now(e, from).reject(n).code == framework.OK {\n			continue // it may stay", "./core", "TestScripts/scheduling_preemption_one_node", "1"},
+	{"a preemptor counts on the room of another", "core/engine/preempt.go", "		if f.now(e, &changed).code(n) == framework.OK {\n			continue // it may stay", "		if f.now(e, from).reject(n).code == framework.OK {\n			continue // it may stay", "./core", "TestScripts/scheduling_preemption_one_node", "1"},
 	{"a resize of a whole pod isn't seen", "core/cluster/requests.go", "InPlacePodLevelResourcesVerticalScalingEnabled: true", "InPlacePodLevelResourcesVerticalScalingEnabled: false", "./core/cluster", "AsTheLibrary", "400"},
 	{"a resize that can't be counts as settled", "core/cluster/requests.go", "	if resourcehelper.IsPodResizeInfeasible(p) {\n		return false\n	}\n", "", "./core/cluster", "AsTheLibrary", "400"},
 	{"a whole pod's resize counts as settled", "core/cluster/requests.go", "return isOneContainer(p) && agree(", "return isOneContainer(p) || agree(", "./core/cluster", "AsTheLibrary", "400"},
