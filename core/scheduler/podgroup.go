@@ -365,6 +365,12 @@ func (t *transaction) classOf(m *Member) *engine.Class {
 	return t.engine.Current(c, m.Pod)
 }
 
+// maxExplained is of how many classes of members a decision says why no node takes them, which takes a look at all nodes
+// for each; those of others are told that it doesn't.
+const maxExplained = 256
+
+var notExplained = fmt.Sprintf("no node takes it: why is told of %d kinds of members of a pod group", maxExplained)
+
 // explain notes why members find no node that were tried, as long as the others' places are taken.
 func (t *transaction) explain(failed []int) {
 	if t.why = map[int]string{}; t.quiet {
@@ -373,7 +379,13 @@ func (t *transaction) explain(failed []int) {
 	messages := map[*engine.Class]string{}
 	for _, i := range failed {
 		c := t.classOf(&t.request.Members[i])
-		if _, known := messages[c]; !known {
+		_, known := messages[c]
+		switch {
+		case known:
+		case len(messages) >= maxExplained:
+			t.why[i] = notExplained
+			continue
+		default:
 			d := t.engine.Diagnose(c)
 			messages[c] = cmp.Or(t.engine.Failure(c), d.Message())
 			if t.first == nil {

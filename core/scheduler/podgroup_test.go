@@ -232,3 +232,29 @@ func TestPlacesStayWhereAGroupMayNotPreempt(t *testing.T) {
 		})
 	}
 }
+
+// TestReasonsOfManyKindsOfMembers: of a group whose members all differ each has a reason, and that takes a look at all
+// nodes for so many of them. Some of the members may have places.
+func TestReasonsOfManyKindsOfMembers(t *testing.T) {
+	const kinds, told = 300, 256
+	for _, placed := range []int{0, 1} {
+		w := newWorld(t, fours("n1"))
+		var members []*testkit.PodBuilder
+		for i := range kinds {
+			cpu := fmt.Sprint(4001+i, "m")
+			if i < placed {
+				cpu = "1"
+			}
+			members = append(members, testkit.Pod(fmt.Sprint("m", i)).Req("cpu", cpu))
+		}
+		d := w.DecideGroup(w.group(1, "", members...))
+		counts := map[string]int{}
+		for _, why := range d.Why {
+			counts[why]++
+		}
+		short, _, _ := strings.Cut(d.Why[kinds-1], ":")
+		if len(d.Places) != placed || counts[""] != placed || counts[d.Why[placed]] != told || short != "no node takes it" || counts[d.Why[kinds-1]] != kinds-told-placed {
+			t.Errorf("%d places, and reasons %v", len(d.Places), counts)
+		}
+	}
+}

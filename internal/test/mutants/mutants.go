@@ -74,6 +74,7 @@ var faults = []Mutant{
 	{"a gang's victims are those that may be taken off at once", "core/scheduler/podgroup_victims.go", "slices.Clone(s.all)", "slices.Clone(s.units)", "./core/scheduler", "TestMoreVictims", "1"},
 	{"a node has to have room for a member twice", "core/scheduler/podgroup_victims.go", "			if p != m.Pod {\n", "			if true {\n", "./core/scheduler", "TestPropertyWhoComesBack", "500"},
 	{"a node is given up for room in several domains", "core/autoscaler/scaleup/gang_needless.go", "	if len(g.Topologies) == 0 || b.State.PlacedMembers(g.Key) > 0 {\n", "	if true {\n", "./core/autoscaler/scaleup", "TestScripts/gang_needless_topology", "1"},
+	{"why no node takes them is found for all kinds of members", "core/scheduler/podgroup.go", "case len(messages) >= maxExplained:", "case false:", "./core/scheduler", "TestReasonsOfMany", "1"},
 	{"all waits are looked at when one ends", "core/lifecycle/binding/permission.go", "2*m.ended > len(m.waiting)", "true", "./core/lifecycle/binding", "TestWorkOfMany", "1"},
 	{"a gang that has begun waits for its turn", "core/queue/groups.go", "	if g.begun {\n", "	if g.begun && false {\n", "./core", "TestAGangThatHasBegun", "1"},
 	{"a coming node that a larger one makes needless comes", "core/autoscaler/scaleup/gang_needless.go", "		units = b.comingUnits(g)\n", "", "./core/autoscaler/scaleup", "TestScripts/gang_needless", "1"},
