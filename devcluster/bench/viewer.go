@@ -10,11 +10,20 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/berthproject/berth/devcluster/controlplane"
 )
 
 // This file is viewers of Berth's API, with the identity of the cluster's administrator.
@@ -31,7 +40,7 @@ const nodesPage = "nodes?limit=1000"
 // decided returns how long the pods waited for Berth's decision that a watch has shown since the last call, from
 // Berth's own times of its decisions. It asks when nobody looks and no pod waits, so that it disturbs nothing.
 func (v *viewing) decided(ctx context.Context) (out []time.Duration, err error) {
-	client, err := rest.HTTPClientFor(v.toBerth())
+	client, err := rest.HTTPClientFor(toBerth(v.cluster.Config))
 	if err != nil {
 		return nil, err
 	}
@@ -85,17 +94,57 @@ func get(ctx context.Context, client *http.Client, address string, into any) err
 }
 
 // toBerth returns how to reach Berth as the cluster's administrator.
-func (v *viewing) toBerth() *rest.Config {
-	cfg := rest.CopyConfig(v.cluster.Config)
+func toBerth(cluster *rest.Config) *rest.Config {
+	cfg := rest.CopyConfig(cluster)
 	cfg.TLSClientConfig.Insecure, cfg.TLSClientConfig.CAData, cfg.TLSClientConfig.CAFile = true, nil, "" // Berth made its certificate itself
 	return cfg
 }
 
-// look has the viewers of a window look until the context ends.
-func (v *viewing) look(ctx context.Context, work *errgroup.Group, k *ViewingKind) error {
-	cfg := v.toBerth()
-	server := fmt.Sprintf("https://127.0.0.1:%d", v.port)
-	for range k.Viewers {
+// ViewersCommand returns the component that looks at a Berth until it is told to end.
+func ViewersCommand() *cobra.Command {
+	var l looking
+	var kubeconfig string
+	cmd := &cobra.Command{
+		Use: "viewers", Args: cobra.NoArgs, SilenceUsage: true,
+		RunE: func(*cobra.Command, []string) error {
+			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			cluster, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+			if err != nil {
+				return err
+			}
+			return l.run(ctx, toBerth(cluster))
+		},
+	}
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "")
+	cmd.Flags().StringVar(&l.server, "server", "", "")
+	cmd.Flags().IntVar(&l.viewers, "viewers", 0, "")
+	cmd.Flags().IntVar(&l.stalled, "stalled", 0, "")
+	return cmd
+}
+
+// startViewers starts the viewers of a kind in a process of their own, which takes no time of the processors that others want:
+// real viewers have machines of their own.
+func (v *viewing) startViewers(k *ViewingKind) (*controlplane.Process, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return controlplane.StartProcess("viewers", filepath.Join(v.cluster.Dir(), "viewers.log"), "nice", "-n", "19", program, "component", "viewers",
+		"--kubeconfig", v.cluster.Kubeconfig, "--server", fmt.Sprintf("https://127.0.0.1:%d", v.port),
+		"--viewers", strconv.Itoa(k.Viewers), "--stalled", strconv.Itoa(k.Stalled))
+}
+
+// looking is viewers of a server.
+type looking struct {
+	server           string
+	viewers, stalled int
+}
+
+// run has the viewers look until the context ends.
+func (l *looking) run(ctx context.Context, cfg *rest.Config) error {
+	work, ctx := errgroup.WithContext(ctx)
+	for range l.viewers {
 		// Each has a client of its own, since viewers don't share connections.
 		client, err := rest.HTTPClientFor(cfg)
 		if err != nil {
@@ -104,7 +153,7 @@ func (v *viewing) look(ctx context.Context, work *errgroup.Group, k *ViewingKind
 		client.Timeout = 0 // a stream has no end
 		work.Go(func() error {
 			defer client.CloseIdleConnections()
-			return view(ctx, client, server)
+			return view(ctx, client, l.server)
 		})
 	}
 	// Stalled viewers speak HTTP by hand: a client would read what comes, and the point is
@@ -113,10 +162,10 @@ func (v *viewing) look(ctx context.Context, work *errgroup.Group, k *ViewingKind
 	if err != nil {
 		return err
 	}
-	for range k.Stalled {
-		work.Go(func() error { return stall(ctx, strings.TrimPrefix(server, "https://"), secure) })
+	for range l.stalled {
+		work.Go(func() error { return stall(ctx, strings.TrimPrefix(l.server, "https://"), secure) })
 	}
-	return nil
+	return work.Wait()
 }
 
 // view follows the stream, and asks for what the page asks for. Answers that the API refuses to give while it is

@@ -190,8 +190,13 @@ func (v *viewing) window(ctx context.Context, k *ViewingKind) (w window, err err
 			err = failed // which has ended what err is of
 		}
 	}()
-	if err := v.look(ctx, work, k); err != nil {
-		return w, err
+	if k.Viewers+k.Stalled > 0 {
+		viewers, err := v.startViewers(k)
+		if err != nil {
+			return w, err
+		}
+		work.Go(viewers.Wait)
+		defer viewers.Stop(10 * time.Second)
 	}
 	work.Go(func() error {
 		select {

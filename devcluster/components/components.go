@@ -7,6 +7,7 @@ import (
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 
+	"github.com/berthproject/berth/devcluster/bench"
 	"github.com/berthproject/berth/devcluster/bindloop"
 	"github.com/berthproject/berth/devcluster/controlplane"
 )
@@ -16,5 +17,5 @@ func Command() *cobra.Command {
 	return controlplane.ComponentCommand(
 		controlplane.PassThrough("kube-controller-manager", controllers.NewControllerManagerCommand),
 		controlplane.PassThrough("kube-scheduler", func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
-		bindloop.Command())
+		bindloop.Command(), bench.ViewersCommand())
 }
