@@ -38,12 +38,15 @@ type rejections struct {
 func (e *Engine) rejections(c *Class) *rejections {
 	r := &e.rejected
 	r.list, r.hinting, r.column, r.apart = r.list[:0], pluginSet{}, nil, r.apart[:0]
-	var f *nodeFilter
+	var ask func(*cluster.Node, kinds) (*framework.Reason, int)
 	one := func(n *cluster.Node, settled kinds) {
-		if f == nil {
-			f = e.newNodeFilter(c)
+		if ask == nil {
+			f := e.newNodeFilter(c)
+			if ask = f.reason; !c.ByName() && !c.LooksBeyondNode() && e.remembersBeside(f) {
+				ask = f.rememberedReason
+			}
 		}
-		if why, by := f.reason(n, settled); why != nil {
+		if why, by := ask(n, settled); why != nil {
 			r.add(rejected{why, 1, n.Index}, by)
 		}
 	}
