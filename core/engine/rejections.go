@@ -38,13 +38,16 @@ type rejections struct {
 func (e *Engine) rejections(c *Class) *rejections {
 	r := &e.rejected
 	r.list, r.hinting, r.column, r.apart = r.list[:0], pluginSet{}, nil, r.apart[:0]
-	var ask func(*cluster.Node, kinds) (*framework.Reason, int)
+	var f *nodeFilter
+	remembers := false
 	one := func(n *cluster.Node, settled kinds) {
-		if ask == nil {
-			f := e.newNodeFilter(c)
-			if ask = f.reason; !c.ByName() && !c.LooksBeyondNode() && e.remembersBeside(f) {
-				ask = f.rememberedReason
-			}
+		if f == nil {
+			f = e.newNodeFilter(c)
+			remembers = !c.ByName() && !c.LooksBeyondNode() && e.remembersBeside(f)
+		}
+		ask := f.reason
+		if remembers {
+			ask = f.rememberedReason
 		}
 		if why, by := ask(n, settled); why != nil {
 			r.add(rejected{why, 1, n.Index}, by)
