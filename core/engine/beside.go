@@ -134,8 +134,12 @@ func (f *nodeFilter) rememberedBeside(n *cluster.Node) framework.Code {
 	return code
 }
 
-// rememberedReason is reason for classes that remembersBeside is true of, and whose rules don't look beyond nodes.
-func (f *nodeFilter) rememberedReason(n *cluster.Node, settled kinds) (why *framework.Reason, hinting int) {
+// reasonBeside is reason, which is remembered for classes that remembersBeside is true of, and whose rules don't look
+// beyond nodes.
+func (f *nodeFilter) reasonBeside(n *cluster.Node, settled kinds, remembers bool) (why *framework.Reason, hinting int) {
+	if !remembers {
+		return f.reason(n, settled)
+	}
 	a := f.engine.beside.answer(f.class, n.Index)
 	if a.why != nil {
 		return a.why, noPlugin

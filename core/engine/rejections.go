@@ -45,11 +45,7 @@ func (e *Engine) rejections(c *Class) *rejections {
 			f = e.newNodeFilter(c)
 			remembers = !c.ByName() && !c.LooksBeyondNode() && e.remembersBeside(f)
 		}
-		ask := f.reason
-		if remembers {
-			ask = f.rememberedReason
-		}
-		if why, by := ask(n, settled); why != nil {
+		if why, by := f.reasonBeside(n, settled, remembers); why != nil {
 			r.add(rejected{why, 1, n.Index}, by)
 		}
 	}
