@@ -20,7 +20,7 @@ import (
 //
 // The slow reference remembers nothing (Options.Rebuilt).
 
-// maxBeside is how many answers an engine remembers: some 60 bytes each. Then all are forgotten.
+// maxBeside is how many answers an engine remembers: some 100 bytes each. Then all are forgotten.
 const maxBeside = 1 << 18
 
 // besides are the answers that an engine remembers. They follow the journal: after sync those whose
@@ -28,14 +28,16 @@ const maxBeside = 1 << 18
 type besides struct {
 	cursor  cluster.Seq // the changes before it are taken into account
 	touches []uint64    // how often a change or a rollback has touched a node, by node index; it never goes back
-	answers map[*Class]map[cluster.NodeIndex]besideAnswer
+	answers map[*Class]map[cluster.NodeIndex]*besideAnswer
 	n       int // how many answers there are
 }
 
-// besideAnswer is a node's answer as of a number of touches.
+// besideAnswer is what is known of a node as of a number of touches.
 type besideAnswer struct {
 	touches uint64
+	asked   bool // code is known
 	code    framework.Code
+	why     *framework.Reason // why the node is rejected; nil while that isn't known
 }
 
 // sync takes the changes since the last sync into account.
@@ -83,22 +85,27 @@ func (b *besides) forget(c *Class) {
 	delete(b.answers, c)
 }
 
-// remember adds an answer about a node, or replaces it.
-func (b *besides) remember(c *Class, n cluster.NodeIndex, code framework.Code) {
-	if b.n >= maxBeside {
-		b.forgetAll()
+// answer returns what is known of a class and a node now. What is found out is for the caller to add, before the
+// state changes.
+func (b *besides) answer(c *Class, n cluster.NodeIndex) *besideAnswer {
+	a := b.answers[c][n]
+	switch {
+	case a == nil:
+		if a = (&besideAnswer{touches: b.touches[n]}); b.n >= maxBeside {
+			b.forgetAll()
+		}
+		if b.answers == nil {
+			b.answers = map[*Class]map[cluster.NodeIndex]*besideAnswer{}
+		}
+		if b.answers[c] == nil {
+			b.answers[c] = map[cluster.NodeIndex]*besideAnswer{}
+		}
+		b.answers[c][n] = a
+		b.n++
+	case a.touches != b.touches[n]:
+		*a = besideAnswer{touches: b.touches[n]}
 	}
-	if b.answers == nil {
-		b.answers = map[*Class]map[cluster.NodeIndex]besideAnswer{}
-	}
-	of := b.answers[c]
-	if of == nil {
-		of = map[cluster.NodeIndex]besideAnswer{}
-		b.answers[c] = of
-	}
-	before := len(of)
-	of[n] = besideAnswer{b.touches[n], code}
-	b.n += len(of) - before
+	return a
 }
 
 // remembersBeside prepares the engine to remember answers for a filter's class, and reports whether it may.
@@ -113,19 +120,32 @@ func (e *Engine) remembersBeside(f *nodeFilter) bool {
 
 // rememberedBeside is codeWithNominatedPods for classes that remembersBeside is true of.
 func (f *nodeFilter) rememberedBeside(n *cluster.Node) framework.Code {
-	b := &f.engine.beside
 	if f.class.LooksBeyondNode() && slices.ContainsFunc(n.Nominated, func(p *cluster.Pod) bool { return f.leavesRoomFor(p) && f.reads(p) }) {
 		return f.codeWithNominatedPods(n)
 	}
-	if a, ok := b.answers[f.class][n.Index]; ok && a.touches == b.touches[n.Index] {
+	a := f.engine.beside.answer(f.class, n.Index)
+	if a.asked {
 		return a.code
 	}
-	code, by := framework.OK, f
-	f.withNominatedPods(n, func(asked *nodeFilter, with *cluster.Node, changed kinds) {
-		by, code = asked, asked.rejectBy(changed, n, with).code
-	})
-	if by == f {
-		b.remember(f.class, n.Index, code)
+	code := f.codeWithNominatedPods(n)
+	if !f.shared {
+		a.code, a.asked = code, true
 	}
 	return code
+}
+
+// reasonBeside is reason, which is remembered for classes that remembersBeside is true of, and whose rules don't look
+// beyond nodes.
+func (f *nodeFilter) reasonBeside(n *cluster.Node, settled kinds, remembers bool) (why *framework.Reason, hinting int) {
+	if !remembers {
+		return f.reason(n, settled)
+	}
+	a := f.engine.beside.answer(f.class, n.Index)
+	if a.why != nil {
+		return a.why, noPlugin
+	}
+	if why, hinting = f.reason(n, settled); !f.shared {
+		a.why = why
+	}
+	return why, hinting
 }

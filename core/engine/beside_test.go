@@ -83,6 +83,32 @@ func TestPlacesAreAskedAboutOnce(t *testing.T) {
 	}
 }
 
+// TestReasonsBesidePlacesAreKept counts the pods that are placed in what-ifs to say why a class fits nowhere: once for
+// each place, and then only on nodes where something has changed.
+func TestReasonsBesidePlacesAreKept(t *testing.T) {
+	const nodes = 6
+	s := keepingNodes(nodes)
+	e := testkit.Must(engine.New(s, plugins.Default(s.Schema, plugins.Options{}), engine.Options{}))
+	for i := range nodes {
+		e.PlaceOn(s.Schema.ParsePod(claims(s, fmt.Sprint("other", i)).Obj()), cluster.NodeIndex(i))
+	}
+	var placed rolledBackPods
+	s.AddCache(&placed)
+	diagnose := func(after string, want int, message string) {
+		class := e.Class(s.Schema.ParsePod(claims(s, "waits").Obj()))
+		placed = 0
+		if got := e.Diagnose(class).Message(); int(placed) != want || got != message {
+			t.Errorf("%s: %d pods were placed in what-ifs, want %d; the message is %q, want %q", after, placed, want, got, message)
+		}
+	}
+	diagnose("at first", nodes, "0/6 nodes are available: 6 cannot allocate all claims.")
+	diagnose("again", 0, "0/6 nodes are available: 6 cannot allocate all claims.")
+	s.SetNode(s.Schema.ParseNode(testkit.Node("n3").Cordon().Alloc("cpu", "9", "pods", "9").Obj(), ""))
+	diagnose("a node was cordoned", 0, "0/6 nodes are available: 1 node(s) were unschedulable, 5 cannot allocate all claims.")
+	s.KeepPlace(s.Schema.ParsePod(claims(s, "kept too").Obj()), "n2")
+	diagnose("another place", 2, "0/6 nodes are available: 1 node(s) were unschedulable, 5 cannot allocate all claims.")
+}
+
 // TestPlacesFollowTheirClaims has a class wait for a device that a place keeps: it fits once the place's claim keeps
 // none there, though nothing else touches the node, and a choice knows that as well as the queue.
 func TestPlacesFollowTheirClaims(t *testing.T) {

@@ -25,6 +25,7 @@ type nodeFilter struct {
 	answer   [1]framework.Code
 	overlay  *overlay // the engine's
 	explains bool     // firstRejection words what it returns
+	shared   bool     // pods nominated to the node that was asked about last share claims with the class's pod
 	whatIfs  bool     // nominated pods are placed in what-ifs only: the slow reference (Options.Rebuilt)
 }
 

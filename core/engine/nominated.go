@@ -83,7 +83,7 @@ func (f *nodeFilter) codeWithNominatedPods(n *cluster.Node) framework.Code {
 // ask: another one when these pods share claims with the class.
 func (f *nodeFilter) withNominatedPods(n *cluster.Node, do func(by *nodeFilter, with *cluster.Node, changed kinds)) {
 	x := f.overlay
-	x.pods, x.read = x.pods[:0], x.read[:0]
+	x.pods, x.read, f.shared = x.pods[:0], x.read[:0], false
 	for _, p := range n.Nominated {
 		if !f.leavesRoomFor(p) {
 			continue
@@ -118,6 +118,7 @@ func (f *nodeFilter) withNominatedPods(n *cluster.Node, do func(by *nodeFilter, 
 		f.engine.PlaceNominated(p, n.Index)
 		by, changed = f.now(f.engine, &objects), allRules
 	}
+	f.shared = by != f
 	do(by, with, changed)
 	f.state.Rollback(mark)
 }

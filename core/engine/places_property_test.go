@@ -22,6 +22,7 @@ type placesWorld struct {
 	*cluster.State
 	profile *framework.Profile
 	engine  *engine.Engine
+	slow    *engine.Engine // which remembers nothing
 	pods    int
 	history []string
 }
@@ -42,6 +43,7 @@ func newPlacesWorld(t *rapid.T) *placesWorld {
 	}
 	w.profile = plugins.Default(w.Schema, plugins.Options{DevicePreemption: testkit.Uniform(t, 4, "yields") == 0})
 	w.engine = testkit.Must(engine.New(w.State, w.profile, engine.Options{Seed: 7}))
+	w.slow = testkit.Must(engine.New(w.State, w.profile, engine.Options{Seed: 7, Rebuilt: true}))
 	return w
 }
 
@@ -195,6 +197,11 @@ func (w *placesWorld) compareKept(name string) (kept int) {
 		}
 		if alone[node].OK && !answer.OK {
 			kept++
+		}
+	}
+	if len(feasible) == 0 {
+		if got, want := w.engine.Diagnose(class).Message(), w.slow.Diagnose(w.slow.Class(pod)).Message(); got != want {
+			w.t.Fatalf("%s waits since %s; want %s\n%s", pod.Name(), got, want, strings.Join(w.history, "\n"))
 		}
 	}
 	if testkit.Uniform(w.t, 2, "gone") == 0 {

@@ -39,11 +39,13 @@ func (e *Engine) rejections(c *Class) *rejections {
 	r := &e.rejected
 	r.list, r.hinting, r.column, r.apart = r.list[:0], pluginSet{}, nil, r.apart[:0]
 	var f *nodeFilter
+	remembers := false
 	one := func(n *cluster.Node, settled kinds) {
 		if f == nil {
 			f = e.newNodeFilter(c)
+			remembers = !c.ByName() && !c.LooksBeyondNode() && e.remembersBeside(f)
 		}
-		if why, by := f.reason(n, settled); why != nil {
+		if why, by := f.reasonBeside(n, settled, remembers); why != nil {
 			r.add(rejected{why, 1, n.Index}, by)
 		}
 	}

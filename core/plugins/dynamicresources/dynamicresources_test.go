@@ -111,6 +111,10 @@ func TestSignature(t *testing.T) {
 		rt.Differs("an extended resource", func(p *testkit.PodBuilder) { p.Req("example.com/gpu", "1") }, rt.Local),
 		rt.Differs("one that no class backs", func(p *testkit.PodBuilder) { p.Req("example.com/fpga", "1") }, rt.Same),
 	}}.Run(t)
+	elsewhere := append(slices.Clone(objects), had(claim("elsewhere", "gpus", 1), "two", "g0"))
+	rt.Signatures{Plugin: plugin, Objects: elsewhere, Pod: func() *testkit.PodBuilder { return with(pod(), "taken") }, Cases: []rt.Change{
+		rt.Differs("a claim that has devices on another node", func(p *testkit.PodBuilder) { p.Spec.ResourceClaims = nil; with(p, "elsewhere") }, rt.Local),
+	}}.Run(t)
 }
 
 // TestAssumeAndRelease places pods one after the other, and takes them away: what is reserved and which
