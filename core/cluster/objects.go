@@ -26,20 +26,18 @@ import (
 // ObjectChange is an object before and after; either may be nil.
 type ObjectChange struct{ New, Old Object }
 
-// Kind returns the kind of the object that changed.
-func (c *ObjectChange) Kind() ObjectKind {
+// One returns the object as it is after the change, or as it was before when it is gone.
+func (c *ObjectChange) One() Object {
 	if c.New != nil {
-		return KindOf(c.New)
+		return c.New
 	}
-	return KindOf(c.Old)
+	return c.Old
 }
 
-func (c *ObjectChange) key() objectKey {
-	if c.New != nil {
-		return keyOf(c.New)
-	}
-	return keyOf(c.Old)
-}
+// Kind returns the kind of the object that changed.
+func (c *ObjectChange) Kind() ObjectKind { return KindOf(c.One()) }
+
+func (c *ObjectChange) key() objectKey { return keyOf(c.One()) }
 
 type objectKey struct {
 	kind            ObjectKind

@@ -3,6 +3,8 @@ package engine
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
 )
@@ -117,8 +119,12 @@ func (x *concern) meets(e *Engine, p *cluster.Pod) bool {
 	return x.met
 }
 
-// concerns reports whether a pod may be signed otherwise after a change.
+// concerns reports whether another pod of the class of a pod may be signed otherwise after a change. What was made for
+// a pod that is placed, in a what-if that places those that are nominated, is its own: the others have theirs.
 func (e *Engine) concerns(change *cluster.Change, p *cluster.Pod) bool {
+	if _, placed := e.state.Placed(p.UID); placed && metav1.IsControlledBy(change.Object.One(), p.Object) {
+		return false
+	}
 	for k := range e.profile.Plugins {
 		if r, ok := e.profile.Plugins[k].Plugin.(framework.Reclassifier); ok {
 			if concerns := r.Reclassifies(change, e.state); concerns != nil && concerns(p) {

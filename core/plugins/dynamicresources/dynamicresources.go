@@ -139,11 +139,7 @@ func (Plugin) Reclassifies(c *cluster.Change, state *cluster.State) func(*cluste
 	if c.Op != cluster.ObjectSet {
 		return nil
 	}
-	one := c.Object.New
-	if one == nil {
-		one = c.Object.Old
-	}
-	switch o := one.(type) {
+	switch o := c.Object.One().(type) {
 	case *resourcev1.ResourceClaim:
 		return func(p *cluster.Pod) bool { return uses(p, o) }
 	case *resourcev1.DeviceClass:

@@ -48,6 +48,7 @@ var deviceFaults = []Mutant{
 	{"devices that a bind may still write are free", "core/lifecycle/binding/claims.go", "	case missing != nil:\n", "	case false:\n", "./core", "TestClaimsEditedWhileTheirPodIsBound", "1"},
 	{"a replacement has the last turn, whatever its home had", "core/homes.go", "		p.Nomination.TakeTurn(room)\n", "", "./core", "TestReplacementsHaveTheTurns", "1"},
 	{"an attempt in vain costs a place its turn", "core/lifecycle/nomination/nomination.go", "	if node == p.turnAt {\n", "	if false {\n", "./core/lifecycle/nomination", "TestPodsKeepTheirTurns", "1"},
+	{"a class is asked as the pod of it that keeps devices", "core/engine/away.go", "; placed && metav1.", "; placed && false && metav1.", "./core/engine", "TestClassesAreAsked", "1"},
 	{"a turn on one node counts on another", "core/lifecycle/nomination/nomination.go", "	if node == p.turnAt {\n", "	if true {\n", "./core/lifecycle/nomination", "TestPodsKeepTheirTurns", "1"},
 	{"a place that is handed over has the last turn", "core/lifecycle/nomination/nomination.go", "		p.TakeTurn(was)\n", "", "./core/lifecycle/nomination", "TestPodsKeepTheirTurns", "1"},
 	{"a place whose bind has failed has the last turn", "core/lifecycle/nomination/nomination.go", "Place: true, Begun: p.placed}", "Place: true}", "./core/lifecycle/nomination", "TestPodsKeepTheirTurns", "1"},
