@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/berthproject/berth/core/cluster"
 )
 
@@ -26,6 +28,9 @@ type GangPlan struct {
 	Need    int    // how many of the members must have a place
 	// Placed is how many of the members have a place in the plan: enough of them, or 0.
 	Placed int
+	// InPlace are those of them that keep the places that they had before. The plan names the others in Joins and
+	// ScaleUps, if it has any for the gang.
+	InPlace []types.UID
 	// Nodes is how many nodes are bought for the gang, and Price what they cost an hour; 0 if that
 	// isn't known.
 	Nodes int
