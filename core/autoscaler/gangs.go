@@ -19,6 +19,8 @@ type Gang struct {
 	// Topologies are the node labels of each of which all members' nodes must have one value, outermost first; nil
 	// for none.
 	Topologies []string
+	// In are the values of these labels that the members' nodes must have, "" for any; nil when they may have any.
+	In []string
 }
 
 // GangPlan is what a plan has for a pod group.

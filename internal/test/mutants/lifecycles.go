@@ -13,6 +13,7 @@ var lifecycleFaults = []Mutant{
 	{"amounts that take forever to be counted with stay", "core/door/amounts.go", "	case f > 1e30:\n		return largestAmount, true\n", "", "./core/door", "TestAmountsThatWere", "1"},
 	{"a limited wait for a place never ends", "core/lifecycle/reservation/asking.go", "if t.Now.Before(m.limits[uid]) {", "if true {", "./core/lifecycle/reservation", "PropertyPlaces", "400"},
 	{"a list that names another group's node has its instance", "core/lifecycle/nodegroups/gone.go", "n != nil && n.Group == g.ID", "n != nil", "./core/lifecycle/nodegroups", "TestGoneByOwnList", "1"},
+	{"successors are bought nodes in another domain", "core/autoscaler/scaledown/consolidate.go", "		g.In = x.mustFollowTo(pod)\n", "", "./core", "TestScripts/autoscale_consolidation_pod_group_surge", "1"},
 	{"nodes are ordered for a gang whose places end in the same Step", "core/plan_commit.go", "		releaseLost(c) // 0\n", "", "./core", "TestNodesForAGang|TestAGangJoins", "1"},
 	{"members keep places that have ended", "core/lifecycle/podgroups/planned.go", "; !has || !p.now.Waits(uid)", "; !has && false", "./core", "TestNodesForAGang|TestAGangJoins", "1"},
 	{"a gang needs as many as when its plan was begun", "core/plan_commit.go", "return max(g.Need, podgroups.MinCount(object)-x.c.state.PlacedMembers(key))", "return g.Need", "./core", "TestNodesForAGang|TestAGangJoins", "1"},
