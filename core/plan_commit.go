@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle/candidates"
 	"github.com/berthproject/berth/core/lifecycle/nodestatus"
+	"github.com/berthproject/berth/core/lifecycle/podgroups"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/record"
 	"github.com/berthproject/berth/core/step"
@@ -32,6 +34,8 @@ func (c *Core) planMade(in step.PlanMade) {
 // commitPlan commits what still holds of a plan. This is the order in which machines hear of it,
 // and why each comes before the next:
 //
+//  0. reservation: places end whose nodes come no more, by what the provider has told in this Step.
+//     What the plan builds on them must not be begun.
 //  1. headroom: whether all that the plan buys can be ordered is asked before anything is. The
 //     pods of a request that is booked now are queued, so that what follows finds them waiting.
 //     Which pod groups' purchases can't be ordered in full any more is asked as well: of these
@@ -53,9 +57,13 @@ func (c *Core) planMade(in step.PlanMade) {
 //  10. Events about the limits of the cluster, which nothing depends on.
 func (c *Core) commitPlan(plan *autoscaler.Plan) {
 	before := len(c.turn.Ready.ScaleUps)
+	if c.scale.groupsTold {
+		releaseLost(c) // 0
+	}
 	c.headroom.WholePlanned(c.turn, plan.Whole && c.scale.groups.HasRoom(c.turn, plan.ScaleUps)) // 1
 	outdated := gangs{c}.outdated(plan)
 	weighed := gangs{c}.weighedOf(plan, outdated)
+	c.scale.survey = nil // what is ordered changes it
 	gangs{c}.endPlaces(plan, outdated)
 	for i := range plan.Joins { // 2
 		if !outdated[plan.Joins[i].Gang] {
@@ -312,52 +320,71 @@ func groupIDs(s *cluster.State) (out []string) {
 	return out
 }
 
-// outdated returns the pod groups, as namespace/name, for which what a plan has holds no more: too
-// many members are gone, or not all nodes can be ordered; or members are to be on nodes that are bought for
-// another such group.
+// outdated returns the pod groups, as namespace/name, for which what a plan has holds no more: too many
+// members are gone or have lost their places, or not all nodes can be ordered; or members are to be on nodes that are
+// bought for another such group.
 func (x gangs) outdated(plan *autoscaler.Plan) map[string]bool {
 	if len(plan.Gangs) == 0 {
 		return nil
 	}
-	out, gone, on := map[string]bool{}, map[string]int{}, map[string][]string{}
-	ups := map[string][]autoscaler.ScaleUp{}
-	note := func(bought string, pods []types.UID) {
-		for _, uid := range pods {
-			p := x.c.pods[uid]
-			switch {
-			case p == nil || p.Parsed.Group == nil:
-				gone[bought]++
-			case !x.c.waits(uid):
-				gone[p.Parsed.Group.String()]++
-			case p.Parsed.Group.String() != bought:
-				on[p.Parsed.Group.String()] = append(on[p.Parsed.Group.String()], bought)
-			}
-		}
-	}
-	for i := range plan.ScaleUps {
-		if up := &plan.ScaleUps[i]; up.Gang != "" {
-			ups[up.Gang] = append(ups[up.Gang], *up)
-			note(up.Gang, up.Pods)
-		}
-	}
-	for i := range plan.Joins {
-		if j := &plan.Joins[i]; j.Gang != "" {
-			note(j.Gang, j.Pods)
-		}
-	}
+	out, planned := map[string]bool{}, x.planned(plan)
 	var accepted []autoscaler.ScaleUp
 	for i := range plan.Gangs {
 		g := &plan.Gangs[i]
-		all := append(accepted[:len(accepted):len(accepted)], ups[g.Gang]...)
-		out[g.Gang] = g.Placed-gone[g.Gang] < g.Need || !x.c.scale.groups.HasRoom(x.c.turn, all) || x.declines(g, ups[g.Gang])
-		for _, other := range on[g.Gang] {
+		all := append(accepted[:len(accepted):len(accepted)], planned.ScaleUps(g.Gang)...)
+		out[g.Gang] = g.Placed-planned.Missing(g) < x.need(g) || !x.c.scale.groups.HasRoom(x.c.turn, all) || x.declines(g, planned.ScaleUps(g.Gang))
+		for _, other := range planned.On(g.Gang) {
 			out[g.Gang] = out[g.Gang] || out[other]
 		}
-		if !out[g.Gang] {
+		if out[g.Gang] {
+			planned.OutOfDate()
+		} else {
 			accepted = all
 		}
 	}
 	return out
+}
+
+// need returns how many members must have a place by what a plan has for a pod group: more than when it was begun if its
+// object says so now or members on nodes are gone, and more than there are if there is no object. When
+// others were bound meanwhile it is as many as before: they may be in another domain.
+func (x gangs) need(g *autoscaler.GangPlan) int {
+	key := keyOfGang(g.Gang)
+	object := x.c.state.PodGroup(key)
+	if object == nil {
+		return math.MaxInt
+	}
+	return max(g.Need, podgroups.MinCount(object)-x.c.state.PlacedMembers(key))
+}
+
+// keyOfGang returns the key of a pod group that a plan names as namespace/name.
+func keyOfGang(gang string) cluster.PodGroupKey {
+	namespace, name, _ := strings.Cut(gang, "/")
+	return cluster.PodGroupKey{Namespace: namespace, Name: name}
+}
+
+// planned compares what a plan has for pod groups with what there is now.
+func (x gangs) planned(plan *autoscaler.Plan) *podgroups.Planned {
+	coming := map[string]int{}
+	if len(plan.Joins) > 0 {
+		for group, x := range x.c.survey() { // in any order: each is a node group's own
+			coming[group] = x.Unregistered
+		}
+	}
+	return podgroups.NewPlanned(plan, podgroups.Now{
+		Places: x.c.reservation.Places(), Coming: coming, Waits: x.c.waits,
+		HasNode: func(j *autoscaler.Join) bool { return hasNodeOf(x.c.state, j) },
+		PlaceIn: func(uid types.UID) (string, bool) {
+			place, has := x.c.reservation.Of(uid)
+			return place.Group, has
+		},
+		GroupOf: func(uid types.UID) string {
+			if p := x.c.pods[uid]; p != nil && p.Parsed.Group != nil {
+				return p.Parsed.Group.String()
+			}
+			return ""
+		},
+	})
 }
 
 // endPlaces ends the places of the pod groups that a plan has planned anew.
@@ -367,8 +394,7 @@ func (x gangs) endPlaces(plan *autoscaler.Plan, outdated map[string]bool) {
 		if !g.Anew || outdated[g.Gang] && g.Placed > 0 {
 			continue
 		}
-		namespace, name, _ := strings.Cut(g.Gang, "/")
-		if group := x.c.queue.Group(cluster.PodGroupKey{Namespace: namespace, Name: name}); group != nil {
+		if group := x.c.queue.Group(keyOfGang(g.Gang)); group != nil {
 			for _, item := range group.Members() {
 				x.c.reservation.ReleasePod(x.c.turn, item.Pod().UID)
 			}

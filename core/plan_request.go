@@ -124,6 +124,11 @@ func (c *Core) keepPlaces() {
 		return
 	}
 	c.scale.groupsTold, c.scale.placesChecked = false, true
+	releaseLost(c)
+}
+
+// releaseLost has places released whose nodes aren't coming any more.
+func releaseLost(c *Core) {
 	c.reservation.ReleaseLost(c.turn, func(group string) int {
 		if in := c.survey()[group]; in != nil {
 			return in.Unregistered

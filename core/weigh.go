@@ -149,7 +149,7 @@ func (c *Core) noteRequested(req *autoscaler.Request) {
 
 // join gives pods the room that a plan has found on a node that is coming.
 func (c *Core) join(j *autoscaler.Join) {
-	if n := c.state.NodeByName(j.Node); j.Node != "" && (n == nil || n.Group != j.Group) {
+	if !hasNodeOf(c.state, j) {
 		return
 	}
 	var pods []types.UID
@@ -161,6 +161,12 @@ func (c *Core) join(j *autoscaler.Join) {
 	for _, uid := range c.reservation.Join(c.turn, j, pods) {
 		c.given(uid, &weighing.Node{Group: j.Group, Name: j.Node}, weighing.Waits)
 	}
+}
+
+// hasNodeOf reports whether the node of a join is what it was, if it was registered.
+func hasNodeOf(s *cluster.State, j *autoscaler.Join) bool {
+	n := s.NodeByName(j.Node)
+	return j.Node == "" || n != nil && n.Group == j.Group
 }
 
 // given records a place that a pod was given. It doesn't ask for another when it loses
@@ -329,8 +335,7 @@ func (x gangs) noteAsking(items []*queue.Item, asks *weighing.Result) {
 
 // asking returns the members of a pod group, as namespace/name, that ask for a place, in the order of scheduling.
 func (x gangs) asking(name string) (out []*record.Pod) {
-	namespace, name, _ := strings.Cut(name, "/")
-	group := x.c.queue.Group(cluster.PodGroupKey{Namespace: namespace, Name: name})
+	group := x.c.queue.Group(keyOfGang(name))
 	if group == nil || !x.c.reservation.AnyAsks() {
 		return nil
 	}

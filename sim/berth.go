@@ -98,10 +98,11 @@ func (b *berth) pollGroups(life int, period time.Duration) {
 }
 
 // watchStep is the world's own hook: it counts decisions, and checks invariants.
-func (w *World) watchStep(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
+func (w *World) watchStep(_ time.Time, _ time.Duration, in []step.Input, r *step.Ready) {
 	w.stats.decided(r.Decisions)
 	if w.opt.Check {
 		w.checkStep(r)
+		w.checkGangOrders(in, r)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/berthproject/berth/core/cluster"
 )
 
@@ -17,6 +19,8 @@ type Gang struct {
 	// Topologies are the node labels of each of which all members' nodes must have one value, outermost first; nil
 	// for none.
 	Topologies []string
+	// In are the values of these labels that the members' nodes must have, "" for any; nil when they may have any.
+	In []string
 }
 
 // GangPlan is what a plan has for a pod group.
@@ -26,6 +30,9 @@ type GangPlan struct {
 	Need    int    // how many of the members must have a place
 	// Placed is how many of the members have a place in the plan: enough of them, or 0.
 	Placed int
+	// InPlace are those of them that keep the places that they had before. The plan names the others in Joins and
+	// ScaleUps, if it has any for the gang.
+	InPlace []types.UID
 	// Nodes is how many nodes are bought for the gang, and Price what they cost an hour; 0 if that
 	// isn't known.
 	Nodes int

@@ -322,6 +322,9 @@ func (x *search) askFor(req *autoscaler.Request, pod *cluster.Pod) {
 		req.Gangs = append(req.Gangs, autoscaler.Gang{Key: key, Topologies: cluster.RequiredTopologies(x.primary.PodGroup(key))})
 	}
 	g := &req.Gangs[i]
+	if g.In == nil {
+		g.In = x.mustFollowTo(pod)
+	}
 	g.Members = append(g.Members, pod)
 	g.MinCount = len(g.Members)
 }

@@ -195,15 +195,34 @@ const maxDomainsMovedTo = 16
 // mayFollow reports whether a pod's successor may be on a node. Members that get successors before they leave
 // (--surge) are still in their domains then, and the rules keep the successors there.
 func (p *pass) mayFollow(pod *cluster.Pod, at cluster.NodeIndex) bool {
-	key, whole := p.primary.SurgesWhole(pod)
-	if !whole || !p.down.Rules.Surge {
+	in := p.mustFollowTo(pod)
+	if in == nil {
 		return true
 	}
 	labels := p.world.Node(at).Object.Labels
-	return !slices.ContainsFunc(cluster.RequiredTopologies(p.primary.PodGroup(key)), func(label string) bool {
-		in := p.primary.MemberDomains(key, label)
-		return len(in) > 0 && labels[label] != in[0]
-	})
+	for i, label := range cluster.RequiredTopologies(p.primary.PodGroup(*pod.Group)) {
+		if in[i] != "" && labels[label] != in[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// mustFollowTo returns the values of the labels that a pod's group requires topologies of, which the node of its successor must
+// have, "" for any; nil for a pod whose successor is free.
+func (p *pass) mustFollowTo(pod *cluster.Pod) (in []string) {
+	key, whole := p.primary.SurgesWhole(pod)
+	if !whole || !p.down.Rules.Surge {
+		return nil
+	}
+	for _, label := range cluster.RequiredTopologies(p.primary.PodGroup(key)) {
+		value := ""
+		if now := p.primary.MemberDomains(key, label); len(now) > 0 {
+			value = now[0]
+		}
+		in = append(in, value)
+	}
+	return in
 }
 
 // otherDomains returns the member of a pod group that moves first, and a node that takes it in each of the domains that

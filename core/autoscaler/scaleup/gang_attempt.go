@@ -124,7 +124,7 @@ type failedGang struct {
 // is placed. Members about which objects of theirs have a say have a shape of their own.
 func (b *builder) shape(g *gang, pods []*cluster.Pod, need int) string {
 	b.gangs.work += len(pods)
-	key := fmt.Sprint(g.Topologies, need, b.mayBuyFor(g))
+	key := fmt.Sprint(g.Topologies, g.In, need, b.mayBuyFor(g))
 	// Members that have nodes tie the others to these nodes' domain.
 	if b.State.PlacedMembers(g.Key) > 0 {
 		key += g.Key.String()

@@ -257,6 +257,9 @@ func (b *builder) boundDomains(g *gang, pods []*cluster.Pod) (out []*gangDomain)
 			d.could += min(more, n)
 		}
 	}
+	for i, value := range g.In {
+		out = slices.DeleteFunc(out, func(d *gangDomain) bool { return value != "" && d.values[i] != value })
+	}
 	for i, label := range g.Topologies {
 		if now := b.State.MemberDomains(g.Key, label); len(now) > 0 {
 			out = slices.DeleteFunc(out, func(d *gangDomain) bool { return len(now) > 1 || d.values[i] != now[0] })

@@ -157,6 +157,9 @@ func (b *builder) placeGangs() (bought bool) {
 			break
 		}
 		b.placeGang(g)
+		if g.out.Placed > 0 {
+			g.out.InPlace = uids(expander.Pods{g.inPlace})
+		}
 		bought = bought || g.out.Nodes > 0
 		b.plan.Gangs = append(b.plan.Gangs, g.out)
 	}

@@ -73,7 +73,7 @@ func sameRequest(a, b *autoscaler.Request) bool {
 
 // sameGang reports whether two gangs differ in nothing.
 func sameGang(a, b autoscaler.Gang) bool {
-	return a.Key == b.Key && a.MinCount == b.MinCount && slices.Equal(a.Topologies, b.Topologies) && slices.Equal(a.Members, b.Members)
+	return a.Key == b.Key && a.MinCount == b.MinCount && slices.Equal(a.Topologies, b.Topologies) && slices.Equal(a.In, b.In) && slices.Equal(a.Members, b.Members)
 }
 
 // sameCondition reports whether two conditions of a group differ in nothing.

@@ -81,7 +81,7 @@ var faults = []Mutant{
 	{"members keep their places on a node that is given up", "core/autoscaler/scaleup/gang_attempt.go", "	if a.anew {\n", "	if a.anew && false {\n", "./core/autoscaler/scaleup", "TestScripts/gang_needless", "1"},
 	{"a node is given up on which others have places", "core/autoscaler/scaleup/gang_needless.go", "case atomic || !ofOthers && len(u.members) > 0:", "case atomic || len(u.members) > 0:", "./core/autoscaler/scaleup", "TestScripts/gang_needless", "1"},
 	{"each node of a pod group is weighed alone", "core/weigh.go", "|| up.Gang != \"\" {", "{", "./core", "TestScripts/autoscale_gang_cheapest", "1"},
-	{"a pod group has nodes bought whatever they cost", "core/plan_commit.go", " || x.declines(g, ups[g.Gang])", "", "./core", "TestScripts/autoscale_gang_cheapest", "1"},
+	{"a pod group has nodes bought whatever they cost", "core/plan_commit.go", " || x.declines(g, planned.ScaleUps(g.Gang))", "", "./core", "TestScripts/autoscale_gang_cheapest", "1"},
 	{"a pod group preempts without asking", "core/scheduler/podgroup_preempt.go", "t.WeighGroup(t.request.Members, &v.Victims); d.Asks()", "t.WeighGroup(t.request.Members, &v.Victims); false && d.Asks()", "./core", "TestScripts/autoscale_gang_co", "1"},
 	{"a pod group that has asked in vain isn't tried", "core/weigh.go", "			x.c.queue.ActivateGroup(item.WaitsWithGroup())\n", "", "./core", "TestScripts/autoscale_gang_c", "1"},
 	{"nodes are bought for a pod group that would preempt first", "core/autoscaler/scaleup/gang_domains.go", "	if !b.mayBuyFor(g) {\n		return out\n	}\n", "", "./core", "TestScripts/autoscale_gang_coming", "1"},
