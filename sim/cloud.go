@@ -123,6 +123,7 @@ func (w *World) group(id string) *group {
 func (w *World) newInstance(g *group, name string) *instance {
 	m := &instance{id: instanceID(g, name), name: name, group: g, made: w.now, billed: -1}
 	g.instances, g.listed = append(g.instances, m), nil
+	w.stats.dirty = true
 	return m
 }
 

@@ -30,11 +30,23 @@ func (s *Stats) sample() {
 		return
 	}
 	s.dirty = false
-	s.Samples = append(s.Samples, s.now())
+	s.Samples = append(s.Samples, s.now(s.w.now))
 }
 
-// now returns a sample of the world as it is, in O(instances).
-func (s *Stats) now() Sample {
+// sampleOwed takes the sample that sample has put off, if its time comes before what happens next, which is at a time
+// until which nothing changes. Otherwise a state that lasts would only be seen at its end.
+func (s *Stats) sampleOwed(next time.Duration) {
+	if !s.dirty || len(s.Samples) == 0 {
+		return
+	}
+	if at := s.Samples[len(s.Samples)-1].At + sampleEvery; at < next {
+		s.dirty = false
+		s.Samples = append(s.Samples, s.now(at))
+	}
+}
+
+// now returns a sample of the world as it is, in O(instances), at a time until which nothing else happens.
+func (s *Stats) now(at time.Duration) Sample {
 	launching := 0
 	for _, g := range s.w.groups {
 		for _, m := range g.instances {
@@ -51,9 +63,9 @@ func (s *Stats) now() Sample {
 		}
 	}
 	return Sample{
-		At: s.w.now, Pending: s.Pending, Bound: s.Bound, Running: s.Running, Completed: s.Pods.Completed,
+		At: at, Pending: s.Pending, Bound: s.Bound, Running: s.Running, Completed: s.Pods.Completed,
 		Launching: launching, Starting: s.Starting, Ready: s.Ready, Draining: s.Draining,
 		CPU: share(float64(s.requestedCPU), float64(s.readyCPU)), Memory: share(float64(s.requestedMemory), float64(s.readyMemory)),
-		Cost: s.Cost, Price: s.price, WriteRate: rate,
+		Cost: s.Cost + s.price*(at-s.integrated).Hours(), Price: s.price, WriteRate: rate,
 	}
 }

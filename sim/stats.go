@@ -286,7 +286,7 @@ func (s *Stats) noteRest() {
 
 // summary returns the outcome so far.
 func (s *Stats) summary() *scenario.Summary {
-	s.Samples = append(s.Samples, s.now())
+	s.Samples = append(s.Samples, s.now(s.w.now))
 	out := s.Summary
 	out.Pods.Running, out.Pods.Pending, out.Pods.Evicted = s.Running, s.Pending, s.Evicted
 	out.TimeToBound, out.TimeToRunning = scenario.QuantilesOf(s.timesToBound), scenario.QuantilesOf(s.timesToRunning)

@@ -186,6 +186,9 @@ func (w *World) Play(ctx context.Context, until time.Duration) (over bool, err e
 		if w.foreground == 0 && w.now-w.lastChange >= quiet {
 			return true, nil
 		}
+		if len(w.events) > 0 && w.events[0].at <= min(until, latest) {
+			w.stats.sampleOwed(w.events[0].at)
+		}
 		if !w.next(min(until, latest)) {
 			return len(w.events) == 0 || w.events[0].at > latest, nil
 		}

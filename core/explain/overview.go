@@ -302,8 +302,7 @@ func pendingMember(g *queue.Group, condition string) PendingCause {
 // node of any group has. It returns "" when there is none, without groups, and when the template
 // of a group isn't known: that group might be large enough.
 func tooLarge(p *cluster.Pod, groups []*cluster.NodeGroup) string {
-	unknown := func(g *cluster.NodeGroup) bool { return g.Template == nil || g.TemplateError != "" }
-	if len(groups) == 0 || slices.ContainsFunc(groups, unknown) {
+	if len(groups) == 0 || slices.ContainsFunc(groups, templateUnknown) {
 		return ""
 	}
 	for id, needed := range p.Request.All() {
@@ -317,6 +316,9 @@ func tooLarge(p *cluster.Pod, groups []*cluster.NodeGroup) string {
 	}
 	return ""
 }
+
+// templateUnknown reports whether the provider doesn't say what the nodes of a group have.
+func templateUnknown(g *cluster.NodeGroup) bool { return g.Template == nil || g.TemplateError != "" }
 
 // amount writes a quantity of a resource in its base unit for people.
 func amount(name v1.ResourceName, v int64) string {

@@ -226,7 +226,7 @@ func (v *View) explainNodes(pod *cluster.Pod, x *Explanation) {
 		x.Outcome = "Fits"
 	default:
 		x.Outcome, x.Message = string(step.Waits), cmp.Or(e.Failure(class), d.Message())
-		explainWait(e, class, d, x)
+		v.explainWait(pod, e, class, d, x)
 		x.Reserved = v.reservedFrom(e, class)
 	}
 }
@@ -248,9 +248,12 @@ func (v *View) candidates(e *engine.Engine, class *engine.Class) []Candidate {
 }
 
 // explainWait says what would help a class that fits on no node, for the reasons in d.
-func explainWait(e *engine.Engine, class *engine.Class, d *engine.Diagnosis, x *Explanation) {
+func (v *View) explainWait(pod *cluster.Pod, e *engine.Engine, class *engine.Class, d *engine.Diagnosis, x *Explanation) {
 	if _, ok := e.Preempt(class); !ok {
 		x.Preemption = e.PreemptionMessage(class)
+	}
+	if x.WaitsFor = v.largerThanAll(pod, x.Reasons); x.WaitsFor != nil {
+		return // neither room nor the lifting of another rule helps
 	}
 	x.WaitsFor = waitsFor(e, d)
 	if preempter := e.Profile().Preempter; x.Preemption == "" && preempter != nil {

@@ -77,15 +77,18 @@ func blockers(v *viewer, rows []explain.NodeRow) (out []v1alpha1.Blocker, hidden
 }
 
 // bought adds up the scale-ups of the ledger that had an alternative with a price, or of which it is proved what they cost at
-// least, in O(decisions kept); nil without any. Of an
-// order of fewer nodes than were chosen, their share counts.
+// least, in O(decisions kept); nil without any. Of an order of fewer nodes than were chosen, their share counts, and
+// nothing of one that failed.
 func (a *API) bought() *v1alpha1.Bought {
 	// One choice may be ordered in several parts, each a decision of its own: they share the choice, which tells them apart
 	// from others.
 	ordered := map[*autoscaler.Choice]int{}
 	var choices []*autoscaler.Choice // in the order of the ledger
-	out := &v1alpha1.Bought{}
+	out, failures := &v1alpha1.Bought{}, failedOrders{}
 	scan(a.opt.Ledger, func(d *step.Decision) bool {
+		if failures.of(d) {
+			return true
+		}
 		if c := d.Choice; d.Kind == step.ScaledUp && c != nil && (c.Next != nil || c.LowerBound > 0) && c.Nodes > 0 {
 			if ordered[d.Choice] == 0 {
 				choices = append(choices, d.Choice)
@@ -115,4 +118,32 @@ func (a *API) bought() *v1alpha1.Bought {
 		return nil
 	}
 	return out
+}
+
+// failedOrders are the failures that were read from the ledger, newest first, and whose orders come further back: how many
+// there are by group and number of nodes.
+type failedOrders map[failedOrder]int
+
+type failedOrder struct {
+	group string
+	nodes int
+}
+
+// of reports whether a decision is an order that came to nothing. It must be called with each decision, the newest
+// first. A failure names no order: it is taken to be of the newest one before it of as many nodes of its group. Where
+// two such orders were under way at once, it may have been the other, of which as many nodes were bought.
+func (f failedOrders) of(d *step.Decision) bool {
+	order := failedOrder{d.Group, d.Nodes}
+	switch d.Kind {
+	case step.ScaleUpFailed, step.ScaleUpUnanswered:
+		if d.Nodes > 0 { // otherwise instances failed, of an order that was taken
+			f[order]++
+		}
+	case step.ScaledUp:
+		if f[order] > 0 {
+			f[order]--
+			return true
+		}
+	}
+	return false
 }

@@ -27,8 +27,8 @@ func Facts(s *scenario.Summary) []Fact {
 		{"nodes at the peak", number(s.Nodes.Peak), "", false},
 		{"launched", number(s.Nodes.Launched), fmt.Sprintf("%d failed, %d cancelled", s.Nodes.FailedLaunches, s.Nodes.CancelledLaunches), s.Nodes.FailedLaunches > 0},
 		{"churn", number(s.Churn), "nodes removed within 15 min", false},
-		{"node hours", fmt.Sprintf("%.1f", s.NodeHours), "", false},
-		{"cost", fmt.Sprintf("%.2f", s.Cost), "", false},
+		{"node hours", fmt.Sprintf("%.1f", s.NodeHours), untilLastChange(s), false},
+		{"cost", fmt.Sprintf("%.2f", s.Cost), untilLastChange(s), false},
 		{"utilization, cpu", percent(s.Utilization.CPU), "memory " + percent(s.Utilization.Memory), false},
 		{"evicted", number(s.Pods.Evicted), fmt.Sprintf("%d budget violations", s.PDBViolations), s.PDBViolations > 0},
 	}
@@ -52,4 +52,10 @@ func later(s *scenario.Summary) string {
 		return ""
 	}
 	return fmt.Sprintf("%d still to come", s.Pods.ToCome)
+}
+
+// untilLastChange says up to when the sums over time go. A run goes on for a while after its last change, to see that
+// nothing more comes, and its nodes cost more meanwhile.
+func untilLastChange(s *scenario.Summary) string {
+	return "until the last change, after " + span(s.VirtualSeconds)
 }

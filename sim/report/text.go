@@ -129,7 +129,7 @@ var rows = []row{
 	{"peak write rate", func(s *scenario.Summary) string { return bytes(s.PeakWriteRate) + "/s" }, nil},
 	{"budget violations", func(s *scenario.Summary) string { return number(s.PDBViolations) }, func(s *scenario.Summary) float64 { return float64(s.PDBViolations) }},
 	{"other violations", func(s *scenario.Summary) string { return number(s.Violations) }, func(s *scenario.Summary) float64 { return float64(s.Violations) }},
-	{"virtual time", func(s *scenario.Summary) string { return span(s.VirtualSeconds) }, nil},
+	{"virtual time until the last change", func(s *scenario.Summary) string { return span(s.VirtualSeconds) }, nil},
 	{"wall time", func(s *scenario.Summary) string { return span(s.WallSeconds) }, nil},
 	{"digest", func(s *scenario.Summary) string { return s.Digest[:min(len(s.Digest), 16)] }, nil},
 }

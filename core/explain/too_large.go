@@ -1,0 +1,35 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/step"
+)
+
+// This file finds pods that are too large for the cluster: they fit on no node and on none of a node group, however empty
+// it is. Advice to make room would send people the wrong way.
+
+// largerThanAll returns what would help a pod that requests more of a resource than any node or node group has, a line for each
+// such resource; nil for a pod that could fit somewhere, and while it isn't known what the nodes of a group have. The
+// reasons are those of its diagnosis: only a resource of which nodes have too little by them counts, since plugins may
+// leave resources out, and devices stand in for some. O(nodes) for each resource.
+func (v *View) largerThanAll(pod *cluster.Pod, reasons []step.Why) (out []WaitsFor) {
+	if slices.ContainsFunc(v.State.Groups(), templateUnknown) {
+		return nil
+	}
+	for id, needed := range pod.Request.All() {
+		at := slices.IndexFunc(reasons, func(w step.Why) bool { return w.Short != nil && w.Short.Resource == string(id.Name()) })
+		if at < 0 {
+			continue
+		}
+		most := int64(0)
+		v.State.Nodes(func(n *cluster.Node) { most = max(most, n.Allocatable.At(id)) })
+		v.State.EachGroup(func(g *cluster.NodeGroup) { most = max(most, g.Template.Allocatable.At(id)) })
+		if needed > most {
+			out = append(out, WaitsFor{reasons[at].Plugin, fmt.Sprintf("a node or node group with %s %s is added, or the request is lowered: the largest has %s", amount(id.Name(), needed), id.Name(), amount(id.Name(), most))})
+		}
+	}
+	return out
+}
