@@ -123,16 +123,24 @@ func ViewersCommand() *cobra.Command {
 	return cmd
 }
 
-// startViewers starts the viewers of a kind in a process of their own, which takes no time of the processors that others want:
-// real viewers have machines of their own.
-func (v *viewing) startViewers(k *ViewingKind) (*controlplane.Process, error) {
+// look has the viewers of a kind look until leave is called. They are a process of their own, which takes no time of the
+// processors that others want: real viewers have machines of their own.
+func (v *viewing) look(work *errgroup.Group, k *ViewingKind) (leave func(), err error) {
+	if k.Viewers+k.Stalled == 0 {
+		return func() {}, nil
+	}
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	return controlplane.StartProcess("viewers", filepath.Join(v.cluster.Dir(), "viewers.log"), "nice", "-n", "19", program, "component", "viewers",
+	viewers, err := controlplane.StartProcess("viewers", filepath.Join(v.cluster.Dir(), "viewers.log"), "nice", "-n", "19", program, "component", "viewers",
 		"--kubeconfig", v.cluster.Kubeconfig, "--server", fmt.Sprintf("https://127.0.0.1:%d", v.port),
 		"--viewers", strconv.Itoa(k.Viewers), "--stalled", strconv.Itoa(k.Stalled))
+	if err != nil {
+		return nil, err
+	}
+	work.Go(viewers.Wait)
+	return func() { viewers.Stop(10 * time.Second) }, nil
 }
 
 // looking is viewers of a server.

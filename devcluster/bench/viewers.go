@@ -190,14 +190,11 @@ func (v *viewing) window(ctx context.Context, k *ViewingKind) (w window, err err
 			err = failed // which has ended what err is of
 		}
 	}()
-	if k.Viewers+k.Stalled > 0 {
-		viewers, err := v.startViewers(k)
-		if err != nil {
-			return w, err
-		}
-		work.Go(viewers.Wait)
-		defer viewers.Stop(10 * time.Second)
+	leave, err := v.look(work, k)
+	if err != nil {
+		return w, err
 	}
+	defer leave()
 	work.Go(func() error {
 		select {
 		case <-ctx.Done():
