@@ -54,7 +54,7 @@ func TestMoneyShowsTheLowerBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	// No alternative is said to cost less than the least that any costs.
-	if want := fmt.Sprintf("next best at least $%.2f/h", float64(b.Next)); b.Next < b.LowerBound || !strings.Contains(others, want) {
+	if want := fmt.Sprintf("the next best would have cost $%.2f/h or more", float64(b.Next)); b.Next < b.LowerBound || !strings.Contains(others, want) {
 		t.Errorf("beside %s is %q, want %q, and not less than %v", bought, others, want, b.LowerBound)
 	}
 	if want := fmt.Sprintf("%.1f %%", 100*(float64(b.BoundedChosen/b.LowerBound)-1)); above != want {

@@ -158,7 +158,7 @@ export function start(): void {
   let again: ReturnType<typeof setTimeout> | undefined
   let wait = 1000
   const retry = (why: string) => {
-    trouble.value = why
+    trouble.value = why.includes('. ') || /: kubectl /.test(why) ? why : `${why.replace(/\.$/, '')}. Trying again in ${wait / 1000} s.`
     source?.close()
     clearTimeout(again)
     again = setTimeout(begin, wait)
@@ -184,7 +184,7 @@ export function start(): void {
         return
       }
       if (!m.leading) {
-        retry(m.leader ? `This instance stands by; ${m.leader} leads. Waiting for it.` : 'No instance leads yet. Waiting for one.')
+        retry(m.leader ? `This instance stands by; ${m.leader} leads. Waiting for it. If berth ui runs with --server, leave that out to ask the leader.` : 'No instance leads yet. Waiting for one.')
         return
       }
       overview.value = await get<Overview>('overview')
@@ -236,7 +236,7 @@ export function start(): void {
       decisions.value = merge(decisions.value, s.items)
     })
     source.addEventListener('end', e => retry(JSON.parse((e as MessageEvent).data).error ?? 'Berth has ended the stream.'))
-    source.onerror = () => retry('The connection was lost. Trying again.')
+    source.onerror = () => retry('The connection was lost')
   }
   // A page that nobody sees holds no connection: a browser has few for each server, and Berth few streams.
   const seen = () => {
@@ -269,6 +269,7 @@ function explain(e: unknown): string {
   if (!(e instanceof APIError)) return String(e)
   if (e.status === 401) return `You aren’t signed in: ${e.message}`
   if (e.status === 403) return `You have no right to see this: ${e.message}`
+  if (e.status === 502 || e.status === 504) return `Berth doesn’t answer (${e.message})`
   return e.message
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { age, amount, bytes, clock, middle, money, percent, plural, quantity, round, seconds, span } from './format'
+import { age, amount, bytes, cash, clock, middle, money, percent, plural, quantity, round, seconds, span } from './format'
 
 describe('amounts', () => {
   it.each([['250m', 0.25], ['16Gi', 16 * 2 ** 30], ['4', 4], ['1e3', 1000], ['1.5k', 1500], [7, 7]])('quantity %s', (q, n) => expect(quantity(q)).toBe(n))
@@ -17,6 +17,7 @@ describe('amounts', () => {
     expect(money(1230)).toBe('$1,230/h')
     expect(money(2, 'EUR')).toBe('2.00 EUR/h')
     expect(money(undefined)).toBe('–')
+    expect([cash(1.234), cash(2, 'EUR'), cash(NaN)]).toEqual(['$1.23', '2.00 EUR', '–'])
   })
   it('plural', () => expect([plural(1, 'node'), plural(2000, 'node')]).toEqual(['1 node', '2,000 nodes']))
 })

@@ -62,12 +62,18 @@ export function percent(share: number | undefined): string {
   return p > 0 && p < 1 ? '<1 %' : `${Math.round(p)} %`
 }
 
-/** money writes a price for an hour. */
-export function money(n: number | undefined, currency = '$'): string {
+/** cash writes an amount of money. */
+export function cash(n: number | undefined, currency = '$'): string {
   if (n === undefined || !Number.isFinite(n)) return '–'
   const digits = Math.abs(n) >= 100 ? 0 : 2
   const written = fixed(n, digits, digits)
-  return (currency.length === 1 ? currency + written : `${written} ${currency}`) + '/h'
+  return currency.length === 1 ? currency + written : `${written} ${currency}`
+}
+
+/** money writes a price for an hour. */
+export function money(n: number | undefined, currency = '$'): string {
+  const c = cash(n, currency)
+  return c === '–' ? c : c + '/h'
 }
 
 const steps: [number, string][] = [[86400, 'd'], [3600, 'h'], [60, 'm'], [1, 's']]

@@ -5,7 +5,7 @@ import { render } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { clockNow, meta, overview, start, trouble } from './api'
 import { clock, count } from './format'
-import { Trouble } from './parts/basics'
+import { Trouble, WayOut } from './parts/basics'
 import { Palette } from './parts/palette'
 import { DecisionDrawer, DecisionsPage } from './pages/decisions'
 import { GroupDrawer, GroupsPage } from './pages/groups'
@@ -48,7 +48,7 @@ const pages: Page[] = [
   { id: 'shadow', name: 'Shadow', show: ShadowPage, if: () => can()?.shadow ?? false },
 ]
 
-const themeNames: Record<string, string> = { '': 'System', light: 'Light', dark: 'Dark' }
+const themeNames: Record<string, string> = { '': 'system', light: 'light', dark: 'dark' }
 
 function App() {
   const asking = useSignal(false)
@@ -79,14 +79,15 @@ function App() {
   return (
     <>
       <a class="skip" href="#main" onClick={e => { e.preventDefault(); document.getElementById('main')?.focus() }}>Skip to the content</a>
+      <svg class="hidden" aria-hidden="true"><pattern id="launching" width="3" height="10" patternUnits="userSpaceOnUse"><rect width="1.8" height="10" fill="var(--wait-fill)" /></pattern></svg>
       <Bar ask={() => (asking.value = true)} />
       <nav class="tabs" aria-label="Pages">{here.map(p => <a href={href(p.id)} aria-current={p === page ? 'page' : undefined}>{p.name}{p.count?.() !== undefined && <span class="n">{count(p.count())}</span>}</a>)}</nav>
       <Trouble />
       {paused.value && <div class="banner" role="status">Paused at {clock(overview.value?.at, utc.value === 'true', now.value)}.</div>}
       {can()?.seek && <Scrubber />}
       <main id="main" tabIndex={-1}>
-        <h1 class="hidden">{page?.name ?? 'No such page'}</h1>
-        {meta.value ? (page ? <page.show /> : <p class="loading">There is no such page. <a href="#/">Go to the first one.</a></p>) : <p class="loading">{trouble.value ? '' : 'Loading…'}</p>}
+        <h1 class="hidden">{!meta.value ? 'Berth' : page?.name ?? 'No such page'}</h1>
+        {meta.value ? (page ? <page.show /> : <p class="loading">There is no such page here. Some need what a cluster may not have: Money needs prices, Node groups a provider, Devices drivers. <a href="#/">Go to the first one.</a></p>) : trouble.value ? <WayOut /> : <p class="loading">Loading…</p>}
       </main>
       {open === 'pod' && <PodDrawer key={'p' + param('pod')} />}
       {open === 'node' && <NodeDrawer key={'n' + param('node')} />}
@@ -116,7 +117,7 @@ function Bar({ ask }: { ask: () => void }) {
         <button class="tool" onClick={ask}>Go to… <kbd>/</kbd></button>
         {!m?.capabilities.replay && <button class="tool" aria-pressed={paused.value} onClick={() => (paused.value = !paused.value)}>{paused.value ? 'Resume' : 'Pause'}</button>}
         <button class="tool" onClick={() => (utc.value = utc.value === 'true' ? 'false' : 'true')} aria-label={`Times in ${utc.value === 'true' ? 'UTC' : 'local time'}; change`}>{utc.value === 'true' ? 'UTC' : 'Local'}</button>
-        <button class="tool" onClick={nextTheme} aria-label={`Colours: ${themeNames[theme.value]}; change`}>{themeNames[theme.value]}</button>
+        <button class="tool" onClick={nextTheme} aria-label={`Theme: ${themeNames[theme.value]}; change`}><span class="kind">Theme: </span><span>{themeNames[theme.value]}</span></button>
       </div>
     </header>
   )

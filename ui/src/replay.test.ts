@@ -20,6 +20,12 @@ it('lays runs over each other on the times of both, each up to its own end', () 
   expect(o.lines.map(l => l.values)).toEqual([[1, 1, 2, 3], [null, 7, 8, null]])
 })
 
+it('has what grows on its way between two values, and ends it with its drawing', () => {
+  const line = (values: (number | null)[]) => ({ label: '', colour: '', values, grows: true })
+  const o = overlay({ times: [0, 4, 8], lines: [line([0, 4, null])] }, { times: [1, 2, 10], lines: [line([0, 1, 9])] })
+  expect(o.lines.map(l => l.values)).toEqual([[0, 1, 2, 4, null, null], [null, 0, 1, 3, 7, 9]])
+})
+
 it.each([[undefined, 3], [5, 2], [2, 2], [0, 1], [-1, NaN], [99, 3]])('at %s a line says %s', (at, want) => expect(valueAt([0, 2, 6, 8], [1, 2, 3, null], at)).toBe(want))
 
 const inside = {

@@ -31,6 +31,9 @@ export const now = signal(Date.now())
 /** printing says that the page is being put on paper, where nothing can be scrolled. */
 export const printing = signal(false)
 
+/** narrow says that the page has the width of a phone. */
+export const narrow = signal(false)
+
 /** systemDark says whether the system's colours are dark. */
 export const systemDark = signal(false)
 
@@ -39,6 +42,9 @@ export function followTheme(): void {
   const system = matchMedia('(prefers-color-scheme: dark)')
   systemDark.value = system.matches
   system.addEventListener('change', e => (systemDark.value = e.matches))
+  const phone = matchMedia('screen and (max-width: 700px)')
+  narrow.value = phone.matches
+  phone.addEventListener('change', e => (narrow.value = e.matches))
   const paper = matchMedia('print')
   printing.value = paper.matches
   paper.addEventListener('change', e => (printing.value = e.matches))

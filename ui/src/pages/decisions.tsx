@@ -6,17 +6,24 @@ import { Clock, Empty, Mark, Pairs, Panel, PlainTable } from '../parts/basics'
 import { Drawer } from '../parts/drawer'
 import { Table, type Column } from '../parts/table'
 import { go, href, param } from '../route'
-import { utc } from '../settings'
+import { narrow, utc } from '../settings'
 import { leftOut } from '../tail'
 import type { Decision, DecisionList } from '../types'
 import { Options } from './pod'
 
+const seq: Column<Decision> = { key: 'seq', label: '#', num: true, show: d => d.seq, by: d => d.seq }
 const columns: Column<Decision>[] = [
-  { key: 'seq', label: '#', num: true, show: d => d.seq, by: d => d.seq },
+  seq,
   { key: 'time', label: 'time', show: d => <Clock of={d.time} /> },
   { key: 'kind', label: 'kind', show: d => <><Mark tone={decisionTone(d.kind)} /> {d.kind}</>, by: d => d.kind },
   { key: 'about', label: 'about', show: about, by: about, width: 'minmax(200px, 1fr)' },
-  { key: 'text', label: 'decision', show: d => (d.text ?? '').replace(d.kind, '').trimStart(), width: 'minmax(300px, 3fr)' },
+  { key: 'text', label: 'decision', show: sentence, width: 'minmax(300px, 3fr)' },
+]
+/** onPhone are the columns where there is no room for more: what was decided is next to its time. */
+const onPhone: Column<Decision>[] = [
+  { key: 'time', label: 'time', show: d => <><Mark tone={decisionTone(d.kind)} /> <Clock of={d.time} /></> },
+  { key: 'text', label: 'decision', show: sentence, width: 'minmax(min(320px, 62vw), 1fr)', two: true },
+  { key: 'kind', label: 'kind', show: d => d.kind, by: d => d.kind }, seq,
 ]
 
 /** DecisionsPage is the ledger of decisions: live, or what matches a question. */
@@ -25,7 +32,7 @@ export function DecisionsPage() {
   const { data, error } = useAnswer<DecisionList>(kind || asked ? 'decisions' : undefined, { kind, [what]: asked, limit: 1000 }, { every: 3000 })
   const all = kind || asked ? data?.items ?? [] : decisions.value
   useEffect(() => void fill(), [decisions.value])
-  const rows = useMemo(() => (q ? all.filter(d => `${d.kind} ${about(d)} ${d.text ?? ''} ${d.reason ?? ''}`.toLowerCase().includes(q)) : all), [all, q])
+  const rows = useMemo(() => (q ? all.filter(d => `${d.kind} ${about(d)} ${sentence(d)} ${d.text ?? ''}`.toLowerCase().includes(q)) : all), [all, q])
   const kinds = useMemo(() => [...new Set([...decisions.value.map(d => d.kind), kind].filter(Boolean))].sort(), [decisions.value, kind])
   const download = () => {
     const url = URL.createObjectURL(new Blob(rows.map(d => JSON.stringify(d) + '\n'), { type: 'application/x-ndjson' }))
@@ -46,7 +53,7 @@ export function DecisionsPage() {
         {error && <span class="bad">{error}</span>}
       </div>
       {all.length === 0 ? <Empty title="No decision">{kind || asked ? 'None of those that are kept matches.' : 'Decisions appear here as they are made.'}</Empty>
-        : <Table label="Decisions" columns={columns} rows={rows} id={d => String(d.seq)} first="-seq" selected={param('seq')} open={d => go(permalink(d.seq))} />}
+        : <Table label="Decisions" columns={narrow.value ? onPhone : columns} rows={rows} id={d => String(d.seq)} first="-seq" selected={param('seq')} open={d => go(permalink(d.seq))} />}
     </Panel>
   )
 }

@@ -23,7 +23,7 @@ export function DevicesPage() {
   const without = data.claims.filter(c => !c.allocated).length
   return (
     <>
-      <div class="stats"><Stat label="Devices" value={count(all)} note={plural(data.items.length, 'pool')} /><Stat label="Allocated" value={percent(all ? taken / all : undefined)} note={count(taken)} /><Stat label="Claims" value={count(data.total)} note={`${count(without)}${data.claims.length < data.total ? ` of the first ${count(data.claims.length)}` : ''} without devices`} /></div>
+      <div class="stats"><Stat label="Devices" value={count(all)} note={plural(data.items.length, 'pool')} /><Stat label="Allocated" value={percent(all ? taken / all : undefined)} note={`${count(taken)} of ${count(all)}`} /><Stat label="Claims" value={count(data.total)} note={`${count(without)}${data.claims.length < data.total ? ` of the first ${count(data.claims.length)}` : ''} without devices`} /></div>
       <Panel title="Pools" bare>{data.items.length === 0 ? <Empty title="No driver has published devices" /> : <Table label="Pools of devices" columns={poolColumns} rows={data.items} id={p => `${p.driver}/${p.pool}`} first="driver" />}</Panel>
       <Panel title="Claims">{data.claims.length === 0 ? <Empty title="There is no claim" /> : <PlainTable caption="Claims" head={['claim', 'devices', 'pods']}
         rows={data.claims.slice(0, 300).map(c => [`${c.namespace}/${c.name}`, c.allocated ? c.devices?.join(', ') : <Tag tone="wait">not allocated</Tag>, c.pods?.map(p => <><a href={href('devices', { pod: `${c.namespace}/${p}` })}>{p}</a> </>)])} />}

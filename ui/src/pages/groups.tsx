@@ -15,12 +15,12 @@ function Span({ of: g }: { of: Group }) {
   const top = Math.max(g.max, g.target, 1)
   const x = (n: number) => (n / top) * 100
   const other = Math.max(0, g.target - g.ready - g.launching - g.deleting)
-  const parts: [number, string][] = [[g.ready, 'good-fill'], [other, 'bad-fill'], [g.deleting, 'warn-fill'], [g.launching, 'wait-fill']]
+  const parts: [number, string][] = [[g.ready, 'good-fill'], [other, 'bad-fill'], [g.deleting, 'warn-fill'], [g.launching, '']]
   let from = 0
   return (
     <span class="meter" title={`${g.ready} ready, ${g.launching} launching, ${g.deleting} leaving, ${other} not ready; from ${g.min} to ${g.max}`}>
       <svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
-        {parts.map(([n, tone]) => { const r = <rect x={x(from)} width={x(n)} height="10" fill={`var(--${tone})`} />; from += n; return r })}
+        {parts.map(([n, tone]) => { const r = <rect x={x(from)} width={x(n)} height="10" fill={tone ? `var(--${tone})` : 'url(#launching)'} />; from += n; return r })}
         {g.min > 0 && <rect x={x(g.min) - 0.4} width="0.8" height="10" fill="var(--text)" />}
       </svg>
     </span>
@@ -30,13 +30,13 @@ function Span({ of: g }: { of: Group }) {
 const columns = (): Column<Group>[] => [
   { key: 'name', label: 'group', show: g => g.name, by: g => g.name, width: 'minmax(140px, 1.3fr)' },
   { key: 'state', label: 'state', show: g => { const [t, tone] = groupState(g); return <Tag tone={tone} title={g.backoff?.reason ?? g.templateError}>{t}</Tag> }, by: g => groupState(g)[0], width: 'minmax(125px, 1fr)' },
-  { key: 'span', label: 'min – target – max', show: g => <Span of={g} />, by: g => g.target, width: 'minmax(120px, 1.4fr)' },
+  { key: 'span', label: 'min – max', show: g => <Span of={g} />, by: g => g.target, width: 'minmax(120px, 1.4fr)' },
   { key: 'min', label: 'min', num: true, show: g => count(g.min), by: g => g.min },
   { key: 'target', label: 'target', num: true, show: g => count(g.target), by: g => g.target },
   { key: 'max', label: 'max', num: true, show: g => count(g.max), by: g => g.max },
   { key: 'launching', label: 'launching', num: true, show: g => count(g.launching), by: g => g.launching },
   { key: 'removable', label: 'could go', num: true, show: g => count(g.removable), by: g => g.removable },
-  { key: 'capacity', label: 'a node has', show: g => g.capacity?.filter(c => c.resource === 'cpu' || c.resource === 'memory' || c.resource.includes('/')).map(c => `${amount(c.resource, c.quantity)} ${short(c.resource)}`).join(', ') ?? '', width: 'minmax(165px, 1fr)' },
+  { key: 'capacity', label: 'a node has', show: g => [...g.capacity ?? []].sort((a, b) => Number(b.resource.includes('/')) - Number(a.resource.includes('/'))).filter(c => c.resource === 'cpu' || c.resource === 'memory' || c.resource.includes('/')).map(c => `${amount(c.resource, c.quantity)} ${short(c.resource)}`).join(', '), width: 'minmax(200px, 1.4fr)' },
   ...(prices.value ? [
     { key: 'price', label: 'a node costs', num: true, show: (g: Group) => (g.price ? money(g.price, currency.value) : '–'), by: (g: Group) => g.price ?? NaN },
     { key: 'total', label: 'all cost', num: true, show: (g: Group) => (g.total ? money(g.total, currency.value) : '–'), by: (g: Group) => g.total ?? NaN },
@@ -52,12 +52,14 @@ export function GroupsPage() {
   if (error && !data) return <p class="bad">{error}</p>
   if (!data) return <p class="loading">Loading…</p>
   const q = param('q').toLowerCase()
+  const rows = data.items.filter(g => g.name.toLowerCase().includes(q))
   return (
     <Panel bare>
       <div class="body controls"><input type="search" placeholder="Filter by name" aria-label="Filter groups" value={param('q')} onInput={e => go({ q: e.currentTarget.value }, true)} />
-        <span class="legend"><span><i style={{ background: 'var(--good-fill)' }} />ready</span><span><i style={{ background: 'var(--bad-fill)' }} />not ready</span><span><i style={{ background: 'var(--warn-fill)' }} />leaving</span><span><i style={{ background: 'var(--wait-fill)' }} />launching</span></span></div>
+        <span class="soft">{count(rows.length)} of {plural(data.items.length, 'node group')}</span></div>
+      <p class="body legend"><span><i style={{ background: 'var(--good-fill)' }} />ready</span><span><i style={{ background: 'var(--bad-fill)' }} />not ready</span><span><i style={{ background: 'var(--warn-fill)' }} />leaving</span><span><i class="hatched" />launching</span><span><i class="tick" />minimum</span><span>colours end at the target, the bar at the maximum</span></p>
       {data.items.length === 0 ? <Empty title="There is no node group">Berth scales the cluster when it has a provider: --cloud-provider.</Empty>
-        : <Table label="Node groups" columns={columns()} rows={data.items.filter(g => g.name.toLowerCase().includes(q))} id={g => g.name} first="name" selected={param('g')} open={g => go({ g: g.name })} />}
+        : <Table label="Node groups" columns={columns()} rows={rows} id={g => g.name} first="name" selected={param('g')} open={g => go({ g: g.name })} />}
     </Panel>
   )
 }
@@ -81,8 +83,8 @@ function Detail({ of: g }: { of: GroupDetail }) {
         <Pairs of={[
           ['nodes', `${count(g.target)} wanted: ${count(g.ready)} ready, ${count(g.launching)} launching, ${count(g.deleting)} leaving`],
           ['limits', `from ${count(g.min)} to ${count(g.max)}${g.limit ? `; ${g.limit}` : ''}`],
-          ['room', g.room > 0 ? `${plural(g.room, 'node')} more${g.nextLimit ? `, then ${g.nextLimit}` : ''}` : ''],
-          ['price', g.price ? `${money(g.price, currency.value)} a node${g.total ? `, ${money(g.total, currency.value)} for all` : ''}` : ''],
+          ['room', g.room > 0 ? `${plural(g.room, 'node')} more${g.nextLimit ? `, until ${g.nextLimit.replace(/ reached$/, '')} is reached` : ''}` : ''],
+          ['price', g.price ? `${money(g.price, currency.value)} a node${g.total ? `, ${money(g.total, currency.value)} for those that are there` : ''}` : ''],
           ['a node has', g.capacity?.map(c => `${c.resource} ${amount(c.resource, c.quantity)}`).join(', ')],
           ['back-off', g.backoff && `until ${at(g.backoff.until)}: ${g.backoff.reason} (${g.backoff.class})`],
           ['template', g.templateError && <span class="bad">{g.templateError}</span>],

@@ -1,6 +1,6 @@
 import { currency, useAnswer } from '../api'
 import { clock, count, money, percent, plural } from '../format'
-import { words } from '../names'
+import { keeper, stays, words } from '../names'
 import { Empty, Panel, PlainTable, Stat } from '../parts/basics'
 import { href } from '../route'
 import { clockNow } from '../api'
@@ -8,10 +8,10 @@ import { utc } from '../settings'
 import type { Money, NodesOfReason } from '../types'
 
 /** Bars are amounts beside each other, longest first, with their numbers. */
-function Bars({ rows }: { rows: { label: preact.ComponentChildren; n: number; note: string; tone: string }[] }) {
+function Bars({ of, rows }: { of: string; rows: { label: preact.ComponentChildren; n: number; note: string; tone: string }[] }) {
   const most = Math.max(...rows.map(r => r.n), 1e-9)
-  return <PlainTable class="amounts" head={['', 'cost', '', '']} nums={[1]} caption="Cost"
-    rows={rows.map(r => [r.label, money(r.n, currency.value), <svg class="amount" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect width={(r.n / most) * 100} height="10" rx="1" fill={`var(--${r.tone})`} /></svg>, <span class="soft">{r.note.split(', ').map((x, i, all) => <><span class="nowrap">{x}{i < all.length - 1 ? ',' : ''}</span> </>)}</span>])} />
+  return <PlainTable class="amounts" head={[of, 'cost', 'share of the most', 'nodes']} nums={[1]} caption={`Cost by ${of}`}
+    rows={rows.map(r => [r.label, r.n ? money(r.n, currency.value) : '–', <svg class="amount" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect width={(r.n / most) * 100} height="10" rx="1" fill={`var(--${r.tone})`} /></svg>, <span class="soft">{r.note.split(', ').map((x, i, all) => <><span class="nowrap">{x}{i < all.length - 1 ? ',' : ''}</span> </>)}</span>])} />
 }
 
 /** MoneyPage is what nodes cost: by group, and by why they stay. */
@@ -31,13 +31,13 @@ export function MoneyPage() {
       </div>
       <div class="cols">
         <Panel title="By node group">{m.groups.length === 0 ? <Empty title="No node has a price">Give prices with --node-prices, or by the provider.</Empty>
-          : <Bars rows={m.groups.map(g => ({ label: g.group ? <a href={href('groups', { g: g.group })}>{g.group}</a> : 'in no group', n: g.price, tone: 'cpu', note: `${plural(g.nodes, 'node')}${g.removable ? `, ${c(g.removable)} could go` : ''}` }))} />}</Panel>
+          : <Bars of="node group" rows={m.groups.map(g => ({ label: g.group ? <a href={href('groups', { g: g.group })}>{g.group}</a> : 'in no group', n: g.price, tone: 'cpu', note: `${plural(g.nodes, 'node')}${g.removable ? `, ${c(g.removable)} could go` : ''}` }))} />}</Panel>
         <Panel title="By why nodes stay">{m.reasons.length === 0 ? <Empty title="No plan has looked yet" />
-          : <Bars rows={m.reasons.map(r => ({ label: reason(r), n: r.price ?? 0, tone: r.state === 'Stays' ? 'good-fill' : r.state === 'Leaving' ? 'warn-fill' : 'wait-fill', note: plural(r.nodes, 'node') }))} />}</Panel>
+          : <Bars of="why" rows={m.reasons.map(r => ({ label: reason(r), n: r.price ?? 0, tone: r.state === 'Stays' ? 'good-fill' : r.state === 'Leaving' ? 'warn-fill' : 'wait-fill', note: plural(r.nodes, 'node') }))} />}</Panel>
       </div>
       <Panel title="Pods that keep nodes which could otherwise go">
         {m.blockers.length === 0 ? <Empty title="No pod keeps a node">No node stays only because one of its pods can’t be moved.</Empty>
-          : <PlainTable caption="Blockers" head={['pod', 'node', 'group', 'reason', 'cost']} nums={[4]} rows={m.blockers.map(b => [<a href={href('money', { pod: b.pod })}>{b.pod}</a>, <a href={href('money', { node: b.node })}>{b.node}</a>, b.group, words(b.reason), b.price ? c(b.price) : '–'])} />}
+          : <PlainTable caption="Blockers" head={['pod', 'node', 'group', 'why the pod keeps it', 'cost of the node']} nums={[4]} rows={m.blockers.map(b => [<a href={href('money', { pod: b.pod })}>{b.pod}</a>, <a href={href('money', { node: b.node })}>{b.node}</a>, b.group, keeper(b.reason), b.price ? c(b.price) : '–'])} />}
         {(m.hiddenBlockers ?? 0) > 0 && <p class="soft">and {count(m.hiddenBlockers)} in namespaces that you may not read</p>}
       </Panel>
     </>
@@ -50,10 +50,10 @@ function Bought({ of: b }: { of: Money['bought'] }) {
   if (!b) return <Stat label="Bought" value="–" note="nothing was bought in the decisions that are kept" />
   return (
     <>
-      {b.orders > 0 && <Stat label="Bought" value={c(b.chosen)} note={`next best at least ${c(b.next)}, dearest at least ${c(b.dearest)}; ${plural(b.orders, 'order')} since ${clock(b.since, utc.value === 'true', clockNow.value)}`} />}
+      {b.orders > 0 && <Stat label="Bought" value={c(b.chosen)} note={`${plural(b.orders, 'order')} that had an alternative: the next best would have cost ${c(b.next)} or more, the dearest ${c(b.dearest)} or more; since ${clock(b.since, utc.value === 'true', clockNow.value)}`} />}
       {b.bounded
         ? <Stat label="Bought above the lower bound" value={above(b.boundedChosen! / b.lowerBound! - 1)} note={`${c(b.boundedChosen!)}, and no purchase for these pods costs less than ${c(b.lowerBound!)}; ${plural(b.bounded, 'order')}`} />
-        : <Stat label="Bought above the lower bound" value="–" note="the least that these pods cost is known of what --expander=cost buys" />}
+        : <Stat label="Bought above the lower bound" value="–" note="needs --expander=cost, which also proves what these pods cost at least" />}
     </>
   )
 }
@@ -61,5 +61,5 @@ function Bought({ of: b }: { of: Money['bought'] }) {
 /** above is by what share something is more than the least. */
 const above = (share: number) => (share < 0.0005 ? '0 %' : share < 0.1 ? `${(share * 100).toFixed(1)} %` : percent(share))
 
-const reason = (r: NodesOfReason) => <>{r.state === 'Stays' ? words(r.reason ?? 'stays') : r.state === 'Candidate' ? 'could go' : r.state === 'Leaving' ? `leaving${r.reason ? ': ' + words(r.reason) : ''}` : 'not looked at yet'}
+const reason = (r: NodesOfReason) => <>{r.state === 'Stays' ? stays(r.reason) : r.state === 'Candidate' ? 'could go' : r.state === 'Leaving' ? `leaving${r.reason ? ': ' + words(r.reason) : ''}` : 'not looked at yet'}
   {r.node && <span class="soft"> such as <a href={href('money', { node: r.node })}>{r.node}</a></span>}</>

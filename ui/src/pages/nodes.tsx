@@ -2,7 +2,7 @@ import { useMemo } from 'preact/hooks'
 import { clockNow, currency, prices, useAnswer, usePages } from '../api'
 import { age, amount, clock, count, money, plural, quantity } from '../format'
 import { kindOf, kinds, nodeState, podName, stateOf } from '../names'
-import { Age, Command, Empty, Left, Meter, Pairs, Panel, PlainTable, Segments, Tag } from '../parts/basics'
+import { Age, Command, Empty, Left, Meter, Nothing, Pairs, Panel, PlainTable, Segments, Tag } from '../parts/basics'
 import { Drawer } from '../parts/drawer'
 import { Table, type Column } from '../parts/table'
 import { go, href, param } from '../route'
@@ -14,22 +14,26 @@ import { DecisionLines } from './pod'
 type View = 'table' | 'map'
 
 const share = (n: Node, resource: string): number => n.resources.find(r => r.resource === resource)?.share ?? NaN
-/** accelerators are the extended resources that a node has. */
+/** extended are the extended resources that a node has, such as GPUs of a device plugin; devices of claims aren't among them. */
 const extended = (n: Node) => n.resources.filter(r => r.resource.includes('/') && quantity(r.allocatable) > 0)
 const extendedShare = (n: Node): number => Math.max(...extended(n).map(r => r.share), -1)
 
-function columns(devices: boolean, prices: boolean): Column<Node>[] {
+/** meter is the width of a bar with its percentage. */
+const meter = 'minmax(8.6em, .4fr)'
+
+/** columns are those of the table. resources are the extended resources that nodes have. */
+function columns(resources: string[], prices: boolean): Column<Node>[] {
   const out: Column<Node>[] = [
     { key: 'name', label: 'node', show: n => n.name, by: n => n.name, width: 'minmax(160px, 1.4fr)' },
-    { key: 'state', label: 'state', show: n => { const [t, tone] = nodeState(n); return <Tag tone={tone} title={n.pod}>{t}</Tag> }, by: n => nodeState(n)[0], width: 'minmax(200px, 1fr)' },
+    { key: 'state', label: 'state', show: n => { const [t, tone] = nodeState(n); return <Tag tone={tone} title={n.pod ? `${t}: ${n.pod}` : t}>{t}</Tag> }, by: n => nodeState(n)[0], width: 'minmax(175px, 1fr)' },
     { key: 'group', label: 'group', show: n => n.group ?? '', by: n => n.group ?? '' },
     { key: 'type', label: 'type', show: n => [n.instanceType, n.capacityType].filter(Boolean).join(' '), by: n => n.instanceType ?? '' },
     { key: 'zone', label: 'zone', show: n => n.zone ?? '', by: n => n.zone ?? '' },
-    { key: 'cpu', label: 'cpu', show: n => <Meter share={share(n, 'cpu')} tone="cpu" of={of(n, 'cpu')} />, by: n => share(n, 'cpu'), num: true, width: 'minmax(104px, .4fr)' },
-    { key: 'memory', label: 'memory', show: n => <Meter share={share(n, 'memory')} tone="memory" of={of(n, 'memory')} />, by: n => share(n, 'memory'), num: true, width: 'minmax(104px, .4fr)' },
+    { key: 'cpu', label: 'cpu', show: n => <Meter share={share(n, 'cpu')} tone="cpu" of={of(n, 'cpu')} />, by: n => share(n, 'cpu'), num: true, width: meter },
+    { key: 'memory', label: 'memory', show: n => <Meter share={share(n, 'memory')} tone="memory" of={of(n, 'memory')} />, by: n => share(n, 'memory'), num: true, width: meter },
   ]
-  if (devices)
-    out.push({ key: 'gpu', label: 'devices', show: n => { const e = extended(n)[0]; return e ? <Meter share={e.share} tone="gpu" of={of(n, e.resource)} /> : '' }, by: extendedShare, num: true, width: 'minmax(104px, .4fr)' })
+  if (resources.length > 0)
+    out.push({ key: 'gpu', label: resources.length === 1 ? resources[0]!.replace(/^.*\//, '') : 'extended', hint: `${resources.join(', ')}; devices that claims allocate are on the page Devices`, show: n => { const e = extended(n)[0]; return e ? <Meter share={e.share} tone="gpu" of={of(n, e.resource)} /> : '' }, by: extendedShare, num: true, width: meter })
   out.push({ key: 'pods', label: 'pods', num: true, show: n => count(n.pods), by: n => n.pods })
   if (prices) out.push({ key: 'price', label: 'price', num: true, show: n => (n.price ? money(n.price, currency.value) : '–'), by: n => n.price ?? NaN })
   out.push(
@@ -52,8 +56,8 @@ export function NodesPage() {
   const groups = useMemo(() => [...new Set(items?.map(n => n.group ?? '') ?? [])].sort(), [items])
   const rows = useMemo(() => (items ?? []).filter(n =>
     (!q || [n.name, n.group, n.zone, n.instanceType, n.reason, n.pod].join(' ').toLowerCase().includes(q)) && (!group || (n.group || '-') === group) && (!state || kindOf(n) === state)), [items, q, group, state])
-  const devices = useMemo(() => (items ?? []).some(n => extended(n).length > 0), [items])
-  const cols = useMemo(() => columns(devices, prices.value), [devices, prices.value])
+  const resources = useMemo(() => [...new Set((items ?? []).flatMap(n => extended(n).map(r => r.resource)))].sort().join(' '), [items])
+  const cols = useMemo(() => columns(resources.split(' ').filter(Boolean), prices.value), [resources, prices.value])
   if (error && !data) return <p class="bad">{error}</p>
   if (!data || !items) return <p class="loading">Loading…</p>
   const choose = (name: string) => go({ node: name })
@@ -68,7 +72,7 @@ export function NodesPage() {
         <span class="soft">{count(rows.length)} of {plural(data.total, 'node')}</span><Left of={data} />
       </div>
       {items.length === 0 ? <Empty title="There is no node">Nodes appear here as they join the cluster.</Empty>
-        : view === 'map' ? rows.length === 0 ? <p class="empty">Nothing matches.</p> : <NodeMap nodes={rows} choose={choose} />
+        : view === 'map' ? rows.length === 0 ? <Nothing /> : <NodeMap nodes={rows} choose={choose} />
           : <Table label="Nodes" columns={cols} rows={rows} id={n => n.name} first="name" selected={param('node')} open={n => choose(n.name)} />}
     </Panel>
   )
@@ -90,10 +94,10 @@ function Detail({ of: n }: { of: NodeDetail }) {
       <section>
         <p><Tag tone={tone}>{text}</Tag> {n.detail}</p>
         <Pairs of={[
-          ['group', n.group && <a href={href('groups', { g: n.group })}>{n.group}</a>], ['type', [n.instanceType, n.capacityType, n.arch].filter(Boolean).join(', ')],
+          ['group', n.group && <a href={href('groups', { g: n.group })}>{n.group}</a>], ['type', [n.instanceType, n.capacityType].filter(Boolean).join(', ')], ['architecture', n.arch],
           ['zone', n.zone], ['price', n.price ? money(n.price, currency.value) : ''], ['created', n.created && `${at(n.created)} (${age(n.created, t)} ago)`],
           ['pods', n.maxPods ? `${count(n.pods)} of ${count(n.maxPods)}` : count(n.pods)],
-          ['since', n.since && at(n.since)], ['can go', n.due && at(n.due)], ['last looked at', n.looked && at(n.looked)],
+          [`${text} since`, n.since && at(n.since)], ['can go', n.due && at(n.due)], ['last looked at', n.looked && at(n.looked)],
           ['waits for', n.waitsFor?.join(', ')], ['awaits', n.awaits?.join(', ')],
           ['taints', n.taints?.map(x => `${x.key}${x.value ? '=' + x.value : ''}:${x.effect}`).join(', ')],
         ]} />

@@ -1,8 +1,8 @@
 import { computed } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
 import { clockNow, currency, decisions, meta, overview, permalink, useAnswer } from '../api'
-import { age, amount, clock, count, money, percent, plural, since, span } from '../format'
-import { attentionHref, decisionTone, reasonOf, sentence, stateOf, toneOfSeverity } from '../names'
+import { age, amount, cash, clock, count, money, percent, plural, quantity, since, span } from '../format'
+import { attentionHref, decisionTone, reasonOf, sentence, stateOfMany, toneOfSeverity } from '../names'
 import { Chart, dashed, dotted, type Line } from '../parts/chart'
 import { Empty, Mark, Panel, Stat, Tag } from '../parts/basics'
 import { run, seek } from '../moment'
@@ -41,7 +41,7 @@ function Stats({ of: o }: { of: Overview }) {
       <Stat label="Nodes ready" href="#/nodes" value={`${count(n.ready)}`} tone={n.notReady > 0 ? 'warn' : ''}
         note={`of ${count(n.total)}${coming}${n.leaving ? `, ${count(n.leaving)} leaving` : ''}`} />
       {o.utilization.slice(0, 4).map(u => (
-        <Stat label={`${u.resource} requested`} value={percent(u.share)} note={`${amount(u.resource, u.requested)} of ${amount(u.resource, u.allocatable)}`} />
+        <Stat label={`${u.resource} requested`} value={quantity(u.allocatable) > 0 ? percent(u.share) : '–'} note={`${amount(u.resource, u.requested)} of ${amount(u.resource, u.allocatable)}`} />
       ))}
       {o.money && <Stat label="Nodes cost" href="#/money" value={money(o.money.price, currency.value)}
         note={o.money.removable > 0 ? `${money(o.money.removable, currency.value)} could go` : o.money.unpriced ? `${plural(o.money.unpriced, 'node')} without a price` : 'nothing could go now'} />}
@@ -50,6 +50,7 @@ function Stats({ of: o }: { of: Overview }) {
 }
 
 function Attentions({ of: o }: { of: Overview }) {
+  if (o.nodes.total === 0 && o.attention.length === 0) return <Empty title="There is no node">Pods wait until one joins the cluster. Berth orders nodes where it has node groups: --cloud-provider.</Empty>
   if (o.attention.length === 0) return <Empty title="Nothing needs attention">No pod is rejected, no group backs off, all nodes are ready.</Empty>
   return (
     <ul class="items">{o.attention.map(a => (
@@ -64,9 +65,9 @@ function Attentions({ of: o }: { of: Overview }) {
 /** expected says when a node is likely to come. */
 export function expected(e: Expectation | undefined, now: number): string {
   if (!e) return ''
-  if (!e.likely) return e.givenUp ? `given up ${within(e.givenUp, now)}` : ''
+  if (!e.likely) return e.givenUp ? `no launch time known yet; Berth gives up waiting ${within(e.givenUp, now)}` : ''
   const late = e.late && Date.parse(e.late) < now
-  return late ? `late; given up ${within(e.givenUp, now)}` : `likely ${within(e.likely, now)}`
+  return late ? `late; Berth gives up waiting ${within(e.givenUp, now)}` : `likely ${within(e.likely, now)}`
 }
 
 /** Expected is expected, written anew as time goes on. */
@@ -89,7 +90,7 @@ function Progress({ of: o }: { of: Overview }) {
     ...(o.draining ?? []).map(d => <li><Mark tone="warn" /><span class="what">Removing <a href={href('nodes', { node: d.node })}>{d.node}</a>: {d.step}
       {d.pods > 0 && `, ${plural(d.pods, 'pod')} left`} {d.why && <span class="soft">{d.why}</span>}</span></li>),
     ...(o.preempting ?? []).map(p => <li><Mark tone="warn" /><span class="what"><a href={href('pending', { pod: p.pod })}>{p.pod}</a> waits for {plural(p.count, 'victim')} to leave {p.node}</span></li>),
-    ...(o.backingOff ?? []).map(b => <li><Mark tone="bad" /><span class="what"><a href={href('groups', { g: b.group })}>{b.group}</a> isn’t asked for nodes until {clock(b.until, utc.value === 'true', t)} <span class="soft">{b.reason}</span></span></li>),
+    ...(o.backingOff ?? []).map(b => <li><Mark tone="warn" /><span class="what"><a href={href('groups', { g: b.group })}>{b.group}</a> backs off until {clock(b.until, utc.value === 'true', t)} <span class="soft">{b.reason}</span></span></li>),
     ...(o.coolingDown ?? []).map(c => <li><Mark tone="info" /><span class="what"><a href={href('groups', { g: c.group })}>{c.group}</a>: {plural(c.nodes, 'node')} could go {within(c.until, t)} <span class="soft">{c.why}</span></span></li>),
   ]
   if (rows.length === 0) return <Empty title="Nothing is under way">No node is being bought or removed, and no pod waits for victims.</Empty>
@@ -100,7 +101,7 @@ function PendingList({ of: o }: { of: Overview }) {
   if (o.pending.length === 0) return <Empty title="No pod is pending">{o.pods.placed === 0 ? 'There is no pod.' : o.pods.placed === 1 ? 'The only pod has a node.' : `All ${count(o.pods.placed)} pods have a node.`}</Empty>
   return (
     <ul class="items">{o.pending.slice(0, 8).map(p => {
-      const [text, tone] = stateOf(p.state)
+      const [text, tone] = stateOfMany(p.state, p.pods)
       return <li><span class="num"><strong>{count(p.pods)}</strong></span><span class="what"><Tag tone={tone}>{text}</Tag> {reasonOf(p.state, p.reason)}
         {p.example && <> <span class="soft">such as</span> <a href={href('pending', { pod: p.example })}>{p.example}</a></>}
         {p.since && <span class="soft"> · for {age(p.since, clockNow.value)}</span>}</span></li>
@@ -145,7 +146,8 @@ function Charts() {
   const range = param('range') || '1h'
   const replay = meta.value?.capabilities.replay
   const { data, error } = useAnswer<Series>('series', replay ? { step: run.value && run.value.until - run.value.from > 6 * 3600e3 ? '5m' : '10s' } : { step: range === '7d' ? '5m' : '10s', from: from(range) }, { every: 10000 })
-  const title = <>Over time</>
+  const have = data ? (data.points - 1) * stepOf(data) : 0
+  const title = <>Over time{!replay && have > 0 && have < (lengths[range] ?? 3600) * 0.95 && <span class="soft"> · the last {span(have)}, which is all there is</span>}</>
   const more = !replay && <Segments label="Range" of={ranges} value={range} set={r => go({ range: r === '1h' ? undefined : r }, true)} />
   if (!data || data.points < 2) return <Panel title={title} more={more}>{error ? <p class="bad">{error}</p> : <Empty title="No measurements yet">One is taken every 10 seconds.</Empty>}</Panel>
   return <Panel title={title} more={more}><SeriesCharts of={data} /></Panel>
@@ -168,16 +170,18 @@ function drawn(data: Series, currency: string): { times: number[]; charts: Drawn
   const from = Date.parse(data.from) / 1000
   const step = stepOf(data)
   const times = Array.from({ length: data.points }, (_, i) => from + i * step)
+  // The first measurement may have been taken before any node was known.
+  const unknown = data.lines.filter(l => l.name.startsWith('nodes')).every(l => !l.values[0])
   const pick = (...names: string[]): Line[] => names.flatMap(n => {
     const l = data.lines.find(x => x.name === n)
     const [label, colour, dash] = looks[n] ?? [n, 'accent']
-    return l && l.values.some(v => v) ? [{ label, colour, dash, values: l.values }] : []
+    return l && l.values.some(v => v) ? [{ label, colour, dash, hatched: n === 'nodesLaunching', values: unknown && !n.startsWith('pods') ? [null, ...l.values.slice(1)] : l.values }] : []
   })
   const charts: Drawn[] = [
     ['Pods waiting', pick('podsPending', 'podsRejected'), false, count],
     ['Nodes', pick('nodesLaunching', 'nodesNotReady', 'nodesReady'), true, count],
     ['Requested', pick('cpu', 'memory', 'gpu'), false, percent],
-    ['Cost an hour', pick('price', 'priceRemovable'), false, n => money(n, currency).replace('/h', '')],
+    ['Cost an hour', pick('price', 'priceRemovable'), false, n => cash(n, currency)],
   ]
   return { times, charts: charts.filter(([, lines]) => lines.length > 0) }
 }

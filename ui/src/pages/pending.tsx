@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
 import { clockNow, overview, useAnswer, usePages } from '../api'
 import { age, amount, count, plural } from '../format'
-import { owner, podName, reasonOf, stateOf } from '../names'
+import { owner, podName, reasonOf, stateOf, stateOfMany } from '../names'
 import { Age, Empty, Left, Panel, PlainTable, Segments, Tag } from '../parts/basics'
 import { Table, type Column } from '../parts/table'
 import { go, href, param } from '../route'
@@ -29,11 +29,11 @@ function Reasons() {
   if (!data) return <p class="loading">Loading…</p>
   if (data.reasons.length === 0) return <Panel><Empty title="No pod is pending">Pods appear here as long as they have no node.</Empty></Panel>
   return <div class="cols reasons">{data.reasons.map(r => {
-    const [text, tone] = stateOf(r.state)
+    const [text, tone] = stateOfMany(r.state, r.pods)
     return (
-      <Panel title={<>{plural(r.pods, 'pod')} · <span class={tone}>{text}</span></>} more={expected(r.next, clockNow.value)}>
-        {r.reason && <p>{reasonOf(r.state, r.reason)} {r.plugin && <Tag>{r.plugin}</Tag>}</p>}
-        <PlainTable caption={`${text} ${r.reason ?? ''}`} head={['workload', 'pods', 'waiting for', 'longest']} nums={[1, 2]}
+      <Panel title={<>{plural(r.pods, 'pod')} · <span class={tone}>{text}{r.state === 'NodeComing' && r.reason && `, ${reasonOf(r.state, r.reason)}`}</span></>} more={expected(r.next, clockNow.value)}>
+        {r.reason && r.state !== 'NodeComing' && <p>{reasonOf(r.state, r.reason)} {r.plugin && <Tag>{r.plugin}</Tag>}</p>}
+        <PlainTable class="workloads" caption={`${text} ${r.reason ?? ''}`} head={['workload', 'pods', 'waiting for', 'waits longest']} nums={[1, 2]}
           rows={r.workloads.map(w => [<>{w.namespace} / {owner(w.owner)}</>, count(w.pods), age(w.since, clockNow.value), <a href={href('pending', { pod: w.example })}>{w.example}</a>])} />
         {r.example && <WouldHelp pod={r.example} />}
         {(r.otherPods ?? 0) > 0 && <p class="soft">and {plural(r.otherPods!, 'pod')} of other workloads</p>}
@@ -61,10 +61,10 @@ function Helps({ pod }: { pod: string }) {
 }
 
 export const podColumns: Column<Pod>[] = [
-  { key: 'pod', label: 'pod', show: podName, by: podName, width: 'minmax(220px, 2fr)' },
-  { key: 'owner', label: 'workload', show: p => owner(p.owner), by: p => owner(p.owner), width: 'minmax(140px, 1fr)' },
+  { key: 'pod', label: 'pod', show: podName, by: podName, width: 'minmax(min(220px, 36vw), 2fr)', two: true },
   { key: 'state', label: 'state', show: p => { const [t, tone] = stateOf(p.state); return <Tag tone={tone}>{t}</Tag> }, by: p => p.state },
-  { key: 'reason', label: 'reason', show: p => reasonOf(p.state, p.reason), by: p => p.reason ?? '', width: 'minmax(200px, 2fr)' },
+  { key: 'reason', label: 'reason', show: p => reasonOf(p.state, p.reason), by: p => p.reason ?? '', width: 'minmax(200px, 2fr)', two: true },
+  { key: 'owner', label: 'workload', show: p => owner(p.owner), by: p => owner(p.owner), width: 'minmax(140px, 1fr)' },
   { key: 'since', label: 'waiting', num: true, show: p => <Age of={p.since} />, by: p => (p.since ? -Date.parse(p.since) : NaN) },
   { key: 'attempts', label: 'attempts', num: true, show: p => count(p.attempts ?? 0), by: p => p.attempts ?? 0 },
   { key: 'expected', label: 'node expected', show: p => (p.group ? <>{p.group} <Expected of={p.expected} /></> : ''), by: p => p.expected?.likely ?? '' },

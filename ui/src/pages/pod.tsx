@@ -40,7 +40,7 @@ function Pod({ of: p }: { of: PodDetail }) {
       {p.helps && p.helps.length > 0 && <section><h3>What would help</h3><ul class="items">{p.helps.map(h => <li><span class="what">{h.text}</span></li>)}</ul></section>}
       {p.rejections && p.rejections.length > 0 && <section><h3>Why not elsewhere</h3>
         <Rejections of={p.rejections} /></section>}
-      {p.matrix && p.matrix.nodes.length > 0 && <section><h3>{p.node ? 'Scores, as if it were placed now' : 'Scores of the best nodes'}</h3><Matrix of={p.matrix} /></section>}
+      {p.matrix && p.matrix.nodes.length > 0 && <section><h3>{p.node ? 'Scores, as if it were placed now' : 'Scores of the best nodes'}</h3><Matrix of={p.matrix} placed={!!p.node} /></section>}
       {p.scaling && <section><h3>Node groups</h3>
         {p.scaling.notPlanned && <p>{p.scaling.notPlanned}{p.scaling.nextPlan && ` Next plan: ${at(p.scaling.nextPlan)}.`}</p>}
         {p.scaling.coming && <p>{p.scaling.coming.node ? <>Waits for <a href={href('nodes', { node: p.scaling.coming.node })}>{p.scaling.coming.node}</a></> : <>Waits for a node of <a href={href('groups', { g: p.scaling.coming.group })}>{p.scaling.coming.group}</a></>} <span class="soft">{expected(p.scaling.coming, clockNow.value)}</span></p>}
@@ -48,7 +48,7 @@ function Pod({ of: p }: { of: PodDetail }) {
         {p.scaling.groups && p.scaling.groups.length > 0 && <PlainTable caption="What node groups answer" head={['group', 'answer', 'why']}
           rows={p.scaling.groups.map(g => [<a href={href('groups', { g: g.group })}>{g.group}</a>, g.answer, [...(g.reasons ?? []), g.detail, ...(g.missing ?? []).map(shortfall)].filter(Boolean).join('; ')])} />}
         {p.scaling.ordered?.choice && <Options of={p.scaling.ordered.choice} />}</section>}
-      {p.timeline.length > 0 && <section><h3>Timeline</h3><ul class="items">{p.timeline.map(e => <li><span class="when">{at(e.at)}</span><span class="what"><strong>{e.kind}</strong> {e.seq ? <a href={href('decisions', permalink(e.seq))}>{e.text ?? `#${e.seq}`}</a> : e.text}</span></li>)}</ul></section>}
+      {p.timeline.length > 0 && <section><h3>Timeline</h3><ul class="items">{p.timeline.map(e => ({ ...e, text: p.decisions.filter(d => d.seq === e.seq && d.text).map(sentence)[0] ?? e.text })).map(e => <li><span class="when">{at(e.at)}</span><span class="what"><strong>{e.kind}</strong> {e.seq ? <a href={href('decisions', permalink(e.seq))}>{e.text ?? `#${e.seq}`}</a> : e.text}</span></li>)}</ul></section>}
       {(p.hidden ?? 0) > 0 && <p class="soft">{plural(p.hidden!, 'pod')} of namespaces that you may not read {p.hidden === 1 ? 'is' : 'are'} left out.</p>}
       <section><h3>On a terminal</h3><Command line={`kubectl berth explain pod ${p.name} -n ${p.namespace}`} /></section>
     </>
@@ -61,18 +61,22 @@ export const Rejections = ({ of }: { of: Rejection[] }) => <PlainTable caption="
 
 const shortfall = (s: Shortfall) => `${s.resource}: needs ${amount(s.resource, s.needed)}, ${amount(s.resource, s.available)} free${s.node ? ` on ${s.node}` : ''}`
 
-/** Matrix has the scores of the best nodes by plugin. The chosen one is marked. */
-export function Matrix({ of: m }: { of: ScoreMatrix }) {
+/** Matrix has the scores of the best nodes by plugin. The chosen one is marked and first. placed says that the pod is there already,
+ * so that the scores are those of now and not those by which it was placed. */
+export function Matrix({ of: m, placed }: { of: ScoreMatrix; placed: boolean }) {
   const most = Math.max(1, ...m.rows.flatMap(r => r.scores))
+  const order = m.nodes.map((_, i) => i).sort((a, b) => Number(b === m.chosen) - Number(a === m.chosen)) // the pod's node first
+  const later = placed && m.totals.some(t => t > (m.totals[m.chosen] ?? Infinity))
   return (
-    <div class="wide" tabIndex={0} role="group" aria-label="Scores"><table class="plain">
+    <>{later && <p class="soft">Scores have changed since the pod was placed: another node would get it now.</p>}
+    <div class="wide" tabIndex={0} role="group" aria-label="Scores"><table class="plain scores">
       <caption class="hidden">Scores by plugin and node</caption>
-      <thead><tr><th scope="col">plugin</th>{m.nodes.map((n, i) => <th scope="col" class="num"><a href={href('nodes', { node: n })} title={n}>{middle(n, 22)}</a>{i === m.chosen && <><br /><Tag tone="good">chosen</Tag></>}</th>)}</tr></thead>
+      <thead><tr><th scope="col">plugin</th>{order.map(i => <th scope="col" class="num"><a href={href('nodes', { node: m.nodes[i]! })} title={m.nodes[i]}>{middle(m.nodes[i]!, 22)}</a>{i === m.chosen && <><br /><Tag tone="good">{placed ? 'its node' : 'chosen'}</Tag></>}</th>)}</tr></thead>
       <tbody>
-        {m.rows.map(r => <tr><th scope="row">{r.plugin}</th>{r.scores.map(s => <td class="num" style={{ background: `color-mix(in srgb, var(--accent) ${Math.round((s / most) * 30)}%, transparent)` }}>{s}</td>)}</tr>)}
-        <tr><th scope="row">total</th>{m.totals.map(t => <td class="num"><strong>{t}</strong></td>)}</tr>
+        {m.rows.map(r => <tr><th scope="row">{r.plugin.split(/(?=[A-Z])/).map(part => <>{part}<wbr /></>)}</th>{order.map(i => r.scores[i]!).map(s => <td class="num" style={{ background: `color-mix(in srgb, var(--accent) ${Math.round((s / most) * 30)}%, transparent)` }}>{s}</td>)}</tr>)}
+        <tr><th scope="row">total</th>{order.map(i => m.totals[i]!).map(t => <td class="num"><strong>{t}</strong></td>)}</tr>
       </tbody>
-    </table></div>
+    </table></div></>
   )
 }
 
@@ -80,15 +84,26 @@ export function Matrix({ of: m }: { of: ScoreMatrix }) {
 export function Options({ of: c }: { of: Choice }) {
   return (
     <>
-      <p class="soft">Plan {c.plan}{c.by ? `, chosen by ${c.by}` : ''}{c.unpriced ? '; no option has a price' : ''}{c.next ? `; next best: ${plural(c.next.nodes, 'node')} of ${c.next.group} for ${money(c.next.price, currency.value)}` : ''}{c.lowerBound ? `; any purchase for these pods costs ${money(c.lowerBound, currency.value)} at least` : ''}</p>
+      <p class="soft">Ordered by plan number {c.plan}{c.by ? `, chosen by ${c.by}` : ''}{c.unpriced ? '; no option has a price' : ''}{c.next ? `; next best: ${plural(c.next.nodes, 'node')} of ${c.next.group} for ${money(c.next.price, currency.value)}` : ''}{c.lowerBound ? `; any purchase for these pods costs ${money(c.lowerBound, currency.value)} at least` : ''}</p>
       {c.options && c.options.length > 0 && <PlainTable caption="Options" head={['group', 'nodes', 'pods', 'unused', 'price', '']} nums={[1, 2, 3, 4]}
         rows={c.options.map(o => [<><a href={href('groups', { g: o.group })}>{o.group}</a>{o.with?.length ? ` with ${o.with.join(', ')}` : ''}</>, count(o.nodes), count(o.pods), percent(o.unused), o.price ? money(o.price, currency.value) : '–', o.chosen ? <Tag tone="good">chosen</Tag> : ''])} />}
     </>
   )
 }
 
+/** folded are decisions, the newest first, each with how often it was made in a row. Pure. */
+export function folded(of: Decision[]): { d: Decision; times: number }[] {
+  const out: { d: Decision; times: number }[] = []
+  for (const d of [...of].reverse()) {
+    const last = out.at(-1)
+    if (last && sentence(last.d) === sentence(d)) last.times++
+    else out.push({ d, times: 1 })
+  }
+  return out
+}
+
 /** DecisionLines are decisions in a drawer, the newest first. */
 export function DecisionLines({ of }: { of: Decision[] }) {
   if (of.length === 0) return <p class="soft">None is kept.</p>
-  return <ul class="items">{[...of].reverse().map(d => <li><span class="when">{at(d.time)}</span><span class="what"><a href={href('decisions', permalink(d.seq))}>{sentence(d)}</a></span></li>)}</ul>
+  return <ul class="items">{folded(of).map(({ d, times }) => <li><span class="when">{at(d.time)}</span><span class="what"><a href={href('decisions', permalink(d.seq))}>{sentence(d)}</a>{times > 1 && <span class="soft"> · {count(times)} times, this is the last</span>}</span></li>)}</ul>
 }

@@ -12,8 +12,8 @@ import { DecisionLines, Rejections } from './pod'
 
 const name = (g: PodGroup) => `${g.namespace}/${g.name}`
 
-const columns: Column<PodGroup>[] = [
-  { key: 'name', label: 'pod group', show: name, by: name, width: 'minmax(200px, 1.5fr)' },
+const all: Column<PodGroup>[] = [
+  { key: 'name', label: 'pod group', show: name, by: name, width: 'minmax(min(170px, 36vw), 1fr)' },
   { key: 'policy', label: 'policy', show: g => g.policy ?? '', by: g => g.policy ?? '' },
   { key: 'share', label: 'placed', show: g => <Meter share={g.placed / Math.max(1, g.minCount ?? 0, g.placed + g.pending)} tone="good-fill" of={`${g.placed} of ${g.placed + g.pending} members${g.minCount ? `, at least ${g.minCount}` : ''}`} />, by: g => g.placed / Math.max(1, g.placed + g.pending), width: 'minmax(120px, .5fr)' },
   { key: 'placed', label: 'members', num: true, show: g => `${count(g.placed)} of ${count(g.placed + g.pending)}`, by: g => g.placed + g.pending },
@@ -21,14 +21,19 @@ const columns: Column<PodGroup>[] = [
   { key: 'topology', label: 'together in one', show: g => g.topology ?? '', by: g => g.topology ?? '' },
   { key: 'queue', label: 'queue', show: g => (g.queue ? `${g.queue}${g.attempts ? `, ${plural(g.attempts, 'attempt')}` : ''}` : ''), by: g => g.queue ?? '' },
   { key: 'age', label: 'age', num: true, show: g => <Age of={g.created} />, by: g => (g.created ? -Date.parse(g.created) : NaN) },
-  { key: 'message', label: 'message', show: g => g.message ?? '', width: 'minmax(200px, 2fr)' },
+  { key: 'message', label: 'message', show: g => <span title={g.message}>{g.message}</span>, width: 'minmax(300px, 3fr)', two: true },
 ]
+
+/** said are what a pod group may lack: a column without any isn't shown. */
+const said: Record<string, (g: PodGroup) => unknown> = { age: g => g.created, topology: g => g.topology, queue: g => g.queue }
+const columns = (rows: PodGroup[]) => all.filter(c => !said[c.key] || rows.some(said[c.key]!))
 
 /** PodGroupsPage is the pod groups, and how complete they are. */
 export function PodGroupsPage() {
   const { data, error } = usePages<PodGroup, PodGroupList>('podgroups', g => g.namespace + '\0' + g.name, {}, 4000)
   const q = param('q').toLowerCase(), items = data?.items
   const rows = useMemo(() => (items ?? []).filter(g => !q || `${name(g)} ${g.message ?? ''}`.toLowerCase().includes(q)), [items, q])
+  const cols = useMemo(() => columns(items ?? []), [items])
   if (error && !data) return <p class="bad">{error}</p>
   if (!data) return <p class="loading">Loading…</p>
   return (
@@ -36,7 +41,7 @@ export function PodGroupsPage() {
       <div class="body controls"><input type="search" placeholder="Filter by name or message" aria-label="Filter pod groups" value={param('q')} onInput={e => go({ q: e.currentTarget.value }, true)} />
         <span class="soft">{count(rows.length)} of {plural(data.total, 'pod group')}{data.hidden ? `, ${count(data.hidden)} hidden` : ''}</span><Left of={data} /></div>
       {data.items.length === 0 ? <Empty title="There is no pod group">Pods that are placed together appear here.</Empty>
-        : <Table label="Pod groups" columns={columns} rows={rows} id={name} first="-placed" selected={param('pg')} open={g => go({ pg: name(g) })} />}
+        : <Table label="Pod groups" columns={cols} rows={rows} id={name} first="-placed" selected={param('pg')} open={g => go({ pg: name(g) })} />}
     </Panel>
   )
 }
@@ -91,7 +96,7 @@ function Levels({ of: g }: { of: PodGroupDetail }) {
     ...(g.preferred ?? []).map(l => [<code>{l}</code>, 'preferred', '']),
   ]
   return rows.length === 0 ? null
-    : <section><h3>Members are together in one</h3><PlainTable caption="Members are together in one" head={['level', '', 'where they are']} rows={rows} /></section>
+    : <section><h3>Members are together in one</h3><PlainTable caption="Members are together in one" head={['level', 'is', 'where they are']} rows={rows} /></section>
 }
 
 /** Room is what is kept for a group that has waited for long, or why nothing is. */
@@ -102,7 +107,7 @@ function Room({ of: g, at }: { of: PodGroupDetail; at: (t?: string) => string })
     <section><h3>Room that is kept for it</h3>
       <Pairs of={[
         ['for', plural(r.members, 'member')], ['since', at(r.since)],
-        ['lent', r.until ? `to pods that end until ${at(r.until)}` : 'to no other pod'], ['released', `${at(r.ends)} at the latest`],
+        ['lent', r.until ? `to pods that end by ${at(r.until)}` : 'to no other pod'], ['released', `${at(r.ends)} at the latest`],
         ['on', <>{r.nodes.map((n, i) => <>{i > 0 && ', '}<a href={href('nodes', { node: n })}>{n}</a></>)}{r.allNodes > r.nodes.length && ` and ${plural(r.allNodes - r.nodes.length, 'node')} more`}</>],
       ]} />
     </section>

@@ -1,15 +1,18 @@
 import { useMemo } from 'preact/hooks'
 import { currency, meta, outcomes } from '../api'
-import { bytes, count, money, percent, round } from '../format'
+import { bytes, cash, count, percent, round, span } from '../format'
 import { moment, run, seek } from '../moment'
 import { Empty, Panel, PlainTable, Stat } from '../parts/basics'
 import { Chart, dashed, dotted, type Line } from '../parts/chart'
 import { overlay } from '../parts/overlay'
 import { go, href, param } from '../route'
-import type { Lane, Outcome } from '../types'
+import type { Fact, Lane, Outcome } from '../types'
 
 /** other is the run that lies over the one that is shown, undefined for none. */
 const other = (): Outcome | undefined => (param('with') === 'none' ? undefined : outcomes.value[Number(param('with') || 1)])
+
+/** worth is a figure as it is shown: a cost with its currency. */
+const worth = (f: Fact): string => (f.label === 'cost' && Number.isFinite(Number(f.value)) ? cash(Number(f.value), currency.value) : f.value)
 
 /** RunPage is what came of a run: its figures, its course, and another run over it. */
 export function RunPage() {
@@ -22,11 +25,12 @@ export function RunPage() {
         {b?.description && b.description !== a.description && <p class="prose soft">{b.name}: {b.description}</p>}
         {outcomes.value.length > 1 && <p class="controls"><label>Lay over it <select value={param('with') || '1'} onChange={e => go({ with: e.currentTarget.value === '1' ? undefined : e.currentTarget.value }, true)}>
           <option value="none">nothing</option>{outcomes.value.slice(1).map((o, i) => <option value={String(i + 1)}>{o.name}</option>)}</select></label>
-          <span class="soft">Solid lines are {a.name}{b ? `, dashed ones ${b.name}` : ''}.</span></p>}
+        </p>}
+        {b && <p class="soft">Solid lines are {a.name}, dashed ones {b.name}.</p>}
       </Panel>}
       {a.facts.length > 0 && <div class="stats">{a.facts.map(f => {
         const g = b?.facts.find(x => x.label === f.label)
-        return <Stat label={f.label} value={f.value} tone={f.bad ? 'bad' : ''} note={g ? <>{f.note}{f.note && ' · '}<span class="nowrap">{g.value === f.value ? 'the same' : `${g.value} with ${b!.name}`}</span></> : f.note} />
+        return <Stat label={f.label} value={worth(f)} tone={f.bad ? 'bad' : ''} note={<>{f.note}{g && <span class="other">{b!.name}: {g.value === f.value ? 'the same' : worth(g)}</span>}</>} />
       })}</div>}
       <Charts a={a} b={b} />
       <Panel title="Decisions over time"><Lanes a={a} b={b} /></Panel>
@@ -40,8 +44,8 @@ const drawings: { title: string; lines: [name: string, label: string, colour: st
   { title: 'Nodes', lines: [['nodesDraining', 'draining', 'bad-fill'], ['nodesLaunching', 'launching', 'wait-fill'], ['nodesStarting', 'starting', 'warn-fill'], ['nodesNotReady', 'not ready', 'bad-fill'], ['nodesReady', 'ready', 'good-fill']], stacked: true, format: count },
   { title: 'Pods', lines: [['podsPending', 'pending', 'wait-fill'], ['podsBound', 'bound', 'warn-fill'], ['podsRunning', 'running', 'good-fill'], ['podsPlaced', 'placed', 'good-fill']], stacked: true, format: count },
   { title: 'Requested share of ready nodes', lines: [['cpu', 'cpu', 'cpu'], ['memory', 'memory', 'memory'], ['gpu', 'gpu', 'gpu']], format: percent },
-  { title: 'Cost so far', lines: [['cost', 'cost', 'accent']], grows: true, format: n => money(n, currency.value).replace('/h', '') },
-  { title: 'Cost an hour', lines: [['price', 'all nodes', 'accent'], ['priceRemovable', 'could go', 'wait-fill']], format: n => money(n, currency.value) },
+  { title: 'Cost so far', lines: [['cost', 'cost', 'accent']], grows: true, format: n => cash(n, currency.value) },
+  { title: 'Cost an hour', lines: [['price', 'all nodes', 'accent'], ['priceRemovable', 'could go', 'wait-fill']], format: n => cash(n, currency.value) },
   { title: 'Disk writes of boots and image pulls', lines: [['diskWrites', 'a second', 'bad-fill']], format: n => bytes(n) },
 ]
 
@@ -52,7 +56,7 @@ function Charts({ a, b }: { a: Outcome; b: Outcome | undefined }) {
   const drawn = useMemo(() => drawings.map(d => {
     const pick = (o: Outcome, over?: number[]): Line[] => d.lines.flatMap(([name, label, colour]) => {
       const l = o.lines.find(x => x.name === name)
-      return l && l.values.some(v => v) ? [{ label: b ? `${label}, ${o.name}` : label, colour, values: l.values, dash: b ? over : d.stacked ? undefined : dashes[name], grows: d.grows }] : []
+      return l && l.values.some(v => v) ? [{ label: b ? `${label}, ${o.name}` : label, colour, values: l.values, dash: b ? over : d.stacked ? undefined : dashes[name], hatched: name === 'nodesLaunching' || name === 'podsPending', grows: d.grows }] : []
     })
     return { ...d, ...overlay({ times: a.times, lines: pick(a) }, b && { times: b.times, lines: pick(b, dashed) }) }
   }).filter(d => d.lines.length > 0), [a, b, currency.value])
@@ -75,8 +79,16 @@ function Lanes({ a, b }: { a: Outcome; b: Outcome | undefined }) {
   const find = (o: Outcome | undefined, kind: string) => o?.lanes.find(l => l.kind === kind)
   const name = (kind: string) => <a href={href('decisions', { kind })}>{kind}</a>
   const draw = (kind: string) => <><Marks of={find(a, kind)} whole={whole} tone="accent" />{b && <Marks of={find(b, kind)} whole={whole} tone="gpu" />}</>
-  return <PlainTable class="lanes" caption="Decisions over time" nums={b ? [1, 2] : [1]} head={b ? ['kind', a.name, b.name, 'when'] : ['kind', 'decisions', 'when']}
-    rows={kinds.map(kind => b ? [name(kind), count(find(a, kind)?.count ?? 0), count(find(b, kind)?.count ?? 0), draw(kind)] : [name(kind), count(find(a, kind)?.count ?? 0), draw(kind)])} />
+  const scale = <span class="ticks">{[0, 1, 2, 3, 4].map(i => <span>{span((whole * i) / 4)}</span>)}</span>
+  const when = (l: Lane | undefined) => (l && l.at.length > 0 ? `${span(l.at[0]!)} – ${span(l.at.at(-1)! + l.step)}` : '–')
+  const runs = b ? [a, b] : [a]
+  return <>
+    <PlainTable class="lanes" caption="Decisions over time" nums={b ? [1, 2] : [1]} head={['kind', ...(b ? [a.name, b.name] : ['decisions']), scale]}
+      rows={kinds.map(kind => [name(kind), ...runs.map(o => count(find(o, kind)?.count ?? 0)), draw(kind)])} />
+    <p class="legend">{b && <><span><i style={{ background: 'var(--accent)' }} />{a.name}, above</span><span><i style={{ background: 'var(--gpu)' }} />{b.name}, below</span></>}<span>the stronger a mark, the more decisions at its time</span></p>
+    <details class="twin"><summary>As a table</summary><PlainTable caption="When decisions were made" head={['kind', ...runs.flatMap(o => [b ? `decisions, ${o.name}` : 'decisions', b ? `first and last, ${o.name}` : 'first and last'])]} nums={b ? [1, 3] : [1]}
+      rows={kinds.map(kind => [kind, ...runs.flatMap(o => [count(find(o, kind)?.count ?? 0), when(find(o, kind))])])} /></details>
+  </>
 }
 
 function Marks({ of: lane, whole, tone }: { of: Lane | undefined; whole: number; tone: string }) {

@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact'
 import { useMemo } from 'preact/hooks'
 import { clockNow, inReport, overview, today, trouble } from '../api'
 import { age, clock, count, percent } from '../format'
+import { go, param } from '../route'
 import { utc } from '../settings'
 
 export function Panel({ title, more, children, bare }: { title?: ComponentChildren; more?: ComponentChildren; children: ComponentChildren; bare?: boolean }) {
@@ -52,14 +53,29 @@ export function Left({ of }: { of: { items: unknown[]; total: number; hidden?: n
   return inReport && missing > 0 ? <span class="warn">This report has the first {count(of.items.length)}; open its file with berth ui --file for all.</span> : null
 }
 
+/** command is what a message ends with where there is a command that helps. */
+const command = /: [^:]*: (kubectl .+)$/
+
+/** WayOut is the command that the trouble names, to be copied, where there is nothing else to show. */
+export function WayOut() {
+  const line = command.exec(trouble.value)?.[1]
+  return line ? <Panel title="What would help"><p>A cluster administrator can grant the right, with your name for NAME:</p><Command line={line} /></Panel> : null
+}
+
 /** Trouble says why nothing new comes, and how old is what is shown. */
 export function Trouble() {
   const o = overview.value
-  return trouble.value ? <div class={o ? 'banner' : 'banner bad'} role="status">{trouble.value}{o && <span class="soft"> What is shown is {age(o.at, clockNow.value)} old.</span>}</div> : null
+  return trouble.value ? <div class={o ? 'banner warn' : 'banner bad'} role="status"><Mark tone={o ? 'warn' : 'bad'} />{o ? trouble.value : trouble.value.replace(command, '.')}{o && <span class="soft"> What is shown is {age(o.at, clockNow.value)} old.</span>}</div> : null
 }
 
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return <div class="empty"><strong>{title}</strong>{children}</div>
+}
+
+/** Nothing says what nothing matches, with a way back to all. */
+export function Nothing() {
+  const asked = ['q', 'group', 'state', 'kind', 'about'].filter(k => param(k))
+  return <p class="empty">Nothing matches{asked.length > 0 ? ` “${asked.map(k => param(k)).join('”, “')}”` : ''}. {asked.length > 0 && <button class="tool" onClick={() => go(Object.fromEntries(asked.map(k => [k, undefined])))}>Clear the filter</button>}</p>
 }
 
 const marks: Record<string, string> = { good: '✓', warn: '!', bad: '✕', wait: '…', info: 'i' }
@@ -92,7 +108,7 @@ export function Segments<T extends string>({ label, of, value, set }: { label: s
   return <div class="segments" role="group" aria-label={label}>{of.map(([v, text]) => <button aria-pressed={v === value} onClick={() => set(v)}>{text}</button>)}</div>
 }
 
-export function PlainTable({ head, rows, nums = [], caption, class: kind = '' }: { head: string[]; rows: ComponentChildren[][]; nums?: number[]; caption?: string; class?: string }) {
+export function PlainTable({ head, rows, nums = [], caption, class: kind = '' }: { head: ComponentChildren[]; rows: ComponentChildren[][]; nums?: number[]; caption?: string; class?: string }) {
   return (
     <div class="wide" tabIndex={0} role="group" aria-label={caption ?? head.join(', ')}><table class={`plain ${kind}`}>
       {caption && <caption class="hidden">{caption}</caption>}

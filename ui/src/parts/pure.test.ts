@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { address } from '../api'
-import { attentionHref, decisionTone, groupState, nodeState, owner, words } from '../names'
+import { about, attentionHref, decisionTone, groupState, nodeState, owner, sentence, words } from '../names'
+import { folded } from '../pages/pod'
 import { gapIn, leftOut, merge } from '../tail'
 import type { Attention, Decision, Group } from '../types'
 import { stack, thin } from './chart'
@@ -24,6 +25,7 @@ describe('tables', () => {
 describe('charts', () => {
   const line = (...values: (number | null)[]) => ({ label: '', colour: '', values })
   it('the first line lies on top', () => expect(stack([line(1, 2), line(10, null), line(100, 0)])).toEqual([[111, 2], [110, 0], [100, 0]]))
+  it('what nobody knows yet is not 0', () => expect(stack([line(null, 2), line(null, null)])).toEqual([[null, 2], [null, null]]))
   it('few points stay, with the last', () => expect(thin([0, 1, 2, 3, 4, 5, 6], 3)).toEqual([0, 3, 6]))
   it('fewer than that all stay', () => expect(thin([1, 2], 3)).toEqual([1, 2]))
 })
@@ -54,7 +56,8 @@ describe('words', () => {
     [{ ready: true, state: 'Leaving', step: 'Draining' }, 'leaving: Draining'],
     [{ ready: false, state: 'Stays' }, 'not ready'],
     [{ ready: true, unschedulable: true }, 'cordoned'],
-    [{ ready: true, state: 'Stays', reason: 'NotUnderutilized' }, 'stays: not underutilized'],
+    [{ ready: true, state: 'Stays', reason: 'NotUnderutilized' }, 'in use'],
+    [{ ready: true, state: 'Stays', reason: 'SomethingNew' }, 'something new'],
     [{ ready: true }, 'ready'],
   ])('node %j', (n, want) => expect(nodeState(n)[0]).toBe(want))
   it('groups', () => {
@@ -64,7 +67,22 @@ describe('words', () => {
     expect(groupState({ ...g, templateError: 'x' })[1]).toBe('bad')
   })
   it('owners', () => expect([owner(undefined), owner({ kind: 'Job', name: 'j' })]).toEqual(['no controller', 'Job j']))
-  it('kinds have tones', () => expect(['Placed', 'NotScaledUp', 'Evicted', 'Queued'].map(decisionTone)).toEqual(['good', 'bad', 'warn', 'wait']))
+  it('kinds have tones', () => expect(['Placed', 'NotScaledUp', 'Evicted', 'Queued', 'Waits'].map(decisionTone)).toEqual(['good', 'bad', 'warn', 'wait', 'wait']))
+  it.each([
+    [{ kind: 'Placed', pod: 'a/x', node: 'n1' }, 'a/x is placed on n1'],
+    [{ kind: 'Waits', pod: 'a/x', reason: '0/1 nodes are available.' }, 'a/x finds no node: 0/1 nodes are available.'],
+    [{ kind: 'ScaledUp', group: 'g', nodes: 4, reason: 'for 4 pending pod(s); 3->7 (max: 10)' }, '4 nodes of group g ordered: for 4 pending pod(s); from 3 to 7 (max: 10)'],
+    [{ kind: 'NodeStays', pod: 'a/x', node: 'n1', reason: 'BlockedByPod: would lose its volume' }, 'n1 stays, kept by a/x: would lose its volume'],
+    [{ kind: 'NodeStays', node: 'n1', reason: 'NodeGroupMinSizeReached: its group is at 1' }, 'n1 stays, group at its minimum: its group is at 1'],
+    [{ kind: 'NodeStays', text: 'NodeStays: too many', reason: 'too many' }, 'node stays: too many'], // without a node
+    [{ kind: 'PlanCut', text: 'PlanCut: after 100 steps' }, 'plan cut: after 100 steps'],
+    [{ kind: 'Placed', hidden: true }, 'placed hidden'],
+  ])('decision %j', (d, want) => expect(sentence(d as Decision)).toBe(want))
+  it('a decision is about the node that it decides on', () => expect([about({ kind: 'NodeStays', pod: 'p', node: 'n' } as Decision), about({ kind: 'Placed', pod: 'p', node: 'n' } as Decision)]).toEqual(['n', 'p']))
+  it('equal decisions in a row are one line', () => {
+    const list = [['Placed', 'a'], ['Waits', 'a'], ['Waits', 'a'], ['Waits', 'b']].map(([kind, pod], i) => ({ seq: i + 1, kind, pod, node: 'n' }) as Decision)
+    expect(folded(list).map(({ d, times }) => [d.seq, times])).toEqual([[4, 1], [3, 2], [1, 1]])
+  })
   it('splits names', () => expect(words('NotEnoughRoom')).toBe('not enough room'))
   it('attention leads where it belongs', () => {
     const a = (x: Partial<Attention>) => attentionHref({ severity: 'info', kind: 'X', message: '', ...x } as Attention)

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { count } from '../format'
 import { go, param } from '../route'
 import { printing } from '../settings'
+import { Nothing } from './basics'
 
 /** Column is one of a table's. What it sorts by is a number or a text; without, it can't be sorted. */
 export interface Column<T> {
@@ -14,6 +15,8 @@ export interface Column<T> {
   num?: boolean
   width?: string
   hint?: string
+  /** On a phone its text has two lines. */
+  two?: boolean
 }
 
 interface Props<T> {
@@ -78,7 +81,7 @@ interface RowProps<T> {
 function Row<T>({ row, at, columns, chosen, tab, act }: RowProps<T>) {
   return (
     <div role="row" class={act.open ? 'body-row' : ''} aria-rowindex={at + 2} aria-selected={chosen} tabIndex={tab} onClick={() => act.open?.(row)} onKeyDown={e => act.move(e, at)}>
-      {columns.map(c => <div role="cell" class={c.num ? 'num' : ''}>{c.show(row)}</div>)}
+      {columns.map(c => <div role="cell" class={c.num ? 'num' : c.two ? 'two' : ''}>{c.two ? <span>{c.show(row)}</span> : c.show(row)}</div>)}
     </div>
   )
 }
@@ -170,7 +173,7 @@ export function Table<T>({ label, columns, rows, id, open, selected, sort = 'sor
         {!printing.value && <div class="filler" style={{ height: `${Math.max(0, list.length - to) * height}px` }} />}
       </div>
       {printing.value && list.length > to && <p class="empty">and {count(list.length - to)} more</p>}
-      {list.length === 0 && <p class="empty">Nothing matches.</p>}
+      {list.length === 0 && <Nothing />}
     </div>
   )
 }
