@@ -85,7 +85,7 @@ const said: Record<string, string> = {
   GroupPlaced: 'pod group {podGroup} is placed', GroupWaits: 'pod group {podGroup} waits', GroupPlanned: 'pod group {podGroup} has places on nodes to come', GroupNotPlanned: 'no nodes are bought for pod group {podGroup}',
   ScaledUp: '{nodes} of group {group} ordered', NotScaledUp: 'no node group would help {pod}', ScaleUpFailed: 'the order for group {group} failed', ScaleUpUnanswered: 'the order for group {group} had no answer',
   NodeTainted: '{node} begins to leave', NodeUnneeded: '{node} could go', NodeNeeded: '{node} is needed again', NodeStays: '{node} stays', NodeKept: '{node} could not be deleted and stays', NodeRecalled: '{node} is kept after all', NodeRemoved: '{node} is deleted',
-  PodEvicted: '{pod} is asked to leave {node}', PodSurged: '{pod} gets its successor before it leaves {node}', NodeInterrupted: '{node} is about to be interrupted',
+  RoomKept: 'room is kept for pod group {podGroup}', PodEvicted: '{pod} is asked to leave {node}', PodSurged: '{pod} gets its successor before it leaves {node}', NodeInterrupted: '{node} is about to be interrupted',
 }
 
 /** sentence is a decision in one line. */
@@ -97,7 +97,7 @@ export function sentence(d: Decision): string {
   if (!whole) return d.text ? d.text.replace(d.kind, kind) : [kind, about(d)].filter(Boolean).join(' ')
   const [, code, detail] = /^([A-Z][A-Za-z]+): (.*)$/s.exec(d.reason ?? '') ?? []
   if (d.kind === 'NodeStays' && code) return `${out}, ${d.pod && code === 'BlockedByPod' ? `kept by ${d.pod}` : stays(code)}: ${detail}`
-  return [out, d.reason?.replace(/(\d)->(\d)/g, 'from $1 to $2')].filter(Boolean).join(': ')
+  return [out, d.reason?.replace(/(\d+)->(\d+)/g, 'from $1 to $2').replace(/(\d{4}-\d\d-\d\d)T([\d:]+)Z/g, '$1 $2 UTC')].filter(Boolean).join(': ')
 }
 
 /** attentionHref is the page that shows what an entry is about. */

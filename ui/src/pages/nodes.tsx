@@ -92,7 +92,7 @@ function Detail({ of: n }: { of: NodeDetail }) {
   return (
     <>
       <section>
-        <p><Tag tone={tone}>{text}</Tag> {n.detail}</p>
+        <p><Tag tone={tone}>{text}</Tag> {n.pod && <><a href={href('nodes', { pod: n.pod })}>{n.pod}</a>{n.detail && ': '}</>}{n.detail}</p>
         <Pairs of={[
           ['group', n.group && <a href={href('groups', { g: n.group })}>{n.group}</a>], ['type', [n.instanceType, n.capacityType].filter(Boolean).join(', ')], ['architecture', n.arch],
           ['zone', n.zone], ['price', n.price ? money(n.price, currency.value) : ''], ['created', n.created && `${at(n.created)} (${age(n.created, t)} ago)`],

@@ -68,7 +68,7 @@ export function Matrix({ of: m, placed }: { of: ScoreMatrix; placed: boolean }) 
   const order = m.nodes.map((_, i) => i).sort((a, b) => Number(b === m.chosen) - Number(a === m.chosen)) // the pod's node first
   const later = placed && m.totals.some(t => t > (m.totals[m.chosen] ?? Infinity))
   return (
-    <>{later && <p class="soft">Scores have changed since the pod was placed: another node would get it now.</p>}
+    <>{later && <p class="soft">Another node scores higher now: scores have changed since the pod was placed.</p>}
     <div class="wide" tabIndex={0} role="group" aria-label="Scores"><table class="plain scores">
       <caption class="hidden">Scores by plugin and node</caption>
       <thead><tr><th scope="col">plugin</th>{order.map(i => <th scope="col" class="num"><a href={href('nodes', { node: m.nodes[i]! })} title={m.nodes[i]}>{middle(m.nodes[i]!, 22)}</a>{i === m.chosen && <><br /><Tag tone="good">{placed ? 'its node' : 'chosen'}</Tag></>}</th>)}</tr></thead>

@@ -21,7 +21,7 @@ const all: Column<PodGroup>[] = [
   { key: 'topology', label: 'together in one', show: g => g.topology ?? '', by: g => g.topology ?? '' },
   { key: 'queue', label: 'queue', show: g => (g.queue ? `${g.queue}${g.attempts ? `, ${plural(g.attempts, 'attempt')}` : ''}` : ''), by: g => g.queue ?? '' },
   { key: 'age', label: 'age', num: true, show: g => <Age of={g.created} />, by: g => (g.created ? -Date.parse(g.created) : NaN) },
-  { key: 'message', label: 'message', show: g => <span title={g.message}>{g.message}</span>, width: 'minmax(300px, 3fr)', two: true },
+  { key: 'message', label: 'message', show: g => <span title={g.message}>{g.message?.replace(/^.*first placement status: /, '')}</span>, width: 'minmax(300px, 3fr)', two: true },
 ]
 
 /** said are what a pod group may lack: a column without any isn't shown. */

@@ -14,6 +14,8 @@ export interface Line {
   grows?: boolean
   /** Its area in a stack is hatched, and not told from the others by its colour alone. */
   hatched?: boolean
+  /** How thick it is, in pixels, where the dashes tell something else. */
+  weight?: number
 }
 
 /** dashed and dotted tell lines of one chart apart without colours. */
@@ -59,7 +61,7 @@ export function Chart({ label, times, lines, stacked, height = 180, format, sync
       hooks: { draw: [u => drawMarker(u, mark.current, colour('text'))] },
       axes: [elapsed ? { ...axis, size: 50 * scale.value, values: (_u, v) => v.map(span), incrs: lengths } : { ...axis, size: 50 * scale.value, values: hours }, { ...axis, size: widest, values: (_u, v) => v.map(format) }],
       series: [{}, ...lines.map(l => ({
-        label: l.label, stroke: colour(l.colour), width: 1.6, dash: l.dash, points: { show: false }, paths: l.grows ? uPlot.paths.linear!() : stepped,
+        label: l.label, stroke: colour(l.colour), width: l.weight ?? 1.6, dash: l.dash, points: { show: false }, paths: l.grows ? uPlot.paths.linear!() : stepped,
         fill: stacked ? (l.hatched ? (u: uPlot) => hatch(u.ctx, colour(l.colour)) : colour(l.colour)) : undefined,
       }))],
     }, data(), box.current!)
@@ -81,7 +83,7 @@ export function Chart({ label, times, lines, stacked, height = 180, format, sync
   return (
     <figure class="chart">
       <div ref={box} role="img" aria-label={`${label}: ${lines.map(l => `${l.label} ${format(latest(l))}`).join(', ')}`} />
-      <figcaption class="legend">{lines.map(l => <span><i class={stacked && l.hatched ? 'hatched' : l.dash ? (l.dash === dotted ? 'dotted' : 'dashed') : ''} style={{ background: `var(--${l.colour})`, '--dash': `var(--${l.colour})` }} />{l.label} {format(latest(l))}</span>)}</figcaption>
+      <figcaption class="legend">{lines.map(l => <span><i class={stacked && l.hatched ? 'hatched' : l.dash ? (l.dash === dotted ? 'dotted' : 'dashed') : ''} style={{ background: `var(--${l.colour})`, '--dash': `var(--${l.colour})`, height: l.weight && `${l.weight * 2.2}px` }} />{l.label} {format(latest(l))}</span>)}</figcaption>
       <details class="twin" onToggle={e => (tabled.value = e.currentTarget.open)}><summary>As a table</summary>
         {tabled.value && <PlainTable caption={label} head={['time', ...lines.map(l => l.label)]} nums={lines.map((_, i) => i + 1)}
           rows={thin(times.map((_, i) => i), 60).reverse().map(i => [elapsed ? span(times[i]!) : clock(times[i]! * 1000, utc.value === 'true', now.value), ...lines.map(l => format(l.values[i] ?? NaN))])} />}

@@ -75,6 +75,7 @@ describe('words', () => {
     [{ kind: 'NodeStays', pod: 'a/x', node: 'n1', reason: 'BlockedByPod: would lose its volume' }, 'n1 stays, kept by a/x: would lose its volume'],
     [{ kind: 'NodeStays', node: 'n1', reason: 'NodeGroupMinSizeReached: its group is at 1' }, 'n1 stays, group at its minimum: its group is at 1'],
     [{ kind: 'NodeStays', text: 'NodeStays: too many', reason: 'too many' }, 'node stays: too many'], // without a node
+    [{ kind: 'RoomKept', podGroup: 'a/g', reason: 'on 4 nodes; until 2026-01-01T01:20:00Z' }, 'room is kept for pod group a/g: on 4 nodes; until 2026-01-01 01:20:00 UTC'],
     [{ kind: 'PlanCut', text: 'PlanCut: after 100 steps' }, 'plan cut: after 100 steps'],
     [{ kind: 'Placed', hidden: true }, 'placed hidden'],
   ])('decision %j', (d, want) => expect(sentence(d as Decision)).toBe(want))
