@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -225,6 +226,31 @@ func TestGangsTakeTurns(t *testing.T) {
 	}
 	if want := []string{"gang", "gang", "next", "next", "gang", "gang", "next", "next"}; !slices.Equal(turns, want) {
 		t.Errorf("room is kept for %q, want %q", turns, want)
+	}
+}
+
+// TestAGangThatHasBegunUsesTheRoomOfAnother: a member whose bind has failed is placed again where room is kept for another
+// gang meanwhile. Otherwise the nodes of the others would be of no use to anybody until that gang had its turn.
+func TestAGangThatHasBegunUsesTheRoomOfAnother(t *testing.T) {
+	w := emptyGroupWorld(t, func(p *framework.Profile) { p.KeepRoom = framework.KeepRoom{After: time.Minute, For: 30 * time.Minute} })
+	w.step(step.NodeSet{Node: testkit.Node("n").Alloc("cpu", "8", "memory", "8Gi", "pods", "20").Obj()})
+	w.step(step.PodSet{Pod: running("small", "n", 600, w.now)})
+	w.step(append(gangOf("first", 7, "1"), gangOf("second", 7, "1")...)...)
+	w.after(2 * time.Minute) // room is kept for the first
+	binds, rooms := w.after(time.Minute, step.PodGone{UID: "pod-small"})
+	if len(binds) != 7 || len(rooms) != 2 {
+		t.Fatalf("bound %q, and it is said %q", binds, rooms)
+	}
+	var in []step.Input
+	for _, name := range binds[1:] {
+		in = append(in, step.PodSet{Pod: testkit.Pod(name).Req("cpu", "1").PodGroup("first").On("n").Obj()}, step.BindDone{UID: types.UID("pod-" + name)})
+	}
+	w.after(time.Second, append(in, step.BindDone{UID: types.UID("pod-" + binds[0]), Err: errors.New("the server did not answer in time")})...)
+	if groups, _ := w.kept(); !slices.Equal(groups, []string{"second"}) {
+		t.Fatalf("room is kept for %q", groups)
+	}
+	if again, _ := w.after(time.Minute); !slices.Equal(again, binds[:1]) {
+		t.Errorf("bound %q, want %q", again, binds[:1])
 	}
 }
 

@@ -29,6 +29,12 @@ import (
 // newReplay serves what berth ui --file shows of the cluster, with a run laid over it in which a Job comes earlier.
 func newReplay(t *testing.T) *httptest.Server {
 	t.Helper()
+	return newReplayOf(t, cluster)
+}
+
+// newReplayOf is newReplay with the scenario of another file.
+func newReplayOf(t *testing.T, cluster string) *httptest.Server {
+	t.Helper()
 	text, err := os.ReadFile(cluster)
 	if err != nil {
 		t.Fatal(err)

@@ -45,12 +45,16 @@ type GroupRoom struct {
 	Preempts bool
 	// Within is how long other pods may run at most, in whole seconds, by their activeDeadlineSeconds.
 	Within time.Duration
+	// Begun are the other groups of which some members have nodes, and too few: the nodes are of no use to anybody
+	// before the others have some, too.
+	Begun []PodGroupKey
 }
 
-// admits reports whether a pod is a member, can be preempted by the group, or ends in time.
+// admits reports whether a pod is a member, or one of a group that has begun, can be preempted by the group, or ends
+// in time.
 func (g *GroupRoom) admits(p *Pod) bool {
 	switch deadline := p.Object.Spec.ActiveDeadlineSeconds; {
-	case p.Group != nil && *p.Group == g.Key:
+	case p.Group != nil && (*p.Group == g.Key || slices.Contains(g.Begun, *p.Group)):
 		return true
 	case g.Preempts && p.Priority < g.Priority:
 		return true
@@ -107,7 +111,8 @@ func (c *Controller) controls(p *Pod) bool {
 // same reports whether two headrooms of one ID admit the same pods.
 func (h *Headroom) same(o *Headroom) bool {
 	if h.Group != nil && o.Group != nil {
-		return *h.Group == *o.Group
+		g, was := h.Group, o.Group
+		return g.Key == was.Key && g.Priority == was.Priority && g.Preempts == was.Preempts && g.Within == was.Within && slices.Equal(g.Begun, was.Begun)
 	}
 	if h.Namespace != o.Namespace || (h.Group == nil) != (o.Group == nil) || (h.Controller == nil) != (o.Controller == nil) || (h.Labels == nil) != (o.Labels == nil) {
 		return false

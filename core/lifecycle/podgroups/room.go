@@ -4,8 +4,9 @@ package podgroups
 // don't overtake it for ever. Each place that its members will have when some pods have ended is kept by a
 // stand-in (cluster.GroupRoom): a pod in no API, nominated there. Pods of the group's priority or a lower
 // one leave it its room, but for those that don't delay the group: they end before the pods do that the
-// group has to wait for, or the group may preempt them. A stand-in keeps what nodes have, and devices
-// (claims.go), but no storage.
+// group has to wait for, or the group may preempt them; and for members of a gang of which others have nodes
+// already: it was placed as a whole before, and some of its binds have failed. A stand-in keeps what nodes have,
+// and devices (claims.go), but no storage.
 //
 //	room is   from                                              then
 //	wanted    a gang of which too few members have nodes was    room is kept for the one of the highest
@@ -49,6 +50,9 @@ type rooms struct {
 	waits map[types.UID]*wait
 	look  time.Time // when to look next whether one has waited for long enough; zero for never
 	kept  *keptRoom // nil for none
+	// begun are those of which some members have nodes, sorted; it is to be found anew when it is stale.
+	begun []cluster.PodGroupKey
+	stale bool
 }
 
 // wait is a gang of which too few members have nodes.
@@ -60,6 +64,7 @@ type wait struct {
 	lasts    time.Duration // KeepRoom.For
 	ends     time.Time     // room that is kept is given back then; zero as long as none was
 	missing  string        // why none could be kept when it was last looked for; "" when some was
+	begun    bool          // some members have nodes
 }
 
 // keptRoom is the room that is kept for a gang.
@@ -126,13 +131,17 @@ func (m *Machine) gangWaits(t *lifecycle.Turn, g *schedulingv1beta1.PodGroup, me
 		m.gangRests(t, g.UID, "enough members have nodes")
 		return
 	}
+	begun := t.State.PlacedMembers(key) > 0
 	if x := m.rooms.waits[g.UID]; x != nil {
+		m.rooms.stale = m.rooms.stale || begun != x.begun
+		x.begun = begun
 		if k := m.rooms.kept; k == nil || k.wait != x { // it may have been passed over while it was held
 			m.rooms.look = lifecycle.Earliest(m.rooms.look, x.since.Add(x.after))
 		}
 		return
 	}
-	x := &wait{key: key, priority: member.Priority, since: t.Now, after: keep.After, lasts: keep.For}
+	x := &wait{key: key, priority: member.Priority, since: t.Now, after: keep.After, lasts: keep.For, begun: begun}
+	m.rooms.stale = m.rooms.stale || begun
 	if c := meta.FindStatusCondition(g.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled); c != nil && c.Reason == schedulingv1beta1.PodGroupReasonUnschedulable && c.LastTransitionTime.Time.Before(t.Now) {
 		x.since = c.LastTransitionTime.Time
 	}
@@ -142,7 +151,29 @@ func (m *Machine) gangWaits(t *lifecycle.Turn, g *schedulingv1beta1.PodGroup, me
 
 func (m *Machine) gangRests(t *lifecycle.Turn, uid types.UID, why string) {
 	m.gangHeld(t, uid, why)
-	delete(m.rooms.waits, uid)
+	m.rooms.forget(uid)
+}
+
+// forget forgets a gang.
+func (r *rooms) forget(uid types.UID) {
+	if x := r.waits[uid]; x != nil {
+		r.stale = r.stale || x.begun
+		delete(r.waits, uid)
+	}
+}
+
+// haveBegun returns the gangs of which some members have nodes, sorted.
+func (r *rooms) haveBegun() []cluster.PodGroupKey {
+	if r.stale {
+		r.begun, r.stale = nil, false
+		for _, x := range r.waits { // in any order: they are sorted
+			if x.begun {
+				r.begun = append(r.begun, x.key)
+			}
+		}
+		slices.SortFunc(r.begun, cluster.PodGroupKey.Compare)
+	}
+	return r.begun
 }
 
 func (m *Machine) gangHeld(t *lifecycle.Turn, uid types.UID, why string) {
@@ -183,7 +214,7 @@ func (m *Machine) advanceRoom(t *lifecycle.Turn) {
 func (m *Machine) firstWait(t *lifecycle.Turn) (first types.UID, x *wait) {
 	for uid, y := range m.rooms.waits { // in any order: one comes before all others
 		if g := t.State.PodGroup(y.key); g == nil || g.UID != uid {
-			delete(m.rooms.waits, uid)
+			m.rooms.forget(uid)
 			continue
 		}
 		if !y.ends.IsZero() && !t.Now.Before(y.ends) { // its turn is over, though no room was kept lately
@@ -334,7 +365,7 @@ func (m *Machine) nominateStandIns(t *lifecycle.Turn, k *keptRoom, items []*queu
 // admit says which pods may use the room now: those that end before until wherever in a part of the time
 // to it they begin. It is said anew of each part, so that there are few classes.
 func (m *Machine) admit(t *lifecycle.Turn, k *keptRoom) {
-	room := cluster.GroupRoom{Key: k.key, Priority: k.priority, Preempts: k.preempts}
+	room := cluster.GroupRoom{Key: k.key, Priority: k.priority, Preempts: k.preempts, Begun: m.rooms.haveBegun()}
 	if part := k.until.Sub(k.since) / admittingParts; part > 0 {
 		passed := t.Now.Sub(k.since)/part + 1
 		room.Within = max(k.until.Sub(k.since)-passed*part, 0).Truncate(time.Second)

@@ -47,7 +47,7 @@ export function MoneyPage() {
 /** Bought compares purchases with their alternatives, and with the least that any purchase for the same pods costs. */
 function Bought({ of: b }: { of: Money['bought'] }) {
   const c = (n: number) => money(n, currency.value)
-  if (!b) return <Stat label="Bought" value="–" note="nothing was bought in the decisions that are kept" />
+  if (!b) return <Stat label="Bought" value="–" note="no order that had an alternative is among the decisions that are kept, but for those that failed" />
   return (
     <>
       {b.orders > 0 && <Stat label="Bought" value={c(b.chosen)} note={`${plural(b.orders, 'order')} that had an alternative: the next best would have cost ${c(b.next)} or more, the dearest ${c(b.dearest)} or more; since ${clock(b.since, utc.value === 'true', clockNow.value)}`} />}
