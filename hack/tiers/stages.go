@@ -166,9 +166,10 @@ func vet() stage {
 	}}
 }
 
+// unit has more time than go test gives a package: beside other load the random worlds take more than ten minutes.
 func unit() stage {
 	return stage{name: "unit", what: "unit tests", cmds: []command{
-		{pkgs: []string{"./..."}, flags: []string{"-count=1"}},
+		{pkgs: []string{"./..."}, flags: []string{"-count=1", "-timeout=30m"}},
 		{dir: "hack/generate", pkgs: []string{"./..."}, flags: []string{"-count=1"}},
 		{dir: "hack/promcheck", pkgs: []string{"./..."}, flags: []string{"-count=1"}},
 	}}
