@@ -57,7 +57,7 @@ func (c *Core) planMade(in step.PlanMade) {
 //  10. Events about the limits of the cluster, which nothing depends on.
 func (c *Core) commitPlan(plan *autoscaler.Plan) {
 	before := len(c.turn.Ready.ScaleUps)
-	if c.scale.groupsTold {
+	if c.scale.groupsTold && c.reservation.Waits() {
 		releaseLost(c) // 0
 	}
 	c.headroom.WholePlanned(c.turn, plan.Whole && c.scale.groups.HasRoom(c.turn, plan.ScaleUps)) // 1
