@@ -172,7 +172,7 @@ func TestObserve(t *testing.T) {
 	}{
 		{[]string{"pod", "default/waits", "--token-file", reader, "--insecure-skip-tls-verify"}, []string{"pod default/waits is pending (", ", unschedulable, 1 attempt)",
 			"0/1 nodes are available: 1 Insufficient cpu.", "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.", "n1: needs 7 cpu, has 3 available",
-			"without NodeResourcesFit alone it would fit on 1 node", "Waits pod default/waits: 0/1 nodes"}},
+			"retried when a node or node group with 7 cpu is added, or the request is lowered: the largest has 4", "Waits pod default/waits: 0/1 nodes"}},
 		{[]string{"pod", "default/fits", "--token-file", reader, "--insecure-skip-tls-verify"}, []string{"pod default/fits is placed on n1", "Placed pod default/fits node n1"}},
 		{[]string{"pod", "default/fits", "--token-file", reader, "--insecure-skip-tls-verify", "-o", "json"}, []string{`"outcome": "Placed"`, `"kind": "Placed"`}},
 		{[]string{"pod", "default/fits", "--token-file", reader}, []string{"berth: querying Berth: ", "--insecure-skip-tls-verify"}},
