@@ -77,8 +77,10 @@ func (b *bench) prepare(ctx context.Context, c Case) error {
 		}
 		first += x.count(b.o.Size)
 	}
-	if err := b.createGroups(ctx, measured, c.group, c.size(b.o.Size), c.shape(0).Spec.PriorityClassName); err != nil {
-		return err
+	if c.group != nil {
+		if err := b.createGroups(ctx, measured, c.group, c.size(b.o.Size), c.shape(0).Spec.PriorityClassName); err != nil {
+			return err
+		}
 	}
 	if err := b.publish(ctx, c); err != nil {
 		return err
