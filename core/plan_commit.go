@@ -349,18 +349,12 @@ func (x gangs) outdated(plan *autoscaler.Plan) map[string]bool {
 // object says so now or members on nodes are gone, and more than there are if there is no object. When
 // others were bound meanwhile it is as many as before: they may be in another domain.
 func (x gangs) need(g *autoscaler.GangPlan) int {
-	key := keyOfGang(g.Gang)
+	key := cluster.PodGroupNamed(g.Gang)
 	object := x.c.state.PodGroup(key)
 	if object == nil {
 		return math.MaxInt
 	}
 	return max(g.Need, podgroups.MinCount(object)-x.c.state.PlacedMembers(key))
-}
-
-// keyOfGang returns the key of a pod group that a plan names as namespace/name.
-func keyOfGang(gang string) cluster.PodGroupKey {
-	namespace, name, _ := strings.Cut(gang, "/")
-	return cluster.PodGroupKey{Namespace: namespace, Name: name}
 }
 
 // planned compares what a plan has for pod groups with what there is now.
@@ -394,7 +388,7 @@ func (x gangs) endPlaces(plan *autoscaler.Plan, outdated map[string]bool) {
 		if !g.Anew || outdated[g.Gang] && g.Placed > 0 {
 			continue
 		}
-		if group := x.c.queue.Group(keyOfGang(g.Gang)); group != nil {
+		if group := x.c.queue.Group(cluster.PodGroupNamed(g.Gang)); group != nil {
 			for _, item := range group.Members() {
 				x.c.reservation.ReleasePod(x.c.turn, item.Pod().UID)
 			}
@@ -423,8 +417,8 @@ func (x gangs) decide(plan *autoscaler.Plan, outdated map[string]bool, weighed m
 	x.c.scale.gangs = said
 }
 
-// weighedOf returns what the pod groups wait for that have asked for places, and for which a plan has some. It is asked
-// before the places are given.
+// weighedOf returns, for the pod groups that asked for places and get some by a plan, how waiting compared with preemption
+// and purchase. Call it before the places are given.
 func (x gangs) weighedOf(plan *autoscaler.Plan, outdated map[string]bool) map[string]*weighing.Result {
 	if len(plan.Gangs) == 0 || !x.c.reservation.AnyAsks() {
 		return nil

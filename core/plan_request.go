@@ -141,7 +141,7 @@ func releaseLost(c *Core) {
 }
 
 // survey returns what is coming, by group, for decisions about pods and their places, which
-// don't change it: only inputs and time do. It costs O(nodes) at the first call after one.
+// don't change it: inputs, time and orders do. It costs O(nodes) at the first call after one.
 func (c *Core) survey() map[string]*scaleup.Coming {
 	if c.scale.survey == nil {
 		c.scale.survey = scaleup.Survey(c.state, c.scale.groups.Conditions(c.turn.Now), &c.cfg.Autoscale.Readiness, c.turn.ServerNow())

@@ -335,7 +335,7 @@ func (x gangs) noteAsking(items []*queue.Item, asks *weighing.Result) {
 
 // asking returns the members of a pod group, as namespace/name, that ask for a place, in the order of scheduling.
 func (x gangs) asking(name string) (out []*record.Pod) {
-	group := x.c.queue.Group(keyOfGang(name))
+	group := x.c.queue.Group(cluster.PodGroupNamed(name))
 	if group == nil || !x.c.reservation.AnyAsks() {
 		return nil
 	}

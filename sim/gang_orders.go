@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"strings"
-
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle/podgroups"
@@ -54,8 +52,7 @@ func (w *World) checkOrdersOf(plan *autoscaler.Plan, r *step.Ready) {
 
 // checkMembersHavePlaces verifies that enough members of a group have nodes or places, now that nodes are ordered for it.
 func (w *World) checkMembersHavePlaces(g *autoscaler.GangPlan) {
-	namespace, name, _ := strings.Cut(g.Gang, "/")
-	key := cluster.PodGroupKey{Namespace: namespace, Name: name}
+	key := cluster.PodGroupNamed(g.Gang)
 	view := w.berth.core().View()
 	object := view.State.PodGroup(key)
 	if object == nil {

@@ -45,8 +45,8 @@ type GroupRoom struct {
 	Preempts bool
 	// Within is how long other pods may run at most, in whole seconds, by their activeDeadlineSeconds.
 	Within time.Duration
-	// Begun are the other groups of which some members have nodes, and too few: the nodes are of no use to anybody
-	// before the others have some, too.
+	// Begun are the groups of which some members have nodes, and too few, sorted: these nodes are of no use to anybody
+	// before the other members have some, too.
 	Begun []PodGroupKey
 }
 
@@ -54,7 +54,7 @@ type GroupRoom struct {
 // in time.
 func (g *GroupRoom) admits(p *Pod) bool {
 	switch deadline := p.Object.Spec.ActiveDeadlineSeconds; {
-	case p.Group != nil && (*p.Group == g.Key || slices.Contains(g.Begun, *p.Group)):
+	case p.Group != nil && (*p.Group == g.Key || g.hasBegun(*p.Group)):
 		return true
 	case g.Preempts && p.Priority < g.Priority:
 		return true
@@ -62,6 +62,12 @@ func (g *GroupRoom) admits(p *Pod) bool {
 		return *deadline <= int64(g.Within/time.Second)
 	}
 	return false
+}
+
+// hasBegun reports whether a group is one of Begun, which may be many when the API server refuses binds for a while.
+func (g *GroupRoom) hasBegun(k PodGroupKey) bool {
+	_, ok := slices.BinarySearchFunc(g.Begun, k, PodGroupKey.Compare)
+	return ok
 }
 
 // HeadroomChange is a headroom before and after; either may be nil.

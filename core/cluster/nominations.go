@@ -168,8 +168,8 @@ func (s *State) KeepsDevices(p *Pod) bool {
 	return true
 }
 
-// OthersMayUse reports whether a claim of a pod has no devices yet and may get them with another pod: it wasn't made for
-// this one.
+// OthersMayUse reports whether a claim that a pod names is open to other pods: it has no devices yet, and it wasn't made
+// for this pod alone, so whichever pod is placed first determines its devices.
 func OthersMayUse(c *resourcev1.ResourceClaim, p *Pod) bool {
 	return c.Status.Allocation == nil && !metav1.IsControlledBy(c, p.Object)
 }

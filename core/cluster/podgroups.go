@@ -24,6 +24,12 @@ type PodGroupKey struct{ Namespace, Name string }
 // String returns namespace/name.
 func (k PodGroupKey) String() string { return k.Namespace + "/" + k.Name }
 
+// PodGroupNamed returns the key that String has written as namespace/name.
+func PodGroupNamed(name string) PodGroupKey {
+	namespace, name, _ := strings.Cut(name, "/")
+	return PodGroupKey{namespace, name}
+}
+
 // Compare orders groups by namespace and name.
 func (k PodGroupKey) Compare(o PodGroupKey) int {
 	return cmp.Or(strings.Compare(k.Namespace, o.Namespace), strings.Compare(k.Name, o.Name))

@@ -5,6 +5,7 @@
 //	file               answers
 //	pod.go             where one pod stands: in the queue, on the way to its node
 //	podgroup.go        where one pod group stands, and why its members wait
+//	too_large.go       whether a pod is larger than all nodes and node groups
 //	scaling.go         what node groups do for a pod without a node
 //	group.go           where a node group stands
 //	node.go            where one node stands for scale-down, and why

@@ -8,7 +8,11 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/explain"
 	"github.com/berthproject/berth/core/step"
@@ -55,6 +59,36 @@ func TestPodLines(t *testing.T) {
 	}
 	if overview != len(c.View().PendingLines()) {
 		t.Errorf("the overview counts %d pending pods, and %d are listed", overview, len(c.View().PendingLines()))
+	}
+}
+
+// TestAPodWithTheNameOfAStandIn: whoever asks for a pod that is called as a stand-in gets the pod, in every order of a map.
+func TestAPodWithTheNameOfAStandIn(t *testing.T) {
+	c := newCore(t, autoscaling(func(*core.Autoscale) {}))
+	template := &v1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", Generation: 1}}
+	template.Template.Spec = testkit.Pod("web").Req("cpu", "9").Obj().Spec
+	buffer := &autoscalingapi.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "web"}}
+	buffer.Spec.PodTemplateRef, buffer.Spec.Replicas = &autoscalingapi.LocalObjectRef{Name: "web"}, new(int32(1))
+	var standIn string
+	r := c.Step(time.Unix(1, 0), door.Must(step.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "2", "pods", "10").Obj()}, step.ObjectSet{Object: template}, step.ObjectSet{Object: buffer})...)
+	for now := int64(2); now < 9; now++ {
+		for _, d := range r.Decisions {
+			if d.Kind == step.RoomMissing {
+				standIn = strings.TrimPrefix(d.Pod, "default/")
+			}
+		}
+		r = c.Step(time.Unix(now, 0))
+	}
+	if standIn == "" {
+		t.Fatal("there is no stand-in")
+	}
+	if line, _, ok := c.View().PodDetail("default", standIn); ok {
+		t.Errorf("a stand-in is listed as a pod: %+v", line)
+	}
+	c.Step(time.Unix(9, 0), door.Must(step.PodSet{Pod: testkit.Pod(standIn).On("n1").Obj()})...)
+	line, x, ok := c.View().PodDetail("default", standIn)
+	if !ok || line.Node != "n1" || x.Node != "n1" {
+		t.Errorf("a pod with the name of a stand-in: %t, %+v, %+v", ok, line, x)
 	}
 }
 

@@ -6,7 +6,6 @@ package explain
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -297,28 +296,6 @@ func pendingMember(g *queue.Group, condition string) PendingCause {
 	}
 	return PendingCause{State: PendingRejected, Reason: condition}
 }
-
-// tooLarge returns a sentence about the first resource that a pod requests more of than an empty
-// node of any group has. It returns "" when there is none, without groups, and when the template
-// of a group isn't known: that group might be large enough.
-func tooLarge(p *cluster.Pod, groups []*cluster.NodeGroup) string {
-	if len(groups) == 0 || slices.ContainsFunc(groups, templateUnknown) {
-		return ""
-	}
-	for id, needed := range p.Request.All() {
-		largest := int64(0)
-		for _, g := range groups {
-			largest = max(largest, g.Template.Allocatable.At(id))
-		}
-		if needed > largest {
-			return fmt.Sprintf("fits no node group: needs %s %s, largest %s", amount(id.Name(), needed), id.Name(), amount(id.Name(), largest))
-		}
-	}
-	return ""
-}
-
-// templateUnknown reports whether the provider doesn't say what the nodes of a group have.
-func templateUnknown(g *cluster.NodeGroup) bool { return g.Template == nil || g.TemplateError != "" }
 
 // amount writes a quantity of a resource in its base unit for people.
 func amount(name v1.ResourceName, v int64) string {

@@ -95,8 +95,8 @@ func (v *View) LinesOn(node string) (out []PodLine) {
 	return out
 }
 
-// PodDetail returns the line of one pod as PendingLines and PlacedLines have it, and what Explain says of it, in O(pods), without
-// making the lines of others; ok is false when there is no such pod.
+// PodDetail returns the line of one pod, as in PendingLines and PlacedLines, together with its explanation; ok is false when
+// there is no such pod. It costs O(pods), and makes no line but this one.
 func (v *View) PodDetail(namespace, name string) (line PodLine, x Explanation, ok bool) {
 	f := v.find(namespace, name)
 	switch {
@@ -113,7 +113,7 @@ func (v *View) PodDetail(namespace, name string) (line PodLine, x Explanation, o
 	return line, x, ok
 }
 
-// sought is the pod of a name: one field is set, or none if there is no such pod.
+// sought is the pod of a name: at most one field is set, none if there is no such pod.
 type sought struct {
 	ours    *record.Description // the API has it on no node
 	foreign *v1.Pod             // another scheduler's, on no node
@@ -122,27 +122,29 @@ type sought struct {
 
 // standsIn reports whether the pod stands in for others, and isn't the API's.
 func (f *sought) standsIn() bool {
-	return f.ours != nil && f.ours.Parsed.StandsIn() || f.placed != nil && f.placed.StandsIn()
+	return f.ours != nil && f.ours.Parsed.StandsIn()
 }
 
-// find returns the pod of a name, in O(pods).
+// find returns the pod of a name, in O(pods). Names are unique in the API, but a stand-in may have the name of a pod there:
+// that pod goes first.
 func (v *View) find(namespace, name string) (f sought) {
 	is := func(obj *v1.Pod) bool { return obj.Name == name && obj.Namespace == namespace }
-	for p := range v.Pods.All() { // in any order: names are unique
-		if is(p.Parsed.Object) {
-			f.ours = &p
+	for p := range v.Pods.All() { // in any order: only one is the API's
+		if !is(p.Parsed.Object) {
+			continue
+		}
+		if f.ours = &p; !p.Parsed.StandsIn() {
 			return f
 		}
 	}
 	for obj := range v.Others {
 		if is(obj) {
-			f.foreign = obj
-			return f
+			return sought{foreign: obj}
 		}
 	}
 	v.State.Pods(func(p *cluster.Pod) {
-		if is(p.Object) {
-			f.placed = p
+		if is(p.Object) && !p.StandsIn() {
+			f = sought{placed: p}
 		}
 	})
 	return f

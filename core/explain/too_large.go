@@ -24,12 +24,37 @@ func (v *View) largerThanAll(pod *cluster.Pod, reasons []step.Why) (out []WaitsF
 		if at < 0 {
 			continue
 		}
-		most := int64(0)
+		most := largestTemplate(v.State.Groups(), id)
 		v.State.Nodes(func(n *cluster.Node) { most = max(most, n.Allocatable.At(id)) })
-		v.State.EachGroup(func(g *cluster.NodeGroup) { most = max(most, g.Template.Allocatable.At(id)) })
 		if needed > most {
 			out = append(out, WaitsFor{reasons[at].Plugin, fmt.Sprintf("a node or node group with %s %s is added, or the request is lowered: the largest has %s", amount(id.Name(), needed), id.Name(), amount(id.Name(), most))})
 		}
 	}
 	return out
+}
+
+// tooLarge returns a sentence about the first resource that a pod requests more of than an empty node of any group has. It
+// returns "" when there is none, without groups, and when the template of a group isn't known: that group might be large
+// enough.
+func tooLarge(p *cluster.Pod, groups []*cluster.NodeGroup) string {
+	if len(groups) == 0 || slices.ContainsFunc(groups, templateUnknown) {
+		return ""
+	}
+	for id, needed := range p.Request.All() {
+		if most := largestTemplate(groups, id); needed > most {
+			return fmt.Sprintf("fits no node group: needs %s %s, largest %s", amount(id.Name(), needed), id.Name(), amount(id.Name(), most))
+		}
+	}
+	return ""
+}
+
+// templateUnknown reports whether the provider doesn't say what the nodes of a group have.
+func templateUnknown(g *cluster.NodeGroup) bool { return g.Template == nil || g.TemplateError != "" }
+
+// largestTemplate returns the most of a resource that a new node of a group has, all of whose templates are known.
+func largestTemplate(groups []*cluster.NodeGroup, id cluster.ResourceID) (most int64) {
+	for _, g := range groups {
+		most = max(most, g.Template.Allocatable.At(id))
+	}
+	return most
 }

@@ -56,8 +56,8 @@ type Case struct {
 	// victims is how many of the pods that are there before leave a node for each measured pod; 0 for none, or where
 	// the number isn't always the same.
 	victims int
-	// comeLast has the measured pods be created once the contender has tried all pods that wait and are there before;
-	// to a bare loop, which tries none, they come at once.
+	// comeLast delays the creation of the measured pods until the contender has tried all pods that were waiting before.
+	// A bare loop tries none, so there they are created at once.
 	comeLast bool
 	// services are the names of Services, each selecting pods by its name as label app.
 	services []string

@@ -12,6 +12,8 @@
 //	run.go      one run: one contender places the pods of one case
 //	measure.go  when pods were bound, API calls, attempts
 //	report.go   the result as text
+//	viewers.go  another measurement: what viewers of Berth's page cost the pods
+//	viewer.go   these viewers, a process of their own
 //
 // What is compared is time per pod of the whole control plane, so whatever both sides share is part of
 // it: the API server and etcd run on the same processors. Absolute numbers are those of one machine;

@@ -165,7 +165,7 @@ func Compare(out io.Writer, list ...*scenario.Summary) error {
 	return t.Flush()
 }
 
-// difference returns what the last column says of a row.
+// difference returns the last cell of a row: by how much the second run differs from the first, "" for equal ones.
 func difference(r row, list []*scenario.Summary) string {
 	first := list[0]
 	switch {

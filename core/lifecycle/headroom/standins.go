@@ -28,7 +28,7 @@ func (p *Pod) Node() string {
 	return p.self.node
 }
 
-// queue has a stand-in tried, from now on.
+// queue adds a stand-in to the scheduling queue.
 func (m *Machine) queue(t *lifecycle.Turn, x *standIn) {
 	m.records.Queue(t, x.pod)
 	m.records.Get(x.pod.UID).self = x

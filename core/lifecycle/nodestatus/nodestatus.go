@@ -96,8 +96,8 @@ func New(cfg Config, state *cluster.State, groups Groups, keptNodes KeptNodes, c
 // nil for none. Those of before are forgotten.
 func (r *Reader) SetOverBudget(why map[string]string) { r.overBudget = why }
 
-// Of returns where a node stands; removal is what the last plan has of it, nil for nothing. Summaries ask it of every node, so
-// what only people read is left to Detail.
+// Of returns where a node stands; removal is what the last plan has of it, nil for nothing. Summaries call it for every
+// node, so the sentences for people are left to Detail.
 func (r *Reader) Of(now time.Time, n *cluster.Node, removal *autoscaler.Removal) Status {
 	stay, stays := r.keptNodes.Of(n.Name)
 	candidate, could := r.candidates.Describe(n.Name, r.state.Group(n.Group))
@@ -140,8 +140,8 @@ func (r *Reader) interrupted(n *cluster.Node) *autoscaler.Kept {
 	return k
 }
 
-// candidateWaits says what a node that could go waits for: "" when it goes with the next plan. What that means is said by
-// candidateDetail, which those who only count nodes don't ask for: both have the same cases.
+// candidateWaits returns what a node that could go waits for, "" when it goes with the next plan. candidateDetail has a
+// sentence for each of these reasons; it is separate because those who only count nodes need none.
 func (r *Reader) candidateWaits(now time.Time, n *cluster.Node, s *Status) autoscaler.KeptReason {
 	switch due := s.Candidate.Due; {
 	case due.IsZero():
@@ -169,7 +169,8 @@ func (r *Reader) candidateWaits(now time.Time, n *cluster.Node, s *Status) autos
 	return ""
 }
 
-// Detail says in a sentence why a node is where Of has said that it is. It is to be asked before anything changes.
+// Detail returns a sentence for people that explains the status s, which Of returned for the node. Call it before the
+// state changes.
 func (r *Reader) Detail(now time.Time, n *cluster.Node, s *Status) string {
 	if s.State == Candidate {
 		return r.candidateDetail(now, n, s)

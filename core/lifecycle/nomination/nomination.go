@@ -38,7 +38,7 @@ type Pod struct {
 	// node in the state, where it is nominated no more, it is what was decided before:
 	// if the pod loses its node, it is nominated there again.
 	node string
-	// keeps says that what the pod claims of devices is kept for it on node: State.KeepPlace has nominated it.
+	// keeps says that what the pod claims of devices is kept for it on node (cluster.Nomination.Place).
 	keeps bool
 	// foreign says that node is what somebody else has written, and that no decision of this process has confirmed it.
 	foreign bool

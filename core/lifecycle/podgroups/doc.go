@@ -15,5 +15,6 @@
 // has failed the place is kept for PermitTime (keep.go), and a gang of which some members have nodes and
 // too few is tried first. Until enough others
 // are past all plugins, a member with a node isn't bound, and after PermitTime it loses the node. For a gang
-// that has waited for long room is kept (room.go).
+// that has waited for long room is kept (room.go). Whether what a plan has for a group still holds when it is carried
+// out is asked in planned.go.
 package podgroups

@@ -36,8 +36,8 @@ type Now struct {
 	Coming map[string]int
 }
 
-// Planned compares what a plan has for pod groups with what there is. Pod groups are asked about in the order of
-// the plan, since members may join others that the plan gives places before.
+// Planned compares what a plan has for pod groups with what there is. Missing must be called for the pod groups in the
+// order of the plan, since members of a later one may join nodes on which an earlier one gets places.
 type Planned struct {
 	now   Now
 	ups   map[string][]autoscaler.ScaleUp // by pod group
@@ -80,8 +80,8 @@ func (p *Planned) ScaleUps(gang string) []autoscaler.ScaleUp { return p.ups[gang
 // On returns the pod groups for which the nodes are bought that members of a group are to be on, once for each member.
 func (p *Planned) On(gang string) []string { return p.on[gang] }
 
-// Missing returns how many of the members that have a place in the plan have none now. Those of later pod groups may join
-// the others, unless OutOfDate is called.
+// Missing returns how many of the members that have a place in the plan have none now. It assumes that the rest of what
+// the plan has for this pod group is carried out; call OutOfDate if it isn't.
 func (p *Planned) Missing(g *autoscaler.GangPlan) int {
 	n, taken := p.gone[g.Gang], maps.Clone(p.taken)
 	p.ended[g.Gang] = g.Anew
@@ -104,8 +104,8 @@ func (p *Planned) Missing(g *autoscaler.GangPlan) int {
 	return n
 }
 
-// OutOfDate records that nothing is done of what the plan has for the pod group that Missing was last called for: its members keep
-// the places that they have, unless the plan has none for them.
+// OutOfDate records that what the plan has for the pod group of the last call of Missing isn't carried out: its members
+// keep the places that they have, unless the plan has none for them.
 func (p *Planned) OutOfDate() { p.undo() }
 
 // noteOn notes which members are to be on the new nodes of a pod group.

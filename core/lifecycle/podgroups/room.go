@@ -16,8 +16,8 @@ package podgroups
 //	-         there won't                                       wanted again after KeepRoom.After
 //
 // Room is kept for one gang at a time: the next would be given what the first one needs. It is given back
-// when the gang has its nodes, is gone or can't be tried, and when its time is over. In the last case the gang's wait
-// starts over, so that others have their turn. A gang that is held, or without members, goes on waiting as
+// when the gang has its nodes, is gone or can't be tried, and when KeepRoom.For is over. A gang whose room was given back
+// because of KeepRoom.For begins to wait anew, so that others have their turn. A gang that is held, or without members, goes on waiting as
 // long as its PodGroup is there. When a member goes, or a node on which room is kept no longer admits
 // its members, places are searched again. Nothing of this outlives the process: after a crash the wait is counted from the
 // transition time of the gang's condition, and room is kept again.
@@ -50,7 +50,7 @@ type rooms struct {
 	waits map[types.UID]*wait
 	look  time.Time // when to look next whether one has waited for long enough; zero for never
 	kept  *keptRoom // nil for none
-	// begun are those of which some members have nodes, sorted; it is to be found anew when it is stale.
+	// begun are the gangs in waits of which some members have nodes, sorted; stale says that it must be computed again.
 	begun []cluster.PodGroupKey
 	stale bool
 }

@@ -51,7 +51,7 @@ var faults = []Mutant{
 	{"room is kept for a gang at once", "core/lifecycle/podgroups/room.go", "		if t.Now.Before(due) {", "		if false {", "./core", "TestRoomIsKept", "1"},
 	{"room of a gang is kept for ever", "core/lifecycle/podgroups/room.go", "	case !t.Now.Before(k.ends):", "	case false:", "./core", "TestRoomIsGivenBack", "1"},
 	{"room is kept for a gang that is gone", "core/lifecycle/podgroups/room.go", "	case g == nil || g.UID != k.group || waits == nil:", "	case g != nil && g.UID != k.group || waits == nil:", "./core", "TestRoomIsGivenBack", "1"},
-	{"a gang that has begun waits until another has had its room", "core/cluster/headroom.go", "(*p.Group == g.Key || slices.Contains(g.Begun, *p.Group))", "*p.Group == g.Key", "./core", "TestAGangThatHasBegun", "1"},
+	{"a gang that has begun waits until another has had its room", "core/cluster/headroom.go", "(*p.Group == g.Key || g.hasBegun(*p.Group))", "*p.Group == g.Key", "./core", "TestAGangThatHasBegun", "1"},
 	{"room is kept on a node that takes no pods", "core/lifecycle/podgroups/room.go", "n == nil || n.Object != k.objects[i] && m.excludes(t, k, n)", "n == nil", "./core", "TestRoomIsGivenBack", "1"},
 	{"room is given back on a node that is cordoned, whoever tolerates that", "core/lifecycle/podgroups/room.go", "n.Object != k.objects[i] && m.excludes(t, k, n)", "n.Object.Spec.Unschedulable", "./core", "TestRoomOnACordoned", "1"},
 	{"a pod group is planned for in all domains, whatever it takes", "core/autoscaler/scaleup/gang_attempt.go", "		if b.gangsOver() {\n", "		if false {\n", "./core/autoscaler/scaleup", "TestWorkForGangs", "1"},

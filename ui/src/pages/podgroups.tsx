@@ -24,9 +24,9 @@ const all: Column<PodGroup>[] = [
   { key: 'message', label: 'message', show: g => <span title={g.message}>{g.message?.replace(/^.*first placement status: /, '')}</span>, width: 'minmax(300px, 3fr)', two: true },
 ]
 
-/** said are what a pod group may lack: a column without any isn't shown. */
-const said: Record<string, (g: PodGroup) => unknown> = { age: g => g.created, topology: g => g.topology, queue: g => g.queue }
-const columns = (rows: PodGroup[]) => all.filter(c => !said[c.key] || rows.some(said[c.key]!))
+/** optional has the columns that are shown only when some pod group has a value there. */
+const optional: Record<string, (g: PodGroup) => unknown> = { age: g => g.created, topology: g => g.topology, queue: g => g.queue }
+const columns = (rows: PodGroup[]) => all.filter(c => !optional[c.key] || rows.some(optional[c.key]!))
 
 /** PodGroupsPage is the pod groups, and how complete they are. */
 export function PodGroupsPage() {
