@@ -17,6 +17,15 @@ import (
 // Pods with claims aren't countable, since placing one may change what the next one's claims
 // lead to, unless a rule says that it counts with them (framework.ClaimCounter).
 func (e *Engine) Countable(c *Class) bool {
+	return e.upToNodes(c, func(r framework.GroupRule) bool {
+		_, counts := r.(framework.Counter)
+		return counts
+	})
+}
+
+// upToNodes reports whether how many pods of the class a node takes follows from that node alone, as far as local rules and
+// claims say it, and of the group rules that may reject a node those of which holds is true.
+func (e *Engine) upToNodes(c *Class, holds func(framework.GroupRule) bool) bool {
 	e.refresh(c)
 	if len(c.pod.Claims) > 0 || (c.takes || e.state.TakesObjects(c.pod)) && !c.countsClaims() {
 		return false
@@ -32,7 +41,7 @@ func (e *Engine) Countable(c *Class) bool {
 		if r.neverFilters {
 			continue
 		}
-		if _, counts := r.GroupRule.(framework.Counter); !counts || !hostDomainsAreNodes(c) {
+		if !holds(r.GroupRule) || !hostDomainsAreNodes(c) {
 			return false
 		}
 	}

@@ -13,7 +13,11 @@ import (
 // of them go, has no influence on how many find a node, so that another order can't find more nodes
 // for them than the first did.
 func (e *Engine) CountableMembers(c *Class) bool {
-	return !e.state.TakesObjects(c.pod) && c.Rejected == nil && e.Countable(c)
+	return !e.state.TakesObjects(c.pod) && c.Rejected == nil && e.upToNodes(c, func(r framework.GroupRule) bool {
+		bound, is := r.(framework.NodeBound)
+		_, counts := r.(framework.Counter)
+		return counts || is && bound.NodeBound()
+	})
 }
 
 // HoldsAtMost returns a bound on how many pods of a class a node takes besides what is there, most at

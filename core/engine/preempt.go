@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -52,6 +53,40 @@ func (e *Engine) Cheapest(c *Class, list []Candidate) (best Candidate, ok bool) 
 		}
 	}
 	return best, ok
+}
+
+// PreemptOn returns what Candidates has of one node, found out anew in one dry run; ok is false when preemption doesn't
+// help there.
+func (e *Engine) PreemptOn(c *Class, i cluster.NodeIndex) (x Candidate, ok bool) {
+	e.refresh(c)
+	n := e.state.Node(i)
+	if n == nil || c.Rejected != nil || !e.preempts(c) {
+		return x, false
+	}
+	out := e.dryRun(e.newNodeFilter(c), n)
+	if out == nil {
+		return x, false
+	}
+	return Candidate{i, out.Victims}, true
+}
+
+// CheapestFirst orders candidates by their cost, the lowest first. Equal costs go by rank.
+func (e *Engine) CheapestFirst(c *Class, list []Candidate) {
+	type priced struct {
+		Candidate
+		cost framework.PreemptionCost
+		rank uint64
+	}
+	all := make([]priced, len(list))
+	for k := range list {
+		all[k] = priced{list[k], e.profile.Preempter.Cost(&list[k].Victims), c.rank(e.state.Node(list[k].Node))}
+	}
+	slices.SortStableFunc(all, func(a, b priced) int {
+		return cmp.Or(a.cost.Compare(&b.cost), cmp.Compare(b.rank, a.rank))
+	})
+	for k := range all {
+		list[k] = all[k].Candidate
+	}
 }
 
 // Candidates returns all nodes where preemption helps, by index.

@@ -77,3 +77,59 @@ func BenchmarkDecideGroup(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkGroupVictims has a gang decided on that places only others' leaving gives it: a node for each member, on each
+// of which ten pods of a low priority are, as in scheduler_perf's GangPreemptionBasic and GangPreemptionAffinity, where
+// the members have to be beside a pod that stays. Nothing else is measured, as in BenchmarkDecideGroup.
+func BenchmarkGroupVictims(b *testing.B) {
+	for _, x := range []struct {
+		name           string
+		nodes, members int
+		affinity       bool
+	}{
+		{name: "10 of 100 nodes", nodes: 100, members: 10},
+		{name: "100 of 100 nodes", nodes: 100, members: 100},
+		{name: "10 of 100 nodes with affinity", nodes: 100, members: 10, affinity: true},
+		{name: "100 of 100 nodes with affinity", nodes: 100, members: 100, affinity: true},
+		{name: "100 of 500 nodes with affinity", nodes: 500, members: 100, affinity: true},
+	} {
+		b.Run(x.name, func(b *testing.B) {
+			schema := cluster.NewSchema()
+			state := cluster.New(schema)
+			s := testkit.Must(scheduler.New(state, []*framework.Profile{plugins.Default(schema, plugins.Options{})}, engine.Options{Seed: 1}))
+			for i := range x.nodes {
+				name := fmt.Sprint("n", i)
+				state.SetNode(schema.ParseNode(testkit.Node(name).Alloc("cpu", "4", "memory", "32Gi").Label(v1.LabelHostname, name).Obj(), ""))
+				on := func(pod, cpu string, priority int32) {
+					state.Place(schema.ParsePod(testkit.Pod(pod).Label("app", "blue").Req("cpu", cpu, "memory", "100Mi").Priority(priority).On(name).Obj()), name)
+				}
+				on(fmt.Sprint("anchor", i), "10m", 10)
+				for k := range 10 {
+					on(fmt.Sprint("low", i, "-", k), "40m", 0)
+				}
+			}
+			state.SetObject(testkit.PodGroup("gang", x.members, ""))
+			r := &scheduler.GroupRequest{MinCount: x.members}
+			for i := range x.members {
+				p := testkit.Pod(fmt.Sprint("m", i)).Req("cpu", "3970m", "memory", "100Mi").Priority(10).PodGroup("gang")
+				if x.affinity {
+					p.Together(v1.LabelHostname, "app", "blue")
+				}
+				pod := schema.ParsePod(p.Obj())
+				r.Members = append(r.Members, scheduler.Member{Pod: pod, Class: s.Class(pod)})
+			}
+			for b.Loop() {
+				b.StopTimer()
+				mark := state.Mark()
+				b.StartTimer()
+				d := s.DecideGroup(r)
+				b.StopTimer()
+				state.Rollback(mark)
+				if d.Victims == nil || len(d.Victims.Pods) != 10*x.members {
+					b.Fatalf("victims %v, want %d pods: %s", d.Victims, 10*x.members, d.Message)
+				}
+				b.StartTimer()
+			}
+		})
+	}
+}

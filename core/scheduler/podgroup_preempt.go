@@ -57,7 +57,7 @@ func (v *groupVictims) better(than *groupVictims) bool {
 func (t *transaction) postFilter(d *GroupDecision) {
 	message, keep := "", false
 	message, keep = t.findVictims(d)
-	d.TakenOff = t.takenOff
+	d.Work, d.TakenOff = t.work, t.takenOff
 	if message != "" {
 		d.Message += ", " + groupPreemption + message
 		for i := range t.hadPlace {

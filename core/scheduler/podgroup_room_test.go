@@ -130,24 +130,35 @@ func TestWorkOfAGroupThatPreempts(t *testing.T) {
 }
 
 // TestWorkOfAGangThatIsOnePlaceShort: each member of the largest gangs is tried once, and the nodes aren't looked at for
-// each; in one domain, too.
+// each; in one domain, too, and where members have to be on nodes with other pods, or apart from them.
 func TestWorkOfAGangThatIsOnePlaceShort(t *testing.T) {
 	const nodes = 100
-	for _, size := range []int{1_000, 10_000, 100_000} {
-		for _, label := range []string{"", v1.LabelTopologyZone} {
-			w := newWorld(t, nil)
-			for i := range nodes {
-				w.node(testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", fmt.Sprint(size/nodes), "memory", "8Ti", "pods", "2000").Zone("z"))
-			}
-			w.place(running("one", "1", 0, "n7"))
-			members := make([]*testkit.PodBuilder, size)
-			for i := range members {
-				members[i] = testkit.Pod(fmt.Sprint("m", i)).Req("cpu", "1")
-			}
-			d := w.DecideGroup(w.group(size, label, members...))
-			if most := size + 3*nodes; len(d.Places) > 0 || d.Work > most || d.Work == 0 {
-				t.Errorf("%d members, required %q: %d have places for the work of %d; want none, and at most %d", size, label, len(d.Places), d.Work, most)
-			}
+	plain := func(p *testkit.PodBuilder) *testkit.PodBuilder { return p }
+	for _, c := range []struct {
+		size   int
+		label  string
+		member func(*testkit.PodBuilder) *testkit.PodBuilder
+	}{
+		{1_000, "", plain}, {10_000, "", plain}, {100_000, "", plain},
+		{1_000, v1.LabelTopologyZone, plain}, {10_000, v1.LabelTopologyZone, plain}, {100_000, v1.LabelTopologyZone, plain},
+		{1_000, "", func(p *testkit.PodBuilder) *testkit.PodBuilder { return p.Together(v1.LabelHostname, "app", "anchor") }},
+		{1_000, "", func(p *testkit.PodBuilder) *testkit.PodBuilder { return p.Apart(v1.LabelHostname, "app", "bully") }},
+	} {
+		size, label := c.size, c.label
+		w := newWorld(t, nil)
+		for i := range nodes {
+			name := fmt.Sprint("n", i)
+			w.node(testkit.Node(name).Alloc("cpu", fmt.Sprint(size/nodes), "memory", "8Ti", "pods", "2000").Zone("z"))
+			w.place(testkit.Pod("anchor"+name).Label("app", "anchor").Req("cpu", "0").On(name))
+		}
+		w.place(running("one", "1", 0, "n7"))
+		members := make([]*testkit.PodBuilder, size)
+		for i := range members {
+			members[i] = c.member(testkit.Pod(fmt.Sprint("m", i)).Req("cpu", "1"))
+		}
+		d := w.DecideGroup(w.group(size, label, members...))
+		if most := size + 3*nodes; len(d.Places) > 0 || d.Work > most || d.Work == 0 {
+			t.Errorf("%d members, required %q: %d have places for the work of %d; want none, and at most %d", size, label, len(d.Places), d.Work, most)
 		}
 	}
 }
@@ -157,8 +168,9 @@ func TestWorkOfAGangThatIsOnePlaceShort(t *testing.T) {
 // search says so; what it has found holds.
 func TestWorkOfASearchForRoom(t *testing.T) {
 	const half = 1<<18 + 100_000 // with one more exhaustive search
+	// By the second term they keep away from nobody; but what it rejects a node for isn't on that node.
 	spread := func(p *testkit.PodBuilder) *testkit.PodBuilder {
-		return p.Label("app", "gang").Apart(v1.LabelHostname, "app", "gang")
+		return p.Label("app", "gang").Apart(v1.LabelHostname, "app", "gang").Apart(v1.LabelTopologyZone, "app", "nobody")
 	}
 	for _, c := range []struct {
 		name         string

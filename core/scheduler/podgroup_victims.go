@@ -17,8 +17,8 @@ import (
 // them leaving.
 const maxRescued = 64
 
-// maxSteps is how many answers for nodes may be needed to place the members of a group one after the
-// other with preemption, where each looks at all nodes anew: some 25 µs each.
+// maxSteps is how many nodes may be looked at to place the members of a group one after the other with preemption,
+// where rules look beyond a node, so that no look is remembered.
 const maxSteps = 1 << 14
 
 // maxUnits is how many units are taken off at once to see whether a group finds places then, of each domain: those of
@@ -46,7 +46,7 @@ func (t *transaction) searchVictims() (best *groupVictims, why string) {
 	// A transaction of its own: the group's real one goes on if no victims are found.
 	x := t.transactionFor(t.request)
 	x.quiet = true
-	defer func() { t.takenOff = x.takenOff }()
+	defer func() { t.takenOff, t.work = x.takenOff, t.work+x.work }()
 	mark := t.state.Mark()
 	defer t.state.Rollback(mark)
 	// What the group was promised before must not keep it from better places.
@@ -273,21 +273,16 @@ func (s *victimSearch) bringBack(units []framework.Unit) bool {
 // stepwise places the members one after the other. Where no node takes one, those leave whom it costs the
 // least.
 func (s *victimSearch) stepwise() *groupVictims {
-	for i := range s.request.Members {
-		if c := s.request.Members[i].Class; c.LooksBeyondNode() && len(s.request.Members)*s.state.Live() > maxSteps {
-			return nil
-		}
-	}
 	mark := s.state.Mark()
 	defer s.state.Rollback(mark)
 	s.places, s.vain = s.places[:0], map[*engine.Class]int{}
-	// Each question looks at all nodes, hence the limit.
+	costs := costs{victimSearch: s, of: map[*engine.Class][]engine.Candidate{}}
 	for i, asked := 0, 0; i < len(s.request.Members); i++ {
 		if s.place(i) || asked == maxAsked {
 			continue
 		}
 		asked++
-		if victims, ok := s.cheapest(s.classOf(&s.request.Members[i])); ok {
+		if victims, ok := costs.cheapest(s.classOf(&s.request.Members[i])); ok {
 			s.takenOff += len(victims.Pods)
 			for _, p := range victims.Pods {
 				s.engine.TakeOff(p)
@@ -307,176 +302,62 @@ func (s *victimSearch) stepwise() *groupVictims {
 	}))
 }
 
-// cheapest returns the node on which preemption for one more member costs the least.
-func (s *victimSearch) cheapest(c *engine.Class) (engine.Candidate, bool) {
-	if s.nodes == nil || len(s.places) > 0 {
-		return s.engine.Preempt(c)
-	}
-	return s.engine.Cheapest(c, slices.DeleteFunc(s.engine.Candidates(c), func(x engine.Candidate) bool { return !s.mayBeOn(x.Node) }))
-}
-
-// reprieve has units that were taken off come back as long as the members fit where they are, the most
-// important first, and returns those that can't; nil when all can.
-func (s *victimSearch) reprieve(units []framework.Unit) *groupVictims {
-	units = slices.Clone(units)
-	s.engine.Profile().Preempter.Order(units, s.state)
-	r := newReprieve(s)
-	r.bringBackOf(units)
-	return s.victims(r.stay, s.places)
-}
-
-// reprieve is what bringing units back takes: on are the places by their nodes, and beyond is set when a
-// member's rules look beyond its node.
-type reprieve struct {
+// costs is what preemption for one more member costs on each node. All nodes are looked at once for each class of
+// members, the cheapest of which are then the next ones': each is looked at once more, and all are when it has come to
+// cost something else. So a node that has become cheaper meanwhile is found late, which is what keeps the looks few.
+type costs struct {
 	*victimSearch
-	on     map[cluster.NodeIndex][]int
-	beyond bool
-	stay   []framework.Unit // that can't come back
+	of    map[*engine.Class][]engine.Candidate // that aren't used yet, the cheapest first
+	looks int                                  // at nodes, for classes whose rules look beyond a node
 }
 
-// newReprieve returns what brings units back while the members are in their places.
-func newReprieve(s *victimSearch) *reprieve {
-	r := &reprieve{victimSearch: s, on: map[cluster.NodeIndex][]int{}}
-	for k, p := range s.places {
-		r.on[p.Choice.Node] = append(r.on[p.Choice.Node], k)
-		r.beyond = r.beyond || s.engine.LooksBeyondNode(s.classOf(&s.request.Members[p.Member]))
-	}
-	return r
-}
-
-// bringBackOf brings back what can come back of units, in their order. It halves what can't come back
-// together, so that it asks O(victims × log units) times.
-// Most units can come back, so asking about many at once pays.
-func (r *reprieve) bringBackOf(units []framework.Unit) {
-	if len(units) == 0 {
-		return
-	}
-	if r.exhausted() {
-		r.stay = append(r.stay, units...)
-		return
-	}
-	if !r.lackRoom(units) {
-		if r.bringBack(units) && r.membersFit(units) {
-			return
-		}
-		r.takeOff(units)
-	}
-	if len(units) == 1 {
-		r.stay = append(r.stay, units[0])
-		return
-	}
-	r.bringBackOf(units[:len(units)/2])
-	r.bringBackOf(units[len(units)/2:])
-}
-
-// membersFit reports whether each member fits where it is beside units that have come back.
-// Where rules look at one node only, members elsewhere can't be affected.
-func (r *reprieve) membersFit(units []framework.Unit) bool {
-	if r.beyond {
-		return r.membersFitInOrder()
-	}
-	asked := map[cluster.NodeIndex]bool{}
-	for i := range units {
-		for _, n := range units[i].Nodes {
-			if asked[n] {
-				continue
-			}
-			asked[n] = true
-			for _, k := range r.on[n] {
-				if !r.memberFits(k) {
-					return false
-				}
-			}
+// cheapest returns the node on which preemption for one more member of a class costs the least.
+func (x *costs) cheapest(c *engine.Class) (best engine.Candidate, ok bool) {
+	if list, known := x.of[c]; known {
+		if best, ok = x.next(c, list); ok {
+			return best, true
 		}
 	}
-	return true
+	list, ok := x.candidates(c)
+	if !ok {
+		return best, false
+	}
+	return x.next(c, list)
 }
 
-// lackRoom reports whether the nodes of units have no room for their members as well, by the rules that look at one node
-// alone: then they can't come back together. Nothing is moved to find that out, which costs the most of a question. Each
-// node is asked about its last member, when all others are there. Of a member that takes objects it isn't known.
-func (r *reprieve) lackRoom(units []framework.Unit) bool {
-	back := map[cluster.NodeIndex][]*cluster.Pod{}
-	var nodes []cluster.NodeIndex // with members, in the order of units: each question counts as work
-	for i := range units {
-		for k, n := range units[i].Nodes {
-			if len(r.on[n]) == 0 {
-				continue
-			}
-			if back[n] == nil {
-				nodes = append(nodes, n)
-			}
-			back[n] = append(back[n], units[i].Pods[k])
-		}
-	}
-	for _, n := range nodes {
-		last := r.on[n][len(r.on[n])-1]
-		m := &r.request.Members[r.places[last].Member]
-		if m.Class.Rejected != nil || r.state.TakesObjects(m.Pod) {
+// next returns the first candidate of a list on whose node preemption helps still, and keeps those after it; ok is false
+// when it has come to cost something else, or there is none.
+func (x *costs) next(c *engine.Class, list []engine.Candidate) (best engine.Candidate, ok bool) {
+	for k := range list {
+		x.work, x.looks = x.work+1, x.looks+1
+		now, helps := x.engine.PreemptOn(c, list[k].Node)
+		if !helps {
 			continue
 		}
-		as := cluster.DetachedNode(r.state.Node(n).NodeInfo)
-		for _, p := range r.state.Node(n).Pods {
-			if p != m.Pod {
-				as.Add(p)
-			}
-		}
-		for _, p := range back[n] {
-			as.Add(p)
-		}
-		if r.work++; r.engine.HoldsAtMost(m.Class, as, 1) == 0 {
-			return true
-		}
+		x.of[c] = list[k+1:]
+		return now, x.cost(&now).Compare(x.cost(&list[k])) == 0
 	}
-	return false
+	return best, false
 }
 
-// membersFitInOrder reports whether the members fit where they are when they come there one after the
-// other.
-// A rule may have let the second member in because the first was there.
-func (r *reprieve) membersFitInOrder() bool {
-	r.work += len(r.places)
-	mark := r.state.Mark()
-	defer r.state.Rollback(mark)
-	for i := range r.places {
-		r.engine.TakeOff(r.request.Members[r.places[i].Member].Pod)
-	}
-	for i := range r.places {
-		p := &r.places[i]
-		m := &r.request.Members[p.Member]
-		if !r.engine.FitsOn(r.engine.Class(m.Pod), r.state.Node(p.Choice.Node)) {
-			return false
-		}
-		r.engine.PlaceOn(m.Pod, p.Choice.Node)
-	}
-	return true
+// cost returns what a candidate costs.
+func (x *costs) cost(of *engine.Candidate) *framework.PreemptionCost {
+	cost := x.engine.Profile().Preempter.Cost(&of.Victims)
+	return &cost
 }
 
-// memberFits reports whether the member of a place fits there, with all others where they are.
-func (r *reprieve) memberFits(k int) bool {
-	p := &r.places[k]
-	m := &r.request.Members[p.Member]
-	r.work++
-	mark := r.state.Mark()
-	defer r.state.Rollback(mark)
-	r.engine.TakeOff(m.Pod)
-	return r.engine.FitsOn(r.classOf(m), r.state.Node(p.Choice.Node))
-}
-
-// rescue returns victims without those who may stay after all, if the members find places elsewhere.
-// Members may be moved for it, unlike in reprieve.
-func (s *victimSearch) rescue(v *groupVictims) *groupVictims {
-	left, places := slices.Clone(v.units), v.places
-	s.engine.Profile().Preempter.Order(left, s.state)
-	for i, tries := 0, 0; i < len(left) && len(left) > 1 && tries < maxRescued && s.takenOff <= maxTakenOff; tries++ {
-		rest := slices.Delete(slices.Clone(left), i, i+1)
-		if !s.fits(rest) {
-			i++
-			continue
+// candidates returns all nodes where preemption helps a class, the cheapest first; ok is false when there are none, or
+// when too much has been looked at.
+func (x *costs) candidates(c *engine.Class) (list []engine.Candidate, ok bool) {
+	if c.LooksBeyondNode() {
+		if x.looks += x.state.Live(); x.looks > maxSteps {
+			return nil, false
 		}
-		left, places = rest, slices.Clone(s.places)
+		x.work += x.state.Live()
 	}
-	return s.victims(left, places)
+	list = slices.DeleteFunc(x.engine.Candidates(c), func(n engine.Candidate) bool { return !x.mayBeOn(n.Node) })
+	x.engine.CheapestFirst(c, list)
+	return list, len(list) > 0
 }
 
 // victims returns units as victims with what they cost; nil when there are none.

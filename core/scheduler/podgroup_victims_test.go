@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	v1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/framework"
@@ -36,6 +37,38 @@ func TestMoreVictimsThanAreTakenOffAtOnce(t *testing.T) {
 		if w.NominatedTo(m.Pod.UID) == "" {
 			t.Fatalf("%s is nominated to no node", m.Pod.Name())
 		}
+	}
+}
+
+// TestAlikeVictims: a gang of ten preempts on a hundred nodes, on each of which ten pods are that no rule can tell apart,
+// and a pod that members have to be with. Of ten pods on a node one is asked whether it may stay after all, and all nodes
+// are looked at once, not for each member.
+func TestAlikeVictims(t *testing.T) {
+	const nodes, each, size = 100, 10, 10
+	w := newWorld(t, nil)
+	for i := range nodes {
+		node := fmt.Sprint("n", i)
+		w.node(testkit.Node(node).Alloc("cpu", "4", "memory", "8Gi"))
+		w.place(testkit.Pod("anchor-"+node).Label("app", "anchor").Req("cpu", "0").Priority(10).On(node))
+		for k := range each {
+			w.place(running(fmt.Sprint("low-", k, "-", node), "100m", 1, node))
+		}
+	}
+	var members []*testkit.PodBuilder
+	for i := range size {
+		members = append(members, testkit.Pod(fmt.Sprint("m", i)).Req("cpu", "4").Priority(10).Together(v1.LabelHostname, "app", "anchor"))
+	}
+	d := w.DecideGroup(w.group(size, "", members...))
+	if d.Victims == nil || len(d.Victims.Pods) != size*each {
+		t.Fatalf("%+v leave, want %d: %s", d.Victims, size*each, d.Message)
+	}
+	// All 1,000 leave at first. Then for each of the ten nodes it is tried whether one of the others will do, without a
+	// hundred pods.
+	if most := nodes*each + 15*size*each; d.TakenOff > most {
+		t.Errorf("%d pods were taken off, want %d at most", d.TakenOff, most)
+	}
+	if most := 12 * nodes; d.Work > most { // questions about who comes back among it
+		t.Errorf("the work is %d, want %d at most", d.Work, most)
 	}
 }
 

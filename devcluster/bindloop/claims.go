@@ -14,8 +14,9 @@ import (
 	resourcelisters "k8s.io/client-go/listers/resource/v1"
 )
 
-// This file makes the writes of a scheduler for each claim of a pod: one protects it from deletion, one says
-// what is allocated and for whom. A claim for extended resources is created first, and the pod's status
+// This file makes the writes of a scheduler for a pod with claims. One nominates the pod, as schedulers do where binding
+// takes further writes (KEP-5278). For each claim one protects it from deletion, and one says what is allocated and for
+// whom. A claim for extended resources is created first, and the pod's status
 // names it. The devices need not exist.
 
 // Extended is how the names of extended resources begin that a device class backs.
@@ -63,9 +64,15 @@ func (x *claims) there(p *v1.Pod) bool {
 	return ok
 }
 
-// allocate writes all claims of a pod.
+// allocate nominates a pod that has claims, and writes all of them.
 func (x *claims) allocate(ctx context.Context, p *v1.Pod, node string) error {
 	all, _ := names(p)
+	if len(all) == 0 && !usesExtended(p) {
+		return nil
+	}
+	if err := nominate(ctx, x.client, p, node); err != nil {
+		return err
+	}
 	for _, n := range all {
 		x.mu.Lock()
 		s := x.shared[n]
@@ -117,6 +124,16 @@ func (x *claims) give(ctx context.Context, c *resourcev1.ResourceClaim, p *v1.Po
 		return nil, fmt.Errorf("allocating to a claim: %w", err)
 	}
 	return out, nil
+}
+
+// usesExtended reports whether a pod has an extended resource that a device class backs.
+func usesExtended(p *v1.Pod) bool {
+	for resource := range p.Spec.Containers[0].Resources.Requests {
+		if strings.HasPrefix(string(resource), Extended) {
+			return true
+		}
+	}
+	return false
 }
 
 // allocateExtended makes the claim for a pod's extended resource, if it has one, and has the pod's status name

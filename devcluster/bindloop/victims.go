@@ -47,8 +47,8 @@ func (v *victims) leave(ctx context.Context, p *v1.Pod, node string, events bool
 	if v.each == 0 {
 		return nil
 	}
-	if err := v.patch(ctx, p, v1.PodStatus{NominatedNodeName: node}); err != nil {
-		return fmt.Errorf("nominating a pod: %w", err)
+	if err := nominate(ctx, v.client, p, node); err != nil {
+		return err
 	}
 	leaving := v.on[node]
 	if len(leaving) < v.each {
@@ -64,7 +64,7 @@ func (v *victims) leave(ctx context.Context, p *v1.Pod, node string, events bool
 
 // delete says why a pod leaves, deletes it, and writes an event about it.
 func (v *victims) delete(ctx context.Context, p, by *v1.Pod, events bool) error {
-	if err := v.patch(ctx, p, v1.PodStatus{Conditions: []v1.PodCondition{{
+	if err := patchStatus(ctx, v.client, p, v1.PodStatus{Conditions: []v1.PodCondition{{
 		Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler, LastTransitionTime: metav1.Now(),
 		Message: by.Spec.SchedulerName + ": preempting to accommodate a higher priority pod",
 	}}}); err != nil {
@@ -79,13 +79,21 @@ func (v *victims) delete(ctx context.Context, p, by *v1.Pod, events bool) error 
 	return err
 }
 
-// patch writes a part of a pod's status.
-func (v *victims) patch(ctx context.Context, p *v1.Pod, status v1.PodStatus) error {
+// nominate writes which node a pod is about to get.
+func nominate(ctx context.Context, client kubernetes.Interface, p *v1.Pod, node string) error {
+	if err := patchStatus(ctx, client, p, v1.PodStatus{NominatedNodeName: node}); err != nil {
+		return fmt.Errorf("nominating a pod: %w", err)
+	}
+	return nil
+}
+
+// patchStatus writes a part of a pod's status.
+func patchStatus(ctx context.Context, client kubernetes.Interface, p *v1.Pod, status v1.PodStatus) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.UID}, "status": status})
 	if err != nil {
 		return err
 	}
-	_, err = v.client.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = client.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	return err
 }
 

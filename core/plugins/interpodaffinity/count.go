@@ -20,12 +20,22 @@ type hostRule struct {
 	apart bool // of two pods of the class, one keeps the other away
 }
 
-var _ framework.Counter = hostRule{}
+var (
+	_ framework.Counter   = hostRule{}
+	_ framework.NodeBound = (*rule)(nil)
+)
 
 // ofHostsOnly reports whether a rule can be a hostRule. Required affinity can't, since it
 // also asks whether there is a pod anywhere.
 func (r *rule) ofHostsOnly() bool {
 	return len(r.affinity) == 0 && !slices.ContainsFunc(r.filters, func(c counted) bool { return c.domain >= 0 })
+}
+
+// NodeBound implements framework.NodeBound: all required terms are over the hostname. Affinity that the pod itself meets
+// isn't bound, since the first pod of such a kind asks whether there is another anywhere.
+func (r *rule) NodeBound() bool {
+	wide := func(c counted) bool { return c.domain >= 0 }
+	return !slices.ContainsFunc(r.affinity, wide) && !slices.ContainsFunc(r.filters, wide) && (len(r.affinity) == 0 || !r.selectsItself)
 }
 
 // Count implements framework.Counter, in O(pods of the node × terms).

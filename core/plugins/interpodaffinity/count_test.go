@@ -52,3 +52,27 @@ func TestCount(t *testing.T) {
 		})
 	}
 }
+
+// TestNodeBound: a rule is bound to nodes if all that it rejects one for is on that node.
+func TestNodeBound(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		pod  *testkit.PodBuilder
+		want bool
+	}{
+		{"with others on nodes", web().Together(hostname, "app", "db"), true},
+		{"with others, apart from each other", web().Together(hostname, "app", "db").Apart(hostname, "app", "web"), true},
+		{"together on nodes, where the first may be anywhere", web().Together(hostname, "app", "web"), false},
+		{"with others in zones", web().Together(zone, "app", "db"), false},
+		{"with others on nodes and in zones", web().Together(hostname, "app", "db").Together(zone, "app", "db"), false},
+		{"with others on nodes, apart over zones", web().Together(hostname, "app", "db").Apart(zone, "app", "web"), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			schema := cluster.NewSchema()
+			rules, _ := interpodaffinity.New(interpodaffinity.Args{}).For(schema.ParsePod(c.pod.Obj()), cluster.New(schema))
+			if got := rules.Group.(framework.NodeBound).NodeBound(); got != c.want {
+				t.Errorf("it is bound: %t, want %t", got, c.want)
+			}
+		})
+	}
+}
