@@ -23,8 +23,8 @@ func (e *Engine) Countable(c *Class) bool {
 	})
 }
 
-// upToNodes reports whether how many pods of the class a node takes follows from that node alone, as far as local rules and
-// claims say it, and of the group rules that may reject a node those of which holds is true.
+// upToNodes reports whether how many pods of the class a node takes follows from that node alone. holds reports of a group
+// rule that may reject nodes whether it looks at the node alone.
 func (e *Engine) upToNodes(c *Class, holds func(framework.GroupRule) bool) bool {
 	e.refresh(c)
 	if len(c.pod.Claims) > 0 || (c.takes || e.state.TakesObjects(c.pod)) && !c.countsClaims() {

@@ -17,8 +17,8 @@ type Counter interface {
 	Count(n *cluster.Node) int
 }
 
-// NodeBound is implemented by group rules that may reject a node for what is on that node alone, given that no two
-// nodes have one hostname. Such a rule needn't be a Counter: a node may take more pods when others have come to it.
+// NodeBound is implemented by group rules that may reject a node only for what is on that node, given that no two nodes
+// have one hostname. Such a rule needn't be a Counter: a node may take more pods when others have come to it.
 type NodeBound interface {
 	// NodeBound reports whether that holds, which it does for the life of the rule or never.
 	NodeBound() bool

@@ -160,8 +160,9 @@ type transaction struct {
 	// orderless is set when an attempt has failed in which the first member's class was one of which no
 	// order finds more nodes than another.
 	orderless bool
-	// takenOff is how many pods were taken off their nodes in what-ifs.
-	takenOff int
+	// takenOff is how many pods were taken off their nodes in what-ifs, and looks how many nodes were looked at for
+	// victims of a member (maxSteps).
+	takenOff, looks int
 	// quiet is set when nobody is told why members find no node.
 	quiet bool
 	// nominated are the nodes to which members were nominated, by member, and were says how; nil when none was.

@@ -6,6 +6,8 @@ package scheduler
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
@@ -162,22 +164,16 @@ func (r *reprieve) memberFits(k int) bool {
 }
 
 // rescue returns victims without those who may stay after all, if the members find places elsewhere.
-// Members may be moved for it, unlike in reprieve. Of pods that no rule can tell apart, on one node, the others needn't
-// be tried when one has to leave. All tries together ask for as many answers as one search does.
+// Members may be moved for it, unlike in reprieve. When a pod has to leave, those on its node that are like it in all
+// that rules read aren't tried. All tries together may do as much work as one exhaustive search: the first take what
+// they need, and the others place members in order only.
 func (s *victimSearch) rescue(v *groupVictims) *groupVictims {
-	type alike struct {
-		class *engine.Class
-		node  cluster.NodeIndex
-	}
 	left, places, needed := slices.Clone(v.units), v.places, map[alike]bool{}
 	s.engine.Profile().Preempter.Order(left, s.state)
 	defer func() { s.answers = maxAnswers }()
 	for i, tries := 0, 0; i < len(left) && len(left) > 1 && tries < maxRescued && s.takenOff <= maxTakenOff; {
-		var key alike
-		if u := &left[i]; len(u.Pods) == 1 {
-			key = alike{s.engine.Class(u.Pods[0]), u.Nodes[0]}
-		}
-		if needed[key] {
+		key, comparable := s.alike(&left[i])
+		if comparable && needed[key] {
 			i++
 			continue
 		}
@@ -186,11 +182,28 @@ func (s *victimSearch) rescue(v *groupVictims) *groupVictims {
 		fits := s.fits(rest)
 		s.answers = max(0, s.answers-(s.work-before))
 		if !fits {
-			needed[key] = key.class != nil
+			needed[key] = comparable
 			i++
 			continue
 		}
 		left, places = rest, slices.Clone(s.places)
 	}
 	return s.victims(left, places)
+}
+
+// alike is what rules read of a pod on a node: as a pod to be placed (its class), and as one that others count.
+type alike struct {
+	class  *engine.Class
+	node   cluster.NodeIndex
+	labels string // with the namespace
+}
+
+// alike returns the key of a unit; comparable is false for several pods, and for one that has taken objects such as
+// devices, of which two with equal claims may have different ones.
+func (s *victimSearch) alike(u *framework.Unit) (key alike, comparable bool) {
+	p := u.Pods[0]
+	if len(u.Pods) > 1 || s.state.TakesObjects(p) {
+		return key, false
+	}
+	return alike{s.engine.Class(p), u.Nodes[0], p.Object.Namespace + "/" + labels.Set(p.Object.Labels).String()}, true
 }

@@ -17,8 +17,8 @@ import (
 // them leaving.
 const maxRescued = 64
 
-// maxSteps is how many nodes may be looked at to place the members of a group one after the other with preemption,
-// where rules look beyond a node, so that no look is remembered.
+// maxSteps is how many nodes an attempt may look at, in all domains, to place the members of a group one after the other
+// with preemption, where rules look beyond a node, so that no look is remembered. One takes some 50 µs.
 const maxSteps = 1 << 14
 
 // maxUnits is how many units are taken off at once to see whether a group finds places then, of each domain: those of
@@ -271,13 +271,16 @@ func (s *victimSearch) bringBack(units []framework.Unit) bool {
 }
 
 // stepwise places the members one after the other. Where no node takes one, those leave whom it costs the
-// least.
+// least. It ends when too few members are left.
 func (s *victimSearch) stepwise() *groupVictims {
 	mark := s.state.Mark()
 	defer s.state.Rollback(mark)
 	s.places, s.vain = s.places[:0], map[*engine.Class]int{}
-	costs := costs{victimSearch: s, of: map[*engine.Class][]engine.Candidate{}}
+	costs := costs{victimSearch: s, of: map[*engine.Class][]engine.Candidate{}, none: map[*engine.Class]int{}}
 	for i, asked := 0, 0; i < len(s.request.Members); i++ {
+		if len(s.places)+len(s.request.Members)-i < s.goal {
+			return nil
+		}
 		if s.place(i) || asked == maxAsked {
 			continue
 		}
@@ -302,42 +305,55 @@ func (s *victimSearch) stepwise() *groupVictims {
 	}))
 }
 
-// costs is what preemption for one more member costs on each node. All nodes are looked at once for each class of
-// members, the cheapest of which are then the next ones': each is looked at once more, and all are when it has come to
-// cost something else. So a node that has become cheaper meanwhile is found late, which is what keeps the looks few.
+// costs is what preemption for one more member costs on each node. The engine remembers it for classes whose rules look
+// at one node. For others every change would count, so a list is made of all nodes and its cheapest node is given to one
+// member after the other, as long as the node still costs what it did: a node that has become cheaper since is found late.
+//
+// It must hold that a list is gone through once, and that maxSteps nodes at most are looked at for all lists of an attempt.
 type costs struct {
 	*victimSearch
-	of    map[*engine.Class][]engine.Candidate // that aren't used yet, the cheapest first
-	looks int                                  // at nodes, for classes whose rules look beyond a node
+	of   map[*engine.Class][]engine.Candidate // not given to a member yet, the cheapest first
+	none map[*engine.Class]int                // classes that preemption helped nowhere when so many places were taken
 }
 
 // cheapest returns the node on which preemption for one more member of a class costs the least.
 func (x *costs) cheapest(c *engine.Class) (best engine.Candidate, ok bool) {
-	if list, known := x.of[c]; known {
-		if best, ok = x.next(c, list); ok {
-			return best, true
-		}
+	if x.nodes == nil && !c.LooksBeyondNode() {
+		return x.engine.Preempt(c)
 	}
-	list, ok := x.candidates(c)
-	if !ok {
+	if n, tried := x.none[c]; tried && n == len(x.places) {
 		return best, false
 	}
-	return x.next(c, list)
+	best, ok, same := x.next(c)
+	if ok && same {
+		return best, true
+	}
+	// A list that ended, or costs that have changed: all nodes are looked at once more.
+	if x.list(c) {
+		if now, helps, _ := x.next(c); helps {
+			return now, true
+		}
+	}
+	if !ok {
+		x.none[c] = len(x.places)
+	}
+	return best, ok
 }
 
-// next returns the first candidate of a list on whose node preemption helps still, and keeps those after it; ok is false
-// when it has come to cost something else, or there is none.
-func (x *costs) next(c *engine.Class, list []engine.Candidate) (best engine.Candidate, ok bool) {
-	for k := range list {
-		x.work, x.looks = x.work+1, x.looks+1
-		now, helps := x.engine.PreemptOn(c, list[k].Node)
-		if !helps {
-			continue
+// next takes the first candidate off a class's list on whose node preemption still helps. same reports whether it costs
+// what it did when the list was made.
+func (x *costs) next(c *engine.Class) (now engine.Candidate, ok, same bool) {
+	list := x.of[c]
+	for len(list) > 0 && x.look(1) {
+		first := list[0]
+		list = list[1:]
+		if now, ok = x.engine.PreemptOn(c, first.Node); ok {
+			same = x.cost(&now).Compare(x.cost(&first)) == 0
+			break
 		}
-		x.of[c] = list[k+1:]
-		return now, x.cost(&now).Compare(x.cost(&list[k])) == 0
 	}
-	return best, false
+	x.of[c] = list
+	return now, ok, same
 }
 
 // cost returns what a candidate costs.
@@ -346,18 +362,32 @@ func (x *costs) cost(of *engine.Candidate) *framework.PreemptionCost {
 	return &cost
 }
 
-// candidates returns all nodes where preemption helps a class, the cheapest first; ok is false when there are none, or
-// when too much has been looked at.
-func (x *costs) candidates(c *engine.Class) (list []engine.Candidate, ok bool) {
-	if c.LooksBeyondNode() {
-		if x.looks += x.state.Live(); x.looks > maxSteps {
-			return nil, false
+// list makes the list of a class anew, of the nodes of the domain that is tried, or of all; false says that there are no
+// candidates, or that too many nodes have been looked at.
+func (x *costs) list(c *engine.Class) bool {
+	var list []engine.Candidate
+	switch {
+	case x.nodes == nil && x.look(x.state.Live()):
+		list = x.engine.Candidates(c)
+	case x.nodes != nil && x.look(len(x.nodes)):
+		for _, n := range x.nodes {
+			if now, ok := x.engine.PreemptOn(c, n); ok {
+				list = append(list, now)
+			}
 		}
-		x.work += x.state.Live()
 	}
-	list = slices.DeleteFunc(x.engine.Candidates(c), func(n engine.Candidate) bool { return !x.mayBeOn(n.Node) })
 	x.engine.CheapestFirst(c, list)
-	return list, len(list) > 0
+	x.of[c] = list
+	return len(list) > 0
+}
+
+// look counts nodes that are about to be looked at, and reports whether they may be.
+func (x *costs) look(nodes int) bool {
+	if x.looks+nodes > maxSteps {
+		return false
+	}
+	x.looks, x.work = x.looks+nodes, x.work+nodes
+	return true
 }
 
 // victims returns units as victims with what they cost; nil when there are none.

@@ -72,6 +72,48 @@ func TestAlikeVictims(t *testing.T) {
 	}
 }
 
+// TestWorkOfVictimsOneByOne: where rules look beyond a node, how many nodes are looked at for the victims of members one
+// after the other is bounded, also when there are none for most of them, and in a group's domain that domain's only.
+func TestWorkOfVictimsOneByOne(t *testing.T) {
+	const nodes = 3000
+	const most = 1<<14 + 100_000 + 4*nodes // and an exhaustive search, and the members in order
+	for _, c := range []struct {
+		name     string
+		topology string
+		size     int
+		member   func(*testkit.PodBuilder) *testkit.PodBuilder
+	}{
+		{"a third of the nodes has nobody who may leave, and members are spread", "", 200, func(p *testkit.PodBuilder) *testkit.PodBuilder {
+			return p.Label("app", "gang").SpreadHard(v1.LabelTopologyZone, 1, "app", "gang")
+		}},
+		{"a group needs more nodes than its rack has", "rack", 11, func(p *testkit.PodBuilder) *testkit.PodBuilder { return p }},
+		{"a group may have the nodes of one rack", "rack", 10, func(p *testkit.PodBuilder) *testkit.PodBuilder { return p }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			for i := range nodes {
+				node, priority := fmt.Sprint("n", i), int32(1)
+				if i%3 == 2 && c.topology == "" {
+					priority = 10
+				}
+				w.node(testkit.Node(node).Alloc("cpu", "4", "memory", "8Gi").Zone(fmt.Sprint("z", i%3)).Label("rack", fmt.Sprint("r", i/10)))
+				w.place(running("low-"+node, "4", priority, node))
+			}
+			var members []*testkit.PodBuilder
+			for i := range c.size {
+				members = append(members, c.member(testkit.Pod(fmt.Sprint("m", i)).Req("cpu", "4").Priority(10)))
+			}
+			d := w.DecideGroup(w.group(c.size, c.topology, members...))
+			if found := d.Victims != nil; found != (c.size == 10) || found && len(d.Victims.Pods) != c.size {
+				t.Errorf("%+v leave: %s", d.Victims, d.Message)
+			}
+			if d.Work > most || d.Work == 0 {
+				t.Errorf("the work is %d, want %d at most", d.Work, most)
+			}
+		})
+	}
+}
+
 // TestPropertyWhoComesBack: those who left for a group come back as if each question were about all members, though most
 // questions aren't asked: a node without room for its members ends one, and where all rules look at one node, members
 // elsewhere aren't asked about.
