@@ -168,8 +168,8 @@ func (s *State) KeepsDevices(p *Pod) bool {
 	return true
 }
 
-// OthersMayUse reports whether a claim that a pod names is open to other pods: it has no devices yet, and it wasn't made
-// for this pod alone, so whichever pod is placed first determines its devices.
+// OthersMayUse reports whether another pod may determine which devices a claim of p gets: the claim has none yet, and p
+// doesn't control it, as it would if the claim was made from a template.
 func OthersMayUse(c *resourcev1.ResourceClaim, p *Pod) bool {
 	return c.Status.Allocation == nil && !metav1.IsControlledBy(c, p.Object)
 }

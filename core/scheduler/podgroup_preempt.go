@@ -12,8 +12,8 @@ package scheduler
 //   - the members are placed one after the other, and where no node takes one, those leave whom it costs
 //     the least, as for a pod alone.
 //
-// Of these the cheapest counts (framework.PreemptionCost). Then each of its victims stays after all
-// without whom, too, the members find places somewhere. Where the group requires a topology, each domain
+// Of these the cheapest counts (framework.PreemptionCost): podgroup_victims.go looks for it. Then those of its
+// victims stay after all without whom, too, the members find places somewhere (podgroup_reprieve.go). Where the group requires a topology, each domain
 // is looked at. So the outcome is never worse than kube-scheduler's, and nobody leaves for a group that
 // doesn't fit then: all members have been placed, in a what-if, where they are nominated to.
 

@@ -13,6 +13,10 @@ import (
 	"github.com/berthproject/berth/core/framework"
 )
 
+// maxRescued is how many victims of a group are looked at once more, whether it finds places without
+// them leaving.
+const maxRescued = 64
+
 // reprieve has units that were taken off come back as long as the members fit where they are, the most
 // important first, and returns those that can't; nil when all can.
 func (s *victimSearch) reprieve(units []framework.Unit) *groupVictims {
@@ -172,8 +176,8 @@ func (s *victimSearch) rescue(v *groupVictims) *groupVictims {
 	s.engine.Profile().Preempter.Order(left, s.state)
 	defer func() { s.answers = maxAnswers }()
 	for i, tries := 0, 0; i < len(left) && len(left) > 1 && tries < maxRescued && s.takenOff <= maxTakenOff; {
-		key, comparable := s.alike(&left[i])
-		if comparable && needed[key] {
+		key, known := s.alike(&left[i])
+		if known && needed[key] {
 			i++
 			continue
 		}
@@ -182,7 +186,7 @@ func (s *victimSearch) rescue(v *groupVictims) *groupVictims {
 		fits := s.fits(rest)
 		s.answers = max(0, s.answers-(s.work-before))
 		if !fits {
-			needed[key] = comparable
+			needed[key] = known
 			i++
 			continue
 		}
@@ -198,9 +202,9 @@ type alike struct {
 	labels string // with the namespace
 }
 
-// alike returns the key of a unit; comparable is false for several pods, and for one that has taken objects such as
+// alike returns the key of a unit; known is false for several pods, and for one that has taken objects such as
 // devices, of which two with equal claims may have different ones.
-func (s *victimSearch) alike(u *framework.Unit) (key alike, comparable bool) {
+func (s *victimSearch) alike(u *framework.Unit) (key alike, known bool) {
 	p := u.Pods[0]
 	if len(u.Pods) > 1 || s.state.TakesObjects(p) {
 		return key, false

@@ -13,10 +13,6 @@ import (
 	"github.com/berthproject/berth/core/framework"
 )
 
-// maxRescued is how many victims of a group are looked at once more, whether it finds places without
-// them leaving.
-const maxRescued = 64
-
 // maxSteps is how many nodes an attempt may look at, in all domains, to place the members of a group one after the other
 // with preemption, where rules look beyond a node, so that no look is remembered. One takes some 50 µs.
 const maxSteps = 1 << 14

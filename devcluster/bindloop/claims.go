@@ -16,8 +16,7 @@ import (
 
 // This file makes the writes of a scheduler for a pod with claims. One nominates the pod, as schedulers do where binding
 // takes further writes (KEP-5278). For each claim one protects it from deletion, and one says what is allocated and for
-// whom. A claim for extended resources is created first, and the pod's status
-// names it. The devices need not exist.
+// whom. A claim for extended resources is created first, and the pod's status names it. The devices need not exist.
 
 // Extended is how the names of extended resources begin that a device class backs.
 const Extended = "example.com/gpu-"

@@ -15,10 +15,10 @@ package podgroups
 //	          themselves; KeepRoom.For at most
 //	-         there won't                                       wanted again after KeepRoom.After
 //
-// Room is kept for one gang at a time: the next would be given what the first one needs. It is given back
-// when the gang has its nodes, is gone or can't be tried, and when KeepRoom.For is over. A gang whose room was given back
-// because of KeepRoom.For begins to wait anew, so that others have their turn. A gang that is held, or without members, goes on waiting as
-// long as its PodGroup is there. When a member goes, or a node on which room is kept no longer admits
+// Room is kept for one gang at a time: the next would be given what the first one needs. The room ends when the
+// gang has its nodes, is deleted or can't be tried, and at the latest after KeepRoom.For. A gang whose room has
+// ended after KeepRoom.For begins to wait anew, so that others have their turn. A gang that is held, or without
+// members, goes on waiting as long as its PodGroup is there. When a member goes, or a node on which room is kept no longer admits
 // its members, places are searched again. Nothing of this outlives the process: after a crash the wait is counted from the
 // transition time of the gang's condition, and room is kept again.
 

@@ -27,9 +27,7 @@ var (
 
 // ofHostsOnly reports whether a rule can be a hostRule. Required affinity can't, since it
 // also asks whether there is a pod anywhere.
-func (r *rule) ofHostsOnly() bool {
-	return len(r.affinity) == 0 && !slices.ContainsFunc(r.filters, func(c counted) bool { return c.domain >= 0 })
-}
+func (r *rule) ofHostsOnly() bool { return len(r.affinity) == 0 && r.NodeBound() }
 
 // NodeBound implements framework.NodeBound: all required terms are over the hostname. Affinity that the pod itself meets
 // isn't bound, since the first pod of such a kind asks whether there is another anywhere.

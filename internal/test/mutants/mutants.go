@@ -74,7 +74,7 @@ var faults = []Mutant{
 	{"a group's victims are looked for among all pods", "core/scheduler/podgroup_victims.go", "	return units[:maxUnits]", "	return units", "./core/scheduler", "TestWorkOfAGroup", "1"},
 	{"a gang's victims are those that may be taken off at once", "core/scheduler/podgroup_victims.go", "slices.Clone(s.all)", "slices.Clone(s.units)", "./core/scheduler", "TestMoreVictims", "1"},
 	{"members that look beyond their nodes are counted by node", "core/engine/members.go", "counts || is && bound.NodeBound()", "counts || is && bound != nil", "./core/scheduler", "TestPropertyGroupsFindTheirPlaces|TestPropertyWhoComesBack|TestPropertyGroupsPreempt", "2000"},
-	{"of pods that are alike each is asked whether it may stay", "core/scheduler/podgroup_reprieve.go", "		if comparable && needed[key] {", "		if comparable && false {", "./core/scheduler", "TestAlikeVictims", "1"},
+	{"of pods that are alike each is asked whether it may stay", "core/scheduler/podgroup_reprieve.go", "		if known && needed[key] {", "		if known && false {", "./core/scheduler", "TestAlikeVictims", "1"},
 	{"all nodes are looked at for each member", "core/scheduler/podgroup_victims.go", "	best, ok, same := x.next(c)\n", "	best, ok, same := engine.Candidate{}, false, false\n", "./core/scheduler", "TestAlikeVictims", "1"},
 	{"a node has to have room for a member twice", "core/scheduler/podgroup_reprieve.go", "			if p != m.Pod {\n", "			if true {\n", "./core/scheduler", "TestPropertyWhoComesBack", "500"},
 	{"a node is given up for room in several domains", "core/autoscaler/scaleup/gang_needless.go", "	if len(g.Topologies) == 0 || b.State.PlacedMembers(g.Key) > 0 {\n", "	if true {\n", "./core/autoscaler/scaleup", "TestScripts/gang_needless_topology", "1"},
