@@ -25,8 +25,8 @@ var (
 	_ framework.NodeBound = (*rule)(nil)
 )
 
-// ofHostsOnly reports whether a rule can be a hostRule. Required affinity can't, since it
-// also asks whether there is a pod anywhere.
+// ofHostsOnly reports whether a rule can be a hostRule. One with required affinity can't: a node takes pods once the pods
+// that they need have come to it, while packing counts what an empty node takes.
 func (r *rule) ofHostsOnly() bool { return len(r.affinity) == 0 && r.NodeBound() }
 
 // NodeBound implements framework.NodeBound: all required terms are over the hostname. Affinity that the pod itself meets
